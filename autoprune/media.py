@@ -1,0 +1,91 @@
+"""What images and other media cost in tokens, by rule. Decodes no more than a header, counts no base64 as text."""
+
+import base64
+import binascii
+import math
+import struct
+from collections.abc import Mapping
+
+# Source: OpenAI's vision guide for the GPT-4o family: 85 tokens for an image, and 170 for each tile of 512 pixels
+# once it is scaled to fit 2048 x 2048 and then to a shortest side of 768.
+IMAGE_TOKENS = 85
+TILE_TOKENS = 170
+TILE_PIXELS = 512
+LONGEST_SIDE = 2048
+SHORTEST_SIDE = 768
+UNKNOWN_SIZE = (1024, 1024)  # an image behind a URL or a file id: the size that vendors use in their examples
+AUDIO_TOKENS_PER_SECOND = 10  # OpenAI's audio guide: one token for 100 ms of the user's speech
+AUDIO_BYTES_PER_SECOND = {"wav": 48_000, "mp3": 16_000}  # 24 kHz PCM16; 128 kbit/s
+FILE_TOKENS = 1_500  # a document whose pages cannot be seen: one page of text
+KINDS = ("image", "audio", "file", "document", "video")
+HEADER_CHARACTERS = 88_000  # base64 characters that are decoded to find an image's size (JPEG headers can be long)
+
+
+def is_media(block: Mapping[str, object]) -> bool:
+    """Whether a content block is an image, sound, video or document, by its `type`."""
+    kind = block.get("type")
+    return isinstance(kind, str) and kind not in ("text", "tool_result") and any(name in kind for name in KINDS)
+
+
+def media_tokens(block: Mapping[str, object]) -> int:
+    """Tokens of one media block, by rule."""
+    kind = str(block.get("type"))
+    if "image" in kind:
+        return _image_tokens(block)
+    if "audio" in kind:
+        return _audio_tokens(block)
+    return FILE_TOKENS
+
+
+def _image_tokens(block: Mapping[str, object]) -> int:
+    source = _mapping(block.get("image_url")) or _mapping(block.get("source")) or block
+    if source.get("detail") == "low":
+        return IMAGE_TOKENS
+    address = source.get("url") or source.get("data") or block.get("image_url") or ""
+    width, height = image_size(address if isinstance(address, str) else "") or UNKNOWN_SIZE
+    return IMAGE_TOKENS + TILE_TOKENS * _tiles(width, height)
+
+
+def _tiles(width: int, height: int) -> int:
+    scale = min(1.0, LONGEST_SIDE / max(width, height, 1))
+    scale *= min(1.0, SHORTEST_SIDE / max(min(width, height) * scale, 1))
+    return math.ceil(width * scale / TILE_PIXELS) * math.ceil(height * scale / TILE_PIXELS)
+
+
+def _audio_tokens(block: Mapping[str, object]) -> int:
+    audio = _mapping(block.get("input_audio")) or block
+    data, form = audio.get("data"), str(audio.get("format", "wav"))
+    size = len(data) * 3 // 4 if isinstance(data, str) else 0
+    return math.ceil(size / AUDIO_BYTES_PER_SECOND.get(form, 16_000) * AUDIO_TOKENS_PER_SECOND)
+
+
+def image_size(address: str) -> tuple[int, int] | None:
+    """Width and height in pixels of a base64 image (a data URL or bare base64), None where its header does not say."""
+    if address.startswith(("http:", "https:", "file-")):
+        return None
+    encoded = address.partition("base64,")[2] if address.startswith("data:") else address
+    try:
+        head = base64.b64decode(encoded[:HEADER_CHARACTERS])
+    except (binascii.Error, ValueError):
+        return None
+    if head[:8] == b"\x89PNG\r\n\x1a\n" and len(head) >= 24:
+        return struct.unpack(">II", head[16:24])
+    if head[:6] in (b"GIF87a", b"GIF89a") and len(head) >= 10:
+        return struct.unpack("<HH", head[6:10])
+    return _jpeg_size(head) if head[:2] == b"\xff\xd8" else None
+
+
+def _jpeg_size(head: bytes) -> tuple[int, int] | None:
+    """The size in the first start-of-frame segment (C0 to CF without C4, C8, CC)."""
+    at = 2
+    while at + 9 <= len(head) and head[at] == 0xFF:
+        marker = head[at + 1]
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            height, width = struct.unpack(">HH", head[at + 5 : at + 9])
+            return width, height
+        at += 2 + int(struct.unpack(">H", head[at + 2 : at + 4])[0])
+    return None
+
+
+def _mapping(value: object) -> Mapping[str, object] | None:
+    return value if isinstance(value, Mapping) else None

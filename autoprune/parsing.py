@@ -1,0 +1,102 @@
+"""Parse: the caller's messages, one by one, into entries. Changes nothing, decides nothing."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from autoprune.errors import ConversationError
+from autoprune.formats import openai_chat
+from autoprune.formats import xml_tool_result as xml
+from autoprune.formats.content import fields
+from autoprune.tokens import Count
+from autoprune.transcript import Entry, ToolCall, Transcript
+
+
+def parse(messages: Sequence[object], parser: "Parser", fixed_tokens: int) -> Transcript:
+    """A conversation as pruning sees it; `fixed_tokens` are sent beside the messages."""
+    return Transcript(messages, tuple(parser.read(message, at) for at, message in enumerate(messages)), fixed_tokens)
+
+
+class Parser:
+    """Reads a conversation from its start; what it has read is what the next message is understood by."""
+
+    def __init__(
+        self,
+        count: Count,
+        is_tool_result: Callable[[str], bool] = xml.is_tool_result,
+        tool_name: Callable[[str], str] = xml.tool_name,
+    ) -> None:
+        """Count with `count`; the other two say what a result in XML text is and which tool made it."""
+        self.count = count
+        self.is_tool_result = is_tool_result
+        self.tool_name = tool_name
+        self.sent = 0  # the request that the next result is sent with: as many runs of the model have begun
+        self._in_run = False
+        self._open: dict[object, list[ToolCall]] = {}
+        self._open_in_text: list[ToolCall] = []
+
+    @property
+    def request(self) -> int:
+        """The request that the model answers, or has answered last."""
+        return max(0, self.sent - 1)
+
+    def read(self, message: object, at: int) -> Entry:
+        """The entry of message number `at`. Raises ConversationError where it is no message."""
+        known = checked(message, at)
+        if known.get("role") == "assistant":
+            if not self._in_run:
+                self.sent += 1
+                self._in_run = True
+                self._open_in_text.clear()
+        else:
+            self._in_run = False
+        entry = openai_chat.parse(known, at, self)
+        for call in entry.calls:
+            self._expect(call)
+        return entry
+
+    def read_again(self, message: object, at: int, before: Entry) -> Entry:
+        """The entry of a message of which only payloads have changed since it was read as `before`."""
+        entry = Parser(self.count, self.is_tool_result, self.tool_name).read(message, at)
+        results = zip(before.results, entry.results, strict=True)
+        same = (replace(new, request=old.request, sent=old.sent, tool=old.tool, call=old.call) for old, new in results)
+        return replace(entry, results=tuple(same))
+
+    def answered(self, call_id: object, tool: str) -> ToolCall | None:
+        """The call that a result answers: by id, in order; in XML text the last run's first with the tool's name."""
+        if isinstance(call_id, str):
+            calls = self._open.get(call_id)
+            return calls.pop(0) if calls else None
+        name = _plain(tool)
+        for index, call in enumerate(self._open_in_text):
+            if _plain(call.name) == name:
+                return self._open_in_text.pop(index)
+        return None
+
+    def _expect(self, call: ToolCall) -> None:
+        """Remember an open call; an id that a new request uses again is the new call's."""
+        if call.id is None:
+            self._open_in_text.append(call)
+            return
+        calls = self._open.setdefault(call.id, [])
+        if calls and calls[0].request != call.request:
+            calls.clear()
+        calls.append(call)
+
+
+def checked(message: object, at: int) -> Mapping[str, object]:
+    """The fields of a message. Raises ConversationError where it is no message with a role."""
+    known = fields(message)
+    if known is None:
+        what = f"{type(message).__name__} {str(message)[:40]!r}"
+        raise ConversationError(f"message {at} is no message but {what}: give a dict with 'role' and 'content'", (at,))
+    if not isinstance(known.get("role"), str):
+        names = ", ".join(map(str, known)) or "nothing"
+        raise ConversationError(
+            f"message {at} has no 'role' (it has {names}): give 'user', 'assistant', 'tool' …", (at,)
+        )
+    return known
+
+
+def _plain(tool: str) -> str:
+    """ReadFileTool and read_file are one tool."""
+    return tool.replace("_", "").lower().removesuffix("tool")

@@ -1,0 +1,52 @@
+"""What stands where a result stood. The same result always gets the same placeholder."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from autoprune.tokens import Count
+from autoprune.transcript import ToolResult
+
+CLEARED = "Content cleared to save tokens"
+SENTENCE = (
+    "This message has been cleared. If you still want to get this information, "
+    "you can call the tool again to retrieve it."
+)
+END_TAG = "</tool_result>"
+
+
+def element(tool: str, sentence: str = SENTENCE) -> str:
+    """A cleared result of the XML dialect as a whole element; the tool's name is left out where it is not known."""
+    name = f" tool_name='{tool}'" if tool and tool != "unknown" else ""
+    inside = f"\n<message>{CLEARED}</message>\n<content>{sentence}</content>\n"
+    return f"<tool_result{name} success='true'>{inside}{END_TAG}"
+
+
+def inside(whole: str) -> str:
+    """What stands between the tags of an element; all of it where there are no tags."""
+    if whole.startswith("<tool_result") and whole.endswith(END_TAG):
+        return whole[whole.index(">") + 1 : -len(END_TAG)]
+    return whole
+
+
+@dataclass(frozen=True)
+class Placeholder:
+    """Writes placeholders, and says what each of them saves.
+
+    `element` makes the whole XML element for a tool; of it only the inside is used, since a result keeps its own tags.
+    """
+
+    count: Count
+    sentence: str = SENTENCE
+    element: Callable[[str], str] = element
+
+    def text(self, result: ToolResult) -> str:
+        """What to put in place of a result's payload."""
+        return inside(self.element(result.tool)) if result.kind == "xml" else self.sentence
+
+    def saves(self, result: ToolResult) -> int:
+        """Tokens that clearing the result saves; below zero where the placeholder is larger."""
+        return result.piece_tokens - self.count(result.with_text(self.text(result)))
+
+    def stands_in(self, result: ToolResult) -> bool:
+        """Whether the result was cleared before."""
+        return bool(result.piece) and result.text == self.text(result)

@@ -1,0 +1,251 @@
+"""The public class: parse, plan, apply, report. It ties the rooms together and does no work of theirs."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+
+from loguru import logger
+
+from autoprune.edits import Plan
+from autoprune.errors import ConversationError, SettingsError
+from autoprune.formats import xml_tool_result as xml
+from autoprune.history import History, Memory
+from autoprune.parsing import Parser, parse
+from autoprune.placeholders import SENTENCE, Placeholder, element
+from autoprune.planning import Strategy, Walk, plan
+from autoprune.report import Report
+from autoprune.settings import overhead, safe_zone, text_setting
+from autoprune.statistics import statistics
+from autoprune.strategies import DEFAULT, available, config, description
+from autoprune.tokens import REPLY_TOKENS, Count, ExactCounter, Memo, for_model, scaled
+from autoprune.transcript import Transcript
+
+
+@dataclass(frozen=True)
+class Result:
+    """What `prune` gives: the new conversation, and the report with its plan."""
+
+    conversation: list[object] = field(repr=False)
+    report: Report
+
+    @property
+    def plan(self) -> Plan:
+        """What was decided for each result."""
+        return self.report.plan
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything that a prune depends on besides the conversation, checked."""
+
+    strategy: Strategy
+    safe_zone: int
+    overhead: int
+    calibration: float
+    placeholder: Placeholder
+    fallbacks: tuple[str, ...]
+
+    @cached_property
+    def limit(self) -> int:
+        """The safe zone in counted tokens."""
+        return self.safe_zone if self.calibration == 1.0 else math.floor(self.safe_zone / self.calibration)
+
+    @cached_property
+    def key(self) -> object:
+        """What a remembered history must have been made with."""
+        return (self.strategy, self.limit, self.overhead, self.placeholder)
+
+
+class AgenticConversationPruner:
+    """Keeps an agent's conversation within its safe zone by clearing the tool results that it needs least.
+
+    `args` is a `PruneArgs` or any object with `conversation_prune_safe_zone_tokens`; it is read when it is used. `llm`
+    is kept and never called. `count` replaces the exact token counter by any `Callable[[str], int]`.
+    """
+
+    def __init__(
+        self,
+        args: object,
+        llm: object = None,
+        *,
+        conversation_id: object = None,
+        count: Count | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """Keep what is given; nothing is checked before it is used. `conversation_id` is accepted and not needed."""
+        self.args = args
+        self.llm = llm
+        self.replacement_message = SENTENCE
+        self.strategies: dict[str, Strategy] = available()
+        self._given_count = count
+        self._counters: dict[str | None, tuple[Memo, str | None]] = {}
+        self._clock = clock
+        self._memory = Memory()
+
+    def prune_conversations(
+        self,
+        conversations: list[object],
+        strategy_name: str | Strategy = DEFAULT.name,
+        *,
+        conversation_id: object = None,
+        calibration: float = 1.0,
+    ) -> list[object]:
+        """The conversation to send, within the safe zone if it can be; the caller's list if there is nothing to do."""
+        return self.prune(conversations, strategy_name, calibration=calibration).conversation
+
+    def prune(
+        self,
+        conversation: list[object],
+        strategy: str | Strategy = DEFAULT.name,
+        *,
+        calibration: float = 1.0,
+    ) -> Result:
+        """Prune a conversation: `.conversation` to send, `.report` and `.plan` of what was done and why.
+
+        `strategy` is a name of `self.strategies` or a strategy itself; an unknown name falls back to the default, and
+        the report says so. `calibration` is the provider's tokens per counted token (`tokens.calibration`). Raises
+        ConversationError or SettingsError; the caller's messages are never changed.
+        """
+        started = self._clock()
+        job = self._job(strategy, calibration)
+        history = self._history(job, _checked(conversation))
+        pruned = history.output(conversation)
+        report = Report(
+            job.strategy.name,
+            job.safe_zone,
+            job.calibration,
+            job.fallbacks,
+            self._clock() - started,
+            self._plan_of(job, history),
+        )
+        is_idle = pruned is conversation
+        self._memory.keep(job.key, history)
+        _log(report, is_idle and history.walk.tokens <= job.limit)
+        return Result(pruned, report)
+
+    def plan(
+        self,
+        conversation: list[object],
+        strategy: str | Strategy = DEFAULT.name,
+        *,
+        calibration: float = 1.0,
+    ) -> Plan:
+        """What `prune` would do: a dry run."""
+        job = self._job(strategy, calibration)
+        return plan(self._parse(_checked(conversation), job.overhead), job.strategy, job.limit, job.placeholder)
+
+    def count_tokens(self, conversation: list[object], *, calibration: float = 1.0) -> int:
+        """Tokens of the prompt that a conversation makes: what the safe zone is compared with."""
+        transcript = self._parse(_checked(conversation), overhead(self.args))
+        return scaled(transcript.tokens, _ratio(calibration))
+
+    def get_cleanup_statistics(
+        self, original_conversations: list[object], pruned_conversations: list[object]
+    ) -> dict[str, int | float]:
+        """What became of one conversation in the other, also after messages were dropped or changed by someone else."""
+        beside = overhead(self.args)
+        before, after = (
+            self._parse(_checked(conversation), beside)
+            for conversation in (original_conversations, pruned_conversations)
+        )
+        return statistics(before, after)
+
+    def get_available_strategies(self) -> list[dict[str, object]]:
+        """The strategies by name, with what each does and its parameters."""
+        return [
+            {"name": name, "description": description(strategy), "config": config(strategy)}
+            for name, strategy in self.strategies.items()
+        ]
+
+    def _is_tool_result_message(self, content: object) -> bool:
+        """Whether a user's text can hold XML tool results. A subclass may narrow it."""
+        return xml.is_tool_result(content)
+
+    def _extract_tool_name(self, content: str) -> str:
+        """The tool that the first start tag in a text names: "unknown" where it names none, "" where it is empty."""
+        return xml.tool_name(content)
+
+    def _generate_replacement_message(self, tool_name: str) -> str:
+        """A cleared XML result as an element, of which the part between the tags is used. A subclass may change it."""
+        return element(tool_name, self.replacement_message)
+
+    def _job(self, strategy: str | Strategy, calibration: float) -> Job:
+        chosen, fallback = self._chosen(strategy)
+        count, estimate = self._count()
+        return Job(
+            chosen,
+            safe_zone(self.args),
+            overhead(self.args),
+            _ratio(calibration),
+            Placeholder(count, self.replacement_message, self._generate_replacement_message),
+            tuple(note for note in (fallback, estimate) if note),
+        )
+
+    def _chosen(self, strategy: str | Strategy) -> tuple[Strategy, str | None]:
+        if not isinstance(strategy, str):
+            return strategy, None
+        known = self.strategies.get(strategy)
+        if known is not None:
+            return known, None
+        return DEFAULT, f"there is no strategy {strategy!r}: {DEFAULT.name} was used"
+
+    def _count(self) -> tuple[Memo, str | None]:
+        """The counter for the model that `args` name now, and a warning where it estimates."""
+        model = None if self._given_count else text_setting(self.args, "model")
+        known = self._counters.get(model)
+        if known is None:
+            count, estimate = (self._given_count, None) if self._given_count else for_model(model)
+            known = self._counters[model] = (Memo(count), estimate)
+        return known
+
+    def _parser(self) -> Parser:
+        return Parser(self._count()[0], self._is_tool_result_message, self._extract_tool_name)
+
+    def _parse(self, conversation: list[object], overhead: int) -> Transcript:
+        return parse(conversation, self._parser(), overhead + (REPLY_TOKENS if conversation else 0))
+
+    def _history(self, job: Job, conversation: list[object]) -> History:
+        """The conversation read and walked, from where it was left if it goes on from there."""
+        history = self._memory.take(job.key, conversation)
+        if history is not None and history.extend(conversation):
+            return history
+        fixed = job.overhead + REPLY_TOKENS
+        is_exact = isinstance(self._count()[0].count, ExactCounter) and job.calibration == 1.0
+        walk = Walk(job.strategy, job.limit, fixed, job.placeholder)
+        history = History(self._parser(), walk, fixed if is_exact else math.inf)
+        history.extend(conversation)
+        return history
+
+    def _plan_of(self, job: Job, history: History) -> Callable[[], Plan]:
+        """The plan, kept; or how to come by it, where the messages did not even have to be read."""
+        walk = history.walk
+        if not history.is_read:
+            given = history.given
+            return lambda: Plan(self._parse(given, job.overhead), (), job.limit, job.placeholder)
+        transcript = Transcript(history.given, tuple(walk.entries), job.overhead + REPLY_TOKENS)
+        return partial(Plan, transcript, tuple(walk.edits), job.limit, job.placeholder)
+
+
+def _checked(conversation: object) -> list[object]:
+    if isinstance(conversation, list):
+        return conversation
+    hint = "give list(messages)" if isinstance(conversation, Sequence) and not isinstance(conversation, str) else ""
+    raise ConversationError(
+        f"the conversation is no list but {type(conversation).__name__}; {hint or 'give a list of messages'}"
+    )
+
+
+def _ratio(calibration: float) -> float:
+    if isinstance(calibration, int | float) and 0 < calibration < math.inf:
+        return calibration
+    raise SettingsError(f"calibration is {calibration!r}: give a ratio above 0, such as tokens.calibration returns")
+
+
+def _log(report: Report, is_idle: bool) -> None:
+    """One line for a prune, silent unless the program calls `logger.enable("autoprune")`."""
+    if is_idle:
+        logger.debug("autoprune: within the safe zone of {safe_zone:,} tokens", safe_zone=report.safe_zone)
+        return
+    logger.opt(lazy=True).info("{line}", line=lambda: report)

@@ -1,0 +1,76 @@
+"""Apply: carry out edits in a copy that shares everything that does not change. Decides nothing."""
+
+import copy
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from autoprune.edits import Replace
+from autoprune.transcript import Location, Path
+
+
+def apply(messages: Sequence[object], edits: Iterable[Replace]) -> list[object]:
+    """The conversation with the edits made. Messages that no edit names are the same objects."""
+    rewritten = list(messages)
+    for at, group in by_message(edits).items():
+        rewritten[at] = rewrite(messages[at], group)
+    return rewritten
+
+
+def by_message(edits: Iterable[Replace]) -> dict[int, list[Replace]]:
+    """Edits by the index of the message that they change."""
+    groups: dict[int, list[Replace]] = {}
+    for edit in edits:
+        groups.setdefault(edit.part.location.message, []).append(edit)
+    return groups
+
+
+def rewrite(message: object, edits: Sequence[Replace]) -> object:
+    """One message with its edits made."""
+    # Back to front, so that the offsets of earlier spans stay true.
+    for edit in sorted(edits, key=lambda edit: edit.part.location.start or 0, reverse=True):
+        message = _replaced(message, edit.part.location.path[1:], edit.part.location, edit.text)
+    return message
+
+
+def _replaced(value: object, path: Path, location: Location, text: str) -> object:
+    """A copy of `value` with the payload at `path` replaced, in the shape that it had."""
+    if path:
+        return with_item(value, path[0], _replaced(item(value, path[0]), path[1:], location, text))
+    if isinstance(value, str):
+        return value[: location.start or 0] + text + (value[location.stop :] if location.stop is not None else "")
+    return [{"type": "text", "text": text}]
+
+
+def item(value: object, name: int | str) -> object:
+    """What a list, mapping or object holds under a name."""
+    if isinstance(value, Mapping):
+        return value[name]
+    return value[name] if isinstance(value, Sequence) and isinstance(name, int) else getattr(value, str(name))
+
+
+def with_item(value: object, name: int | str, new: object) -> object:
+    """A shallow copy of a list, mapping or SDK object, of the same type, with one item changed."""
+    if isinstance(value, list) and isinstance(name, int):
+        return [*value[:name], new, *value[name + 1 :]]
+    if type(value) is dict:
+        return {**value, name: new}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.replace(value, **{str(name): new})
+    if hasattr(value, "model_copy"):
+        return value.model_copy(update={str(name): new})
+    return _copied(value, name, new)
+
+
+def _copied(value: object, name: int | str, new: object) -> object:
+    """The same for other kinds of mappings and objects; a read-only mapping becomes a dict."""
+    if isinstance(value, Mapping):
+        try:
+            duplicate: Any = copy.copy(value)
+            duplicate[name] = new
+        except TypeError:
+            return {**value, name: new}
+        return duplicate
+    duplicate = copy.copy(value)
+    setattr(duplicate, str(name), new)
+    return duplicate

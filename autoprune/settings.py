@@ -1,0 +1,103 @@
+"""What a caller sets: the safe zone and what it depends on. Validated when it is used, never in a constructor."""
+
+import math
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from numbers import Integral
+
+from autoprune.errors import SettingsError
+
+SAFE_ZONE_TOKENS = 51_200
+UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
+AMOUNT = re.compile(r"(\d+(?:_\d+)*(?:\.\d+)?)([km]?)")
+WRITTEN = 'write it as 51200, "50k" (k = 1024), "1.5m", "50*1024", or 0.7 for that share of the model\'s window'
+
+
+@dataclass(frozen=True)
+class PruneArgs:
+    """The settings of a pruner. Any object with some of these attributes serves as well; these are the defaults.
+
+    `conversation_prune_safe_zone_tokens`: the token budget, `51200`, `"50k"`, `"1.5m"`, `"50*1024"`, or a share of the
+    context window of `model`, such as `0.7`. `overhead_tokens`: system prompt and tool schemas that are sent beside the
+    messages; the safe zone is compared with messages + overhead.
+    """
+
+    conversation_prune_safe_zone_tokens: int | float | str = SAFE_ZONE_TOKENS
+    conversation_prune_group_size: int = 4
+    model: str | None = None
+    provider: str | None = None
+    overhead_tokens: int = 0
+
+
+def safe_zone(args: object) -> int:
+    """The safe zone of `args` in tokens. Raises SettingsError where it is no positive budget."""
+    value = getattr(args, "conversation_prune_safe_zone_tokens", SAFE_ZONE_TOKENS)
+    if type(value) is int and value > 0:
+        return value
+    return budget(value, model=text_setting(args, "model"), provider=text_setting(args, "provider"))
+
+
+def overhead(args: object) -> int:
+    """The tokens that are sent beside the messages. Raises SettingsError for a number below zero or none at all."""
+    value = getattr(args, "overhead_tokens", 0)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        # A mock answers every attribute with another mock; an object that is no PruneArgs need not know this one.
+        if not isinstance(args, PruneArgs) and not isinstance(value, int | float | str):
+            return 0
+        raise SettingsError(
+            f"overhead_tokens is {value!r}: give the number of tokens sent beside the messages, 0 or more"
+        )
+    return value
+
+
+def text_setting(args: object, name: str) -> str | None:
+    """A setting that is a string; None where it is absent, empty or something else."""
+    value = getattr(args, name, None)
+    return value if isinstance(value, str) and value else None
+
+
+def budget(value: object, *, model: str | None = None, provider: str | None = None) -> int:
+    """A token budget as it may be written, in tokens. Raises SettingsError for anything that is no positive budget."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Integral):
+        raise SettingsError(f"the safe zone is {value!r}, a {type(value).__name__}: {WRITTEN}")
+    number = _written(value) if isinstance(value, str) else value
+    if isinstance(number, float) and 0 < number <= 1:
+        return math.floor(number * window(model, provider))
+    if isinstance(number, float) and (not math.isfinite(number) or number != math.floor(number)):
+        raise SettingsError(f"the safe zone is {value!r}: {WRITTEN}")
+    if number < 1:
+        raise SettingsError(f"the safe zone is {value!r}, but it must be at least 1 token: {WRITTEN}")
+    return int(number)
+
+
+def _written(value: str) -> int | float:
+    """The number that a budget's text stands for; a fraction below 1 without a unit stays a share."""
+    product: int | float = 1
+    factors = value.replace(" ", "").lower().split("*")
+    for factor in factors:
+        match = AMOUNT.fullmatch(factor)
+        if not match:
+            raise SettingsError(f"the safe zone is {value!r}: {WRITTEN}")
+        amount = match[1].replace("_", "")
+        number = float(amount) if "." in amount else int(amount)
+        product *= number * UNITS[match[2]]
+    is_share = isinstance(product, float) and len(factors) == 1 and product <= 1 and value.strip()[-1].isdigit()
+    return product if is_share else math.floor(product)
+
+
+@lru_cache(maxsize=64)
+def window(model: str | None, provider: str | None = None) -> int:
+    """The context window of a model in tokens, from genai-prices. Raises SettingsError where it is not known."""
+    if model is None:
+        raise SettingsError("a safe zone that is a share of the context window needs PruneArgs(model=...)")
+    from genai_prices.data_snapshot import get_snapshot
+
+    hint = "give the safe zone in tokens, or name another model or PruneArgs(provider=...)"
+    try:
+        found, info = get_snapshot().find_provider_model(model, None, provider, None)
+    except LookupError as error:
+        raise SettingsError(f"the context window of {model!r} is not known: {error}; {hint}") from error
+    if info.context_window is None:
+        raise SettingsError(f"the context window of {model!r} at {found.name} is not known; {hint}")
+    return int(info.context_window)

@@ -1,0 +1,49 @@
+"""One module per strategy: what to clear, in which order, how far. A strategy decides; it edits nothing."""
+
+import ast
+import dataclasses
+import re
+
+from autoprune.errors import SettingsError
+from autoprune.planning import Strategy
+from autoprune.strategies.low_water import LowWater
+from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
+
+DEFAULT = ToolOutputCleanup()
+
+
+def available() -> dict[str, Strategy]:
+    """The strategies that ship, by name; the default first."""
+    return {strategy.name: strategy for strategy in (DEFAULT, LowWater())}
+
+
+def description(strategy: Strategy) -> str:
+    """What a strategy does: the first line of its class's docstring."""
+    return (type(strategy).__doc__ or "").strip().partition("\n")[0]
+
+
+def config(strategy: Strategy) -> dict[str, object]:
+    """A strategy's parameters."""
+    if not dataclasses.is_dataclass(strategy) or isinstance(strategy, type):
+        return {}
+    return {field.name: getattr(strategy, field.name) for field in dataclasses.fields(strategy)}
+
+
+def written(text: str) -> Strategy:
+    """The strategy that `low_water` or `low_water(target=0.6)` names. Raises SettingsError for anything else."""
+    match = re.fullmatch(r"\s*(\w+)\s*(?:\((.*)\))?\s*", text, re.DOTALL)
+    found = available().get(match[1]) if match else None
+    if match is None or found is None:
+        raise SettingsError(f"there is no strategy {text!r}; there are {', '.join(available())}")
+    return _configured(found, match[2] or "", text)
+
+
+def _configured(strategy: Strategy, arguments: str, text: str) -> Strategy:
+    try:
+        call = ast.parse(f"f({arguments})", mode="eval").body
+        assert isinstance(call, ast.Call)
+        values = {word.arg: ast.literal_eval(word.value) for word in call.keywords if word.arg and not call.args}
+        return dataclasses.replace(strategy, **values)  # type: ignore[type-var]
+    except (SyntaxError, ValueError, TypeError, AssertionError) as error:
+        names = ", ".join(f"{name}={value!r}" for name, value in config(strategy).items()) or "none"
+        raise SettingsError(f"strategy {text!r} cannot be read; {strategy.name} has the parameters: {names}") from error

@@ -1,0 +1,125 @@
+"""A conversation as pruning sees it: results, calls, requests, tokens. Holds no format, changes nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+
+Path = tuple[int | str, ...]
+
+
+class Speaker(StrEnum):
+    """Who a message comes from. What the model produced begins a request; the rest is what it is given."""
+
+    SYSTEM = "system"
+    USER = "user"
+    MODEL = "model"
+    TOOL = "tool"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place: the JSON path from the conversation's root; for a result inside text also a slice of the string."""
+
+    path: Path
+    start: int | None = None
+    stop: int | None = None
+
+    @property
+    def message(self) -> int:
+        """The index of the message."""
+        return int(self.path[0])
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that the model made in a request. `arguments` is a mapping, or JSON as the model wrote it."""
+
+    location: Location
+    request: int
+    id: str | None
+    name: str
+    arguments: object
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ToolResult:
+    """What a tool answered. Its identity is its place: call ids are reused in the wild.
+
+    `request` made the call; `sent` is the first request whose prompt holds the result. `piece` is the counted string
+    that the payload stands in, from `start` to `stop`; its tokens are `piece_tokens`. A payload of several blocks has
+    no piece: replacing it replaces all of them. `tokens` is what the payload adds to the prompt.
+    """
+
+    location: Location
+    request: int
+    sent: int
+    tool: str
+    kind: str
+    is_error: bool | None
+    call: ToolCall | None
+    piece: str
+    start: int
+    stop: int
+    piece_tokens: int
+    tokens: int
+
+    @property
+    def text(self) -> str:
+        """The payload, as the model reads it."""
+        return self.piece[self.start : self.stop]
+
+    def with_text(self, text: str) -> str:
+        """The piece with another payload in it."""
+        return self.piece[: self.start] + text + self.piece[self.stop :]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One message: who speaks, what it weighs in tokens, and the calls and results in it."""
+
+    speaker: Speaker
+    tokens: int
+    results: tuple[ToolResult, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """A parsed conversation. `fixed_tokens` are sent beside the messages: overhead, and what primes the reply."""
+
+    messages: Sequence[object] = field(repr=False)
+    entries: tuple[Entry, ...] = field(repr=False)
+    fixed_tokens: int
+
+    @cached_property
+    def tokens(self) -> int:
+        """Tokens of the next prompt, without any edit."""
+        return self.fixed_tokens + sum(entry.tokens for entry in self.entries)
+
+    @cached_property
+    def results(self) -> tuple[ToolResult, ...]:
+        """Every tool result, oldest first."""
+        return tuple(result for entry in self.entries for result in entry.results)
+
+    @cached_property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """Every tool call, oldest first."""
+        return tuple(call for entry in self.entries for call in entry.calls)
+
+    @cached_property
+    def requests(self) -> tuple[int, ...]:
+        """The index of the message before which each request stands; the next request stands at the end."""
+        model = [entry.speaker is Speaker.MODEL for entry in self.entries]
+        starts = [at for at, is_model in enumerate(model) if is_model and not (at and model[at - 1])]
+        return (*starts, len(self.entries))
+
+    @cached_property
+    def turns(self) -> tuple[int, ...]:
+        """The user's turn that each message belongs to, from 1; 0 before the first. Results begin no turn."""
+        turns, turn = [], 0
+        for entry in self.entries:
+            turn += entry.speaker is Speaker.USER and not entry.results
+            turns.append(turn)
+        return tuple(turns)

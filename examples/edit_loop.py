@@ -1,0 +1,239 @@
+"""A small coding agent that prunes its conversation before every request. It keeps the full history and sends less.
+
+It speaks either of two dialects: XML in the text of messages, or native tool calls.
+
+    python examples/edit_loop.py --offline --safe-zone 20k
+    python examples/edit_loop.py --base-url http://localhost:8000/v1 --model qwen3-coder --folder scratch "Fix the tests"
+"""
+
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, Protocol
+
+import typer
+from edit_tools import TOOLS, Tool, ToolError, parameters
+from loguru import logger
+from openai import OpenAI
+from openai.types.chat import ChatCompletionMessage
+from scripted_model import serve
+from scripted_session import TASK
+
+from autoprune import AgenticConversationPruner, PruneArgs
+
+PROJECT = Path(__file__).parent.parent / "fixtures" / "project"
+INSTRUCTIONS = (
+    "You are a coding agent. You work with tools in one folder. When you are done, answer without a tool call."
+)
+MAX_REQUESTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a tool by the model. `arguments` is None where they cannot be read."""
+
+    name: str
+    arguments: dict[str, Any] | None
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a call."""
+
+    success: bool
+    text: str
+
+
+def outcome(folder: Path, call: Call) -> Outcome:
+    """Carry out a call. Whatever the model got wrong is for the model to read, and no exception."""
+    try:
+        if call.name not in TOOLS or call.arguments is None:
+            raise ToolError(f"no such tool, or arguments that cannot be read: {call.name}")
+        tool = TOOLS[call.name]
+        given = {name: call.arguments[name] for name in parameters(tool) if call.arguments.get(name) is not None}
+        arguments = {name: parameters(tool)[name].annotation(value) for name, value in given.items()}
+        return Outcome(True, tool(folder, **arguments) or "(nothing)")
+    except (ToolError, TypeError, ValueError, OSError, re.error) as error:
+        return Outcome(False, str(error))
+
+
+# Dialects
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a conversation writes calls and results. `options` go along with every request."""
+
+    system: str
+    options: dict[str, Any]
+    calls: Callable[[ChatCompletionMessage], list[Call]]
+    answer: Callable[[Sequence[Call], Sequence[Outcome]], list[dict[str, Any]]]
+
+
+def xml_calls(message: ChatCompletionMessage) -> list[Call]:
+    """The calls in a text: `<read_file>` on a line of its own, and a tag for each argument inside."""
+    calls = re.finditer(rf"^<({'|'.join(TOOLS)})>(.*?)^</\1>", message.content or "", re.DOTALL | re.MULTILINE)
+    return [Call(call[1], _xml_arguments(TOOLS[call[1]], call[2])) for call in calls]
+
+
+def _xml_arguments(tool: Tool, text: str) -> dict[str, Any]:
+    """Raw text between tags. A line break after the opening tag belongs to the tag."""
+    names = "|".join(parameters(tool))
+    # An argument ends where the next one begins, or with the call: a closing tag alone may be part of a file.
+    found = re.finditer(rf"<({names})>\n?(.*?)</\1>(?=\s*(?:<(?:{names})>|\Z))", text, re.DOTALL)
+    return {argument[1]: argument[2] for argument in found}
+
+
+def xml_answer(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """One message of the user's, with a result for each call."""
+    results = map(_xml_result, calls, outcomes)
+    return [{"role": "user", "content": "\n".join(results)}]
+
+
+def _xml_result(call: Call, outcome: Outcome) -> str:
+    name = "".join(map(str.capitalize, call.name.split("_"))) + "Tool"
+    message, _, content = outcome.text.partition("\n")
+    if outcome.success:
+        message, content = "done", outcome.text
+    return (
+        f"<tool_result tool_name='{name}' success='{str(outcome.success).lower()}'>\n"
+        f"<message>{message}</message>\n<content>{content}</content>\n</tool_result>"
+    )
+
+
+def _xml_help(tool: Tool) -> str:
+    """A tool as the system prompt of the XML dialect shows it."""
+    arguments = "\n".join(f"<{name}>...</{name}>" for name in parameters(tool))
+    return f"{tool.__doc__}\n<{tool.__name__}>\n{arguments}\n</{tool.__name__}>"
+
+
+def native_calls(message: ChatCompletionMessage) -> list[Call]:
+    """The calls beside a text."""
+    calls = [call for call in message.tool_calls or [] if call.type == "function"]
+    return [Call(call.function.name, _json_object(call.function.arguments), call.id) for call in calls]
+
+
+def _json_object(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def native_answer(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """A message of its own for each call."""
+    texts = [outcome.text if outcome.success else f"Error: {outcome.text}" for outcome in outcomes]
+    return [{"role": "tool", "tool_call_id": call.id, "content": text} for call, text in zip(calls, texts, strict=True)]
+
+
+def _schema(tool: Tool) -> dict[str, Any]:
+    """A tool as the `tools` of a request describe it."""
+    types = {str: "string", int: "integer"}
+    properties = {name: {"type": types[value.annotation]} for name, value in parameters(tool).items()}
+    required = [name for name, value in parameters(tool).items() if value.default is value.empty]
+    arguments = {"type": "object", "properties": properties, "required": required}
+    return {
+        "type": "function",
+        "function": {"name": tool.__name__, "description": tool.__doc__, "parameters": arguments},
+    }
+
+
+DIALECTS = {
+    "xml": Dialect("\n\n".join([INSTRUCTIONS, *map(_xml_help, TOOLS.values())]), {}, xml_calls, xml_answer),
+    "native": Dialect(INSTRUCTIONS, {"tools": [_schema(tool) for tool in TOOLS.values()]}, native_calls, native_answer),
+}
+
+
+# The loop
+
+
+class Pruner(Protocol):
+    """What the loop asks of a pruner: a result with the conversation to send and a report."""
+
+    def prune(self, messages: list[Any]) -> Any: ...
+
+
+def run(
+    client: OpenAI,
+    model: str,
+    dialect: Dialect,
+    folder: Path,
+    task: str,
+    pruner: Pruner,
+    max_requests: int = MAX_REQUESTS,
+) -> list[Any]:
+    """Work on a task until the model calls no more tools. Returns the full history, as if nothing had been pruned."""
+    messages: list[Any] = [{"role": "system", "content": dialect.system}, {"role": "user", "content": task}]
+    reports: list[Any] = []
+    while len(reports) < max_requests:
+        result = pruner.prune(messages)
+        reports.append(result.report)
+        if result.report.results_cleared:
+            logger.info("request {}: {}", len(reports), result.report)
+        reply = client.chat.completions.create(model=model, messages=result.conversation, **dialect.options)
+        message = reply.choices[0].message
+        messages.append(message)
+        calls = dialect.calls(message)
+        if not calls:
+            break
+        messages += dialect.answer(calls, [outcome(folder, call) for call in calls])
+    logger.info(summary(reports))
+    return messages
+
+
+def summary(reports: Sequence[Any]) -> str:
+    """What pruning saved over all requests."""
+    before, after = sum(report.tokens_before for report in reports), sum(report.tokens_after for report in reports)
+    pruned = sum(1 for report in reports if report.results_cleared)
+    return (
+        f"{len(reports)} requests, {pruned} of them pruned: {after:,} tokens sent instead of {before:,}; "
+        f"the largest had {max(report.tokens_after for report in reports):,} "
+        f"instead of {max(report.tokens_before for report in reports):,}"
+    )
+
+
+@contextmanager
+def offline() -> Iterator[tuple[OpenAI, Path]]:
+    """A client of the scripted model, and a scratch copy of the project that the script works on."""
+    with serve() as base_url, tempfile.TemporaryDirectory() as scratch:
+        folder = Path(shutil.copytree(PROJECT, Path(scratch).resolve() / "project"))
+        yield OpenAI(base_url=base_url, api_key="none", max_retries=0), folder
+
+
+def plain(messages: Sequence[Any]) -> list[dict[str, Any]]:
+    """A history as dicts, with the fields that went over the wire."""
+    return [
+        message.model_dump(exclude_unset=True) if isinstance(message, ChatCompletionMessage) else message
+        for message in messages
+    ]
+
+
+def main(
+    task: Annotated[str, typer.Argument(help="what to do; not needed with --offline")] = TASK,
+    dialect: Annotated[Literal["xml", "native"], typer.Option()] = "xml",
+    is_offline: Annotated[bool, typer.Option("--offline", help="a scripted model on a copy of the fixture")] = False,
+    base_url: Annotated[str | None, typer.Option(help="an OpenAI-compatible server; key: OPENAI_API_KEY")] = None,
+    model: Annotated[str, typer.Option()] = "scripted",
+    folder: Annotated[Path, typer.Option(help="where the agent works")] = Path("scratch"),
+    safe_zone: Annotated[str, typer.Option(help="tokens, as 20000 or 20k")] = "50k",
+    max_requests: Annotated[int, typer.Option()] = MAX_REQUESTS,
+    record: Annotated[Path | None, typer.Option(help="write the full history as JSON")] = None,
+) -> None:
+    """Run the agent, print its last words."""
+    pruner = AgenticConversationPruner(args=PruneArgs(conversation_prune_safe_zone_tokens=safe_zone), llm=None)
+    with offline() if is_offline else nullcontext((OpenAI(base_url=base_url), folder)) as (client, place):
+        messages = run(client, model, DIALECTS[dialect], place, task, pruner, max_requests)
+    if record:
+        record.write_text(json.dumps(plain(messages), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    typer.echo(plain(messages)[-1]["content"])
+
+
+if __name__ == "__main__":
+    typer.run(main)
