@@ -28,10 +28,9 @@ class History:
         self.parser = parser
         self.walk = walk
         self.given: list[object] = []
-        self.returned: list[object] = []
         self.rewritten: dict[int, object] = {}
-        self._live: list[object] = []
-        self._frozen: list[object] = []
+        self._live: list[Container] = []
+        self._frozen: list[Container] = []
         self._bound = bound
         self._edits_made = 0
         self._is_fed_back = False
@@ -45,7 +44,7 @@ class History:
         """Whether `messages` goes on from what was given, or from what was returned, and nothing has changed since."""
         if messages[: len(self.given)] == self.given:
             self._is_fed_back = False
-        elif self.walk.edits and self.walk.is_settled() and messages[: len(self.returned)] == self.returned:
+        elif self.walk.edits and self.walk.is_settled() and messages[: len(self.given)] == self._expected():
             self._is_fed_back = True
         else:
             return False
@@ -57,21 +56,22 @@ class History:
             self._settle()
         for at in range(len(self.given), len(messages)):
             checked(messages[at], at)
-            self._watch(messages[at])
-        self.given = list(messages)
+            snapshot(messages[at], self._live, self._frozen)
+            if self._bound <= self.walk.limit:
+                self._bound += token_bound(messages[at])
+        # Only what is new is taken: equal messages of the caller's are not kept, nor freed, here.
+        self.given += messages[len(self.given) :]
         return self._bound <= self.walk.limit or self._read(messages)
 
     def output(self, conversation: list[object]) -> list[object]:
         """The pruned conversation: the caller's list itself where there is nothing to do."""
         walk = self.walk
         if not walk.edits:
-            self.returned = self.given
             return conversation
         self._rewrite(conversation)
         output = list(conversation)
         for at, message in self.rewritten.items():
             output[at] = message
-        self.returned = list(output)
         return output
 
     def _rewrite(self, conversation: list[object]) -> None:
@@ -84,7 +84,7 @@ class History:
             groups = by_message(edits)
             for at in touched:
                 self.rewritten[at] = rewrite(conversation[at], groups[at])
-                self._watch(self.rewritten[at])
+                snapshot(self.rewritten[at], self._live, self._frozen)
             self._edits_made = len(walk.edits)
 
     def _read(self, messages: list[object]) -> bool:
@@ -103,47 +103,62 @@ class History:
         for at, message in self.rewritten.items():
             entries[at] = self.parser.read_again(message, at, self.walk.entries[at])
         self.walk.settle(entries)
-        self.given, self.rewritten, self._edits_made = self.returned, {}, 0
+        self.given, self.rewritten, self._edits_made = self._expected(), {}, 0
 
-    def _watch(self, message: object) -> None:
-        """Remember what a message's containers hold, and bound its tokens by its bytes."""
-        self._bound += MESSAGE_TOKENS
-        for container, bound in containers(message):
-            self._live.append(container)
-            self._frozen.append(dict(container) if isinstance(container, Mapping) else list(container))
-            self._bound += bound
+    def _expected(self) -> list[object]:
+        """What was returned."""
+        returned = list(self.given)
+        for at, message in self.rewritten.items():
+            returned[at] = message
+        return returned
 
 
-def containers(message: object) -> Iterator[tuple[Container, float]]:
-    """Every list and mapping in a message, each with an upper bound of the tokens that its own texts have."""
+def snapshot(message: object, live: list[Container], frozen: list[Container]) -> None:
+    """Add every list and mapping in a message to `live`, and a copy of each to `frozen`."""
     open_values: list[object] = [message]
     while open_values:
         value = open_values.pop()
-        if isinstance(value, Mapping | list):
-            yield value, _bound(value, value is message, open_values)
-        elif isinstance(value, tuple):
-            open_values.extend(value)
-        else:  # an SDK's object: its fields, and those that its class does not know
-            own = (getattr(value, "__dict__", None), getattr(value, "__pydantic_extra__", None))
-            open_values.extend(held for held in own if held)
+        kind = type(value)
+        if kind is dict or kind is list or isinstance(value, Mapping | list):
+            held: Container = value  # type: ignore[assignment]
+            live.append(held)
+            frozen.append(held.copy() if isinstance(held, dict | list) else dict(held))
+            values: Iterable[object] = held.values() if isinstance(held, Mapping) else held
+            for item in values:
+                if type(item) is not str and item is not None:
+                    open_values.append(item)
+        elif kind is tuple:
+            open_values.extend(value)  # type: ignore[arg-type]
+        else:
+            open_values.extend(_own_fields(value))
 
 
-def _bound(held: Container, is_message: bool, inner: list[object]) -> float:
-    """An upper bound of the tokens of the texts directly in a container; its other values are added to `inner`."""
-    total: float = 0
-    values: Iterable[object] = held
-    if isinstance(held, Mapping):
-        values = held.values()
-        if not is_message:
-            total = math.inf if is_media(held) else sum(utf8_bytes(str(name)) for name in held)
-    for value in values:
+def token_bound(message: object) -> float:
+    """What the tokens of a message never exceed: the bytes of its texts; infinite where it holds media."""
+    total: float = MESSAGE_TOKENS
+    open_values: list[object] = [message]
+    while open_values:
+        value = open_values.pop()
         if isinstance(value, str):
             total += utf8_bytes(value)
+        elif isinstance(value, Mapping):
+            if value is not message:
+                total += math.inf if is_media(value) else utf8_bytes("".join(map(str, value)))
+            open_values.extend(value.values())
+        elif isinstance(value, list | tuple):
+            open_values.extend(value)
         elif isinstance(value, bool | int | float):
             total += len(str(value))
-        elif value is not None:
-            inner.append(value)
+        else:
+            open_values.extend(_own_fields(value))
     return total
+
+
+def _own_fields(value: object) -> Iterator[object]:
+    """The fields of an SDK's object, and those that its class does not know."""
+    for name in ("__dict__", "__pydantic_extra__"):
+        if held := getattr(value, name, None):
+            yield held
 
 
 def utf8_bytes(text: str) -> int:

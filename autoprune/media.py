@@ -5,6 +5,7 @@ import binascii
 import math
 import struct
 from collections.abc import Mapping
+from functools import lru_cache
 
 # Source: OpenAI's vision guide for the GPT-4o family: 85 tokens for an image, and 170 for each tile of 512 pixels
 # once it is scaled to fit 2048 x 2048 and then to a shortest side of 768.
@@ -24,7 +25,12 @@ HEADER_CHARACTERS = 88_000  # base64 characters that are decoded to find an imag
 def is_media(block: Mapping[str, object]) -> bool:
     """Whether a content block is an image, sound, video or document, by its `type`."""
     kind = block.get("type")
-    return isinstance(kind, str) and kind not in ("text", "tool_result") and any(name in kind for name in KINDS)
+    return isinstance(kind, str) and _names_media(kind)
+
+
+@lru_cache(maxsize=256)
+def _names_media(kind: str) -> bool:
+    return kind not in ("text", "tool_result") and any(name in kind for name in KINDS)
 
 
 def media_tokens(block: Mapping[str, object]) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from autoprune.errors import ConversationError
 from autoprune.formats import openai_chat
@@ -97,6 +98,7 @@ def checked(message: object, at: int) -> Mapping[str, object]:
     return known
 
 
+@lru_cache(maxsize=1024)
 def _plain(tool: str) -> str:
     """ReadFileTool and read_file are one tool."""
     return tool.replace("_", "").lower().removesuffix("tool")

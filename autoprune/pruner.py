@@ -112,13 +112,14 @@ class AgenticConversationPruner:
         job = self._job(strategy, calibration)
         history = self._history(job, _checked(conversation))
         pruned = history.output(conversation)
+        plan_of = self._plan_of(job, history, conversation)
         report = Report(
             job.strategy.name,
             job.safe_zone,
             job.calibration,
             job.fallbacks,
             self._clock() - started,
-            self._plan_of(job, history),
+            plan_of,
         )
         is_idle = pruned is conversation
         self._memory.keep(job.key, history)
@@ -218,13 +219,12 @@ class AgenticConversationPruner:
         history.extend(conversation)
         return history
 
-    def _plan_of(self, job: Job, history: History) -> Callable[[], Plan]:
+    def _plan_of(self, job: Job, history: History, conversation: list[object]) -> Callable[[], Plan]:
         """The plan, kept; or how to come by it, where the messages did not even have to be read."""
-        walk = history.walk
+        walk, given = history.walk, list(conversation)
         if not history.is_read:
-            given = history.given
             return lambda: Plan(self._parse(given, job.overhead), (), job.limit, job.placeholder)
-        transcript = Transcript(history.given, tuple(walk.entries), job.overhead + REPLY_TOKENS)
+        transcript = Transcript(given, tuple(walk.entries), job.overhead + REPLY_TOKENS)
         return partial(Plan, transcript, tuple(walk.edits), job.limit, job.placeholder)
 
 

@@ -24,6 +24,7 @@ NAME_TOKENS = 1
 REPLY_TOKENS = 3
 BUNDLED = {"o200k_base": "o200k_base", "o200k_harmony": "o200k_base", "cl100k_base": "cl100k_base"}
 MAX_PIECES = 60_000  # of splintr's own cache of split pieces: about 20 MB
+CHECK_CHARACTERS = 2_000_000  # between two looks at that cache
 MEMO_CHARACTERS = 16_000_000  # in one of the memo's two generations
 VOCABULARY_URL = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"  # what tiktoken's cache is keyed by
 
@@ -40,6 +41,7 @@ class ExactCounter:
             raise SettingsError(f"no bundled vocabulary for {encoding!r}; there are {', '.join(BUNDLED)}")
         self.encoding = encoding
         self._tokenizer: Any = None
+        self._unchecked = CHECK_CHARACTERS
 
     @property
     def loaded(self) -> bool:
@@ -54,9 +56,16 @@ class ExactCounter:
             count = len(tokenizer.encode_ordinary(text)) if "<|" in text else len(tokenizer.encode_flat(text)) // 4
         except UnicodeEncodeError:
             return self(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
-        if tokenizer.cache_len > MAX_PIECES:
-            tokenizer.clear_cache()
+        self._unchecked -= len(text)
+        if self._unchecked < 0:
+            self._bound_cache()
         return count
+
+    def _bound_cache(self) -> None:
+        # Asking splintr for the size of its cache takes as long as counting a long text.
+        self._unchecked = CHECK_CHARACTERS
+        if self._tokenizer.cache_len > MAX_PIECES:
+            self._tokenizer.clear_cache()
 
     def _load(self) -> Any:
         from splintr import Tokenizer

@@ -3,32 +3,37 @@
 It speaks either of two dialects: XML in the text of messages, or native tool calls.
 
     python examples/edit_loop.py --offline --safe-zone 20k
-    python examples/edit_loop.py --base-url http://localhost:8000/v1 --model qwen3-coder --folder scratch "Fix the tests"
+    python examples/edit_loop.py --base-url http://localhost:8000/v1 --model qwen3-coder --folder scratch "Fix tests"
 """
 
 import json
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import typer
-from edit_tools import TOOLS, Tool, ToolError, parameters
+from edit_tools import TOOLS, Tool, ToolError, parameters, required
 from loguru import logger
 from openai import OpenAI
 from openai.types.chat import ChatCompletionMessage
 from scripted_model import serve
 from scripted_session import TASK
 
-from autoprune import AgenticConversationPruner, PruneArgs
+from autoprune import AgenticConversationPruner, PruneArgs, Report
 
 PROJECT = Path(__file__).parent.parent / "fixtures" / "project"
 INSTRUCTIONS = (
     "You are a coding agent. You work with tools in one folder. When you are done, answer without a tool call."
+)
+XML_INSTRUCTIONS = (
+    "Call a tool as shown below, its tags on lines of their own. What stands between the tags of an argument is taken "
+    "as it is, without escapes; a line break after the opening tag does not count."
 )
 MAX_REQUESTS = 100
 
@@ -55,10 +60,9 @@ def outcome(folder: Path, call: Call) -> Outcome:
     try:
         if call.name not in TOOLS or call.arguments is None:
             raise ToolError(f"no such tool, or arguments that cannot be read: {call.name}")
-        tool = TOOLS[call.name]
-        given = {name: call.arguments[name] for name in parameters(tool) if call.arguments.get(name) is not None}
-        arguments = {name: parameters(tool)[name].annotation(value) for name, value in given.items()}
-        return Outcome(True, tool(folder, **arguments) or "(nothing)")
+        types = parameters(TOOLS[call.name])
+        arguments = {name: types[name](value) for name, value in call.arguments.items() if name in types}
+        return Outcome(True, TOOLS[call.name](folder, **arguments) or "(nothing)")
     except (ToolError, TypeError, ValueError, OSError, re.error) as error:
         return Outcome(False, str(error))
 
@@ -109,7 +113,8 @@ def _xml_result(call: Call, outcome: Outcome) -> str:
 
 def _xml_help(tool: Tool) -> str:
     """A tool as the system prompt of the XML dialect shows it."""
-    arguments = "\n".join(f"<{name}>...</{name}>" for name in parameters(tool))
+    words = {name: "..." if name in required(tool) else "(optional)" for name in parameters(tool)}
+    arguments = "\n".join(f"<{name}>{word}</{name}>" for name, word in words.items())
     return f"{tool.__doc__}\n<{tool.__name__}>\n{arguments}\n</{tool.__name__}>"
 
 
@@ -135,29 +140,23 @@ def native_answer(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> list[di
 
 def _schema(tool: Tool) -> dict[str, Any]:
     """A tool as the `tools` of a request describe it."""
-    types = {str: "string", int: "integer"}
-    properties = {name: {"type": types[value.annotation]} for name, value in parameters(tool).items()}
-    required = [name for name, value in parameters(tool).items() if value.default is value.empty]
-    arguments = {"type": "object", "properties": properties, "required": required}
+    names = {str: "string", int: "integer"}
+    properties = {name: {"type": names[kind]} for name, kind in parameters(tool).items()}
+    arguments = {"type": "object", "properties": properties, "required": required(tool)}
     return {
         "type": "function",
         "function": {"name": tool.__name__, "description": tool.__doc__, "parameters": arguments},
     }
 
 
+XML_SYSTEM = "\n\n".join([INSTRUCTIONS, XML_INSTRUCTIONS, *map(_xml_help, TOOLS.values())])
 DIALECTS = {
-    "xml": Dialect("\n\n".join([INSTRUCTIONS, *map(_xml_help, TOOLS.values())]), {}, xml_calls, xml_answer),
+    "xml": Dialect(XML_SYSTEM, {}, xml_calls, xml_answer),
     "native": Dialect(INSTRUCTIONS, {"tools": [_schema(tool) for tool in TOOLS.values()]}, native_calls, native_answer),
 }
 
 
 # The loop
-
-
-class Pruner(Protocol):
-    """What the loop asks of a pruner: a result with the conversation to send and a report."""
-
-    def prune(self, messages: list[Any]) -> Any: ...
 
 
 def run(
@@ -166,12 +165,12 @@ def run(
     dialect: Dialect,
     folder: Path,
     task: str,
-    pruner: Pruner,
+    pruner: AgenticConversationPruner,
     max_requests: int = MAX_REQUESTS,
 ) -> list[Any]:
     """Work on a task until the model calls no more tools. Returns the full history, as if nothing had been pruned."""
     messages: list[Any] = [{"role": "system", "content": dialect.system}, {"role": "user", "content": task}]
-    reports: list[Any] = []
+    reports: list[Report] = []
     while len(reports) < max_requests:
         result = pruner.prune(messages)
         reports.append(result.report)
@@ -188,15 +187,22 @@ def run(
     return messages
 
 
-def summary(reports: Sequence[Any]) -> str:
+def summary(reports: Sequence[Report]) -> str:
     """What pruning saved over all requests."""
-    before, after = sum(report.tokens_before for report in reports), sum(report.tokens_after for report in reports)
-    pruned = sum(1 for report in reports if report.results_cleared)
+    before, after = [report.tokens_before for report in reports], [report.tokens_after for report in reports]
+    pruned = sum(report.results_cleared > 0 for report in reports)
     return (
-        f"{len(reports)} requests, {pruned} of them pruned: {after:,} tokens sent instead of {before:,}; "
-        f"the largest had {max(report.tokens_after for report in reports):,} "
-        f"instead of {max(report.tokens_before for report in reports):,}"
+        f"{len(reports)} requests, {pruned} of them pruned: {sum(after):,} tokens sent instead of {sum(before):,}; "
+        f"the largest request had {max(after):,} instead of {max(before):,}"
     )
+
+
+@contextmanager
+def online(base_url: str | None, folder: Path) -> Iterator[tuple[OpenAI, Path]]:
+    """A client of a real server, and the folder to work in."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with OpenAI(base_url=base_url) as client:
+        yield client, folder
 
 
 @contextmanager
@@ -204,7 +210,8 @@ def offline() -> Iterator[tuple[OpenAI, Path]]:
     """A client of the scripted model, and a scratch copy of the project that the script works on."""
     with serve() as base_url, tempfile.TemporaryDirectory() as scratch:
         folder = Path(shutil.copytree(PROJECT, Path(scratch).resolve() / "project"))
-        yield OpenAI(base_url=base_url, api_key="none", max_retries=0), folder
+        with OpenAI(base_url=base_url, api_key="none", max_retries=0) as client:
+            yield client, folder
 
 
 def plain(messages: Sequence[Any]) -> list[dict[str, Any]]:
@@ -216,19 +223,21 @@ def plain(messages: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def main(
-    task: Annotated[str, typer.Argument(help="what to do; not needed with --offline")] = TASK,
+    task: Annotated[str, typer.Argument(help="what to do", show_default="that of the offline run")] = TASK,
     dialect: Annotated[Literal["xml", "native"], typer.Option()] = "xml",
     is_offline: Annotated[bool, typer.Option("--offline", help="a scripted model on a copy of the fixture")] = False,
     base_url: Annotated[str | None, typer.Option(help="an OpenAI-compatible server; key: OPENAI_API_KEY")] = None,
     model: Annotated[str, typer.Option()] = "scripted",
     folder: Annotated[Path, typer.Option(help="where the agent works")] = Path("scratch"),
     safe_zone: Annotated[str, typer.Option(help="tokens, as 20000 or 20k")] = "50k",
-    max_requests: Annotated[int, typer.Option()] = MAX_REQUESTS,
+    max_requests: Annotated[int, typer.Option(min=1)] = MAX_REQUESTS,
     record: Annotated[Path | None, typer.Option(help="write the full history as JSON")] = None,
 ) -> None:
     """Run the agent, print its last words."""
     pruner = AgenticConversationPruner(args=PruneArgs(conversation_prune_safe_zone_tokens=safe_zone), llm=None)
-    with offline() if is_offline else nullcontext((OpenAI(base_url=base_url), folder)) as (client, place):
+    logger.remove()
+    logger.add(sys.stderr, format="{message}")
+    with offline() if is_offline else online(base_url, folder) as (client, place):
         messages = run(client, model, DIALECTS[dialect], place, task, pruner, max_requests)
     if record:
         record.write_text(json.dumps(plain(messages), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

@@ -86,9 +86,15 @@ TOOLS: dict[str, Tool] = {
 }
 
 
-def parameters(tool: Tool) -> dict[str, inspect.Parameter]:
-    """What a tool takes besides the folder; each is a str or an int."""
-    return {name: value for name, value in inspect.signature(tool).parameters.items() if name != "folder"}
+def parameters(tool: Tool) -> dict[str, type]:
+    """What a tool takes besides the folder, and whether it is a str or an int."""
+    return {name: value.annotation for name, value in inspect.signature(tool).parameters.items() if name != "folder"}
+
+
+def required(tool: Tool) -> list[str]:
+    """The parameters that a call may not leave out."""
+    known = inspect.signature(tool).parameters
+    return [name for name in parameters(tool) if known[name].default is inspect.Parameter.empty]
 
 
 def _inside(folder: Path, path: str) -> Path:
@@ -119,4 +125,4 @@ def _environment() -> dict[str, str]:
     """A command's variables: `python` is the one that runs the agent, and the agent's key stays with the agent."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     inherited = {name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"}
-    return {**inherited, "PATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
+    return {**inherited, "PATH": path, "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}

@@ -11,7 +11,7 @@ TEXT_BLOCKS = ("text", "input_text", "output_text")
 
 def fields(value: object) -> Mapping[str, object] | None:
     """A mapping itself, the fields of an SDK's object (extra ones included), None for what has no named fields."""
-    if isinstance(value, Mapping):
+    if type(value) is dict or isinstance(value, Mapping):
         return value
     own = getattr(value, "__dict__", None)
     extra = getattr(value, "__pydantic_extra__", None)

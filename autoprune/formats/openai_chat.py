@@ -1,7 +1,6 @@
 """OpenAI Chat Completions, and the XML dialect inside its texts: one message in, one entry out."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from autoprune.formats import xml_tool_result as xml
@@ -18,6 +17,7 @@ SPEAKERS = {
     "function": Speaker.TOOL,
 }
 # What a provider receives besides the content; `reasoning_content` is what DeepSeek, Qwen and others take back.
+KIND = "openai_chat"
 TEXT_FIELDS = ("refusal", "reasoning_content")
 
 
@@ -41,153 +41,128 @@ class Dialogue(Protocol):
         """The open call that a result answers; it is open no longer."""
 
 
-@dataclass(slots=True)
-class Draft:
-    """An entry in the making."""
-
-    at: int
-    tokens: int
-    results: list[ToolResult]
-    calls: list[ToolCall]
-
-
 def parse(message: Mapping[str, object], at: int, dialogue: Dialogue) -> Entry:
     """One message as pruning sees it. Anything unknown in it is counted and otherwise left alone."""
-    speaker = SPEAKERS.get(str(message.get("role")), Speaker.OTHER)
-    draft = Draft(at, MESSAGE_TOKENS + _extra_tokens(message, dialogue.count), [], [])
+    speaker = SPEAKERS.get(str(message["role"]), Speaker.OTHER)
     content = message.get("content")
+    weight = MESSAGE_TOKENS + (_name_tokens(message, dialogue.count) if len(message) > 2 else 0)
     if speaker is Speaker.TOOL:
-        _read_result(draft, message, content, dialogue)
-    elif speaker is Speaker.USER:
-        _read_user(draft, content, dialogue)
-    else:
-        draft.tokens += tokens(content, dialogue.count)
+        payload = tokens(content, dialogue.count)
+        return Entry(speaker, weight + payload, _result(message, content, payload, at, dialogue))
+    if speaker is Speaker.USER:
+        results, payload = _user_content(content, at, dialogue)
+        return Entry(speaker, weight + payload, results)
+    weight += tokens(content, dialogue.count)
     if speaker is Speaker.MODEL:
-        draft.calls.extend(_calls(message, content, at, dialogue))
-    return Entry(speaker, draft.tokens, tuple(draft.results), tuple(draft.calls))
+        calls, spent = _calls(message, at, dialogue) if len(message) > 2 else ([], 0)
+        return Entry(speaker, weight + spent, (), (*calls, *_calls_in_text(content, at, dialogue)))
+    return Entry(speaker, weight)
 
 
-def _extra_tokens(message: Mapping[str, object], count: Count) -> int:
-    """Tokens of everything but the content: name, calls, reasoning."""
-    if len(message) == 2:
-        return 0
-    total = sum(tokens(message[name], count) for name in TEXT_FIELDS if message.get(name))
-    if isinstance(name := message.get("name"), str):
-        total += NAME_TOKENS + count(name)
-    for function in _functions(message):
-        total += tokens(function.get("name"), count) + tokens(function.get("arguments"), count)
-    return total
+def _name_tokens(message: Mapping[str, object], count: Count) -> int:
+    name = message.get("name")
+    return NAME_TOKENS + count(name) if isinstance(name, str) else 0
 
 
-def _functions(message: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
-    """What is called, as {"name", "arguments"}: of `tool_calls` (functions and custom tools) and of `function_call`."""
-    listed = message.get("tool_calls")
-    for call in map(fields, listed) if isinstance(listed, list | tuple) else ():
-        yield _function(call or NOTHING)
-    if legacy := fields(message.get("function_call")):
-        yield legacy
-
-
-def _function(call: Mapping[str, object]) -> Mapping[str, object]:
-    if function := fields(call.get("function")):
-        return function
-    custom = fields(call.get("custom")) or NOTHING
-    return {"name": custom.get("name"), "arguments": custom.get("input")}
-
-
-def _calls(message: Mapping[str, object], content: object, at: int, dialogue: Dialogue) -> Iterator[ToolCall]:
+def _calls(message: Mapping[str, object], at: int, dialogue: Dialogue) -> tuple[list[ToolCall], int]:
+    """The native calls of an assistant's message, and the tokens of everything in it but name and content."""
+    count, request = dialogue.count, dialogue.request
+    calls: list[ToolCall] = []
+    spent = sum(tokens(message[name], count) for name in TEXT_FIELDS if message.get(name))
     listed = message.get("tool_calls")
     for index, item in enumerate(listed if isinstance(listed, list | tuple) else ()):
         call = fields(item) or NOTHING
-        function = _function(call)
-        name, call_id = function.get("name"), call.get("id")
-        yield ToolCall(
-            Location((at, "tool_calls", index)),
-            dialogue.request,
-            call_id if isinstance(call_id, str) else None,
-            name if isinstance(name, str) else xml.UNKNOWN,
-            function.get("arguments"),
-        )
+        name, arguments = _function(call)
+        spent += tokens(name, count) + tokens(arguments, count)
+        known_id = call.get("id")
+        call_id = known_id if isinstance(known_id, str) else None
+        calls.append(ToolCall(Location((at, "tool_calls", index)), request, call_id, _tool(name), arguments))
     if legacy := fields(message.get("function_call")):
-        name = str(legacy.get("name"))
-        yield ToolCall(Location((at, "function_call")), dialogue.request, name, name, legacy.get("arguments"))
+        name, arguments = legacy.get("name"), legacy.get("arguments")
+        spent += tokens(name, count) + tokens(arguments, count)
+        calls.append(ToolCall(Location((at, "function_call")), request, _tool(name), _tool(name), arguments))
+    return calls, spent
+
+
+def _function(call: Mapping[str, object]) -> tuple[object, object]:
+    """Name and arguments of a function's call, or of a custom tool's."""
+    if function := fields(call.get("function")):
+        return function.get("name"), function.get("arguments")
+    custom = fields(call.get("custom")) or NOTHING
+    return custom.get("name"), custom.get("input")
+
+
+def _tool(name: object) -> str:
+    return name if isinstance(name, str) else xml.UNKNOWN
+
+
+def _calls_in_text(content: object, at: int, dialogue: Dialogue) -> Iterator[ToolCall]:
     if isinstance(content, str) and "</" in content:
         for start, stop, name, arguments in xml.calls(content):
             yield ToolCall(Location((at, "content"), start, stop), dialogue.request, None, name, arguments)
 
 
-def _read_result(draft: Draft, message: Mapping[str, object], content: object, dialogue: Dialogue) -> None:
-    """The one result of a tool's message. Only a string or a list of blocks can be cleared: others are text."""
-    weight = tokens(content, dialogue.count)
-    draft.tokens += weight
+def _result(
+    message: Mapping[str, object], content: object, weight: int, at: int, dialogue: Dialogue
+) -> tuple[ToolResult, ...]:
+    """The one result of a tool's message. Only a string or a list of blocks can be cleared; anything else is text."""
     name = message.get("name")
-    call_id = message.get("tool_call_id") if message.get("role") == "tool" else name
-    call = dialogue.answered(call_id, "")
-    if not isinstance(content, str | list) or not content:
-        return
+    call = dialogue.answered(message.get("tool_call_id") if message["role"] == "tool" else name, "")
+    if not content or not isinstance(content, str | list):
+        return ()
+    request, tool = (call.request, call.name) if call else (dialogue.request, _tool(name))
     piece = content if isinstance(content, str) else ""
-    draft.results.append(
-        ToolResult(
-            location=Location((draft.at, "content")),
-            request=call.request if call else dialogue.request,
-            sent=dialogue.sent,
-            tool=call.name if call else name if isinstance(name, str) else xml.UNKNOWN,
-            kind="openai_chat",
-            is_error=None,
-            call=call,
-            piece=piece,
-            start=0,
-            stop=len(piece),
-            piece_tokens=weight,
-            tokens=weight,
-        )
-    )
+    location, stop = Location((at, "content")), len(piece)
+    return (ToolResult(location, request, dialogue.sent, tool, KIND, None, call, piece, 0, stop, weight, weight),)
 
 
-def _read_user(draft: Draft, content: object, dialogue: Dialogue) -> None:
+def _user_content(content: object, at: int, dialogue: Dialogue) -> tuple[tuple[ToolResult, ...], int]:
+    """The results in a user's message and the tokens of its content: a text, blocks of text, or anything else."""
     if isinstance(content, str):
-        _read_text(draft, content, (draft.at, "content"), dialogue)
-    elif isinstance(content, list):
-        for index, item in enumerate(content):
-            block = fields(item) or NOTHING
-            text = block.get("text")
-            if block.get("type") in TEXT_BLOCKS and isinstance(text, str):
-                _read_text(draft, text, (draft.at, "content", index, "text"), dialogue)
-            else:
-                draft.tokens += tokens(item, dialogue.count)
-    else:
-        draft.tokens += tokens(content, dialogue.count)
+        results, weight = _read_text(content, (at, "content"), dialogue)
+        return tuple(results), weight
+    if not isinstance(content, list):
+        return (), tokens(content, dialogue.count)
+    found: list[ToolResult] = []
+    total = 0
+    for index, item in enumerate(content):
+        block = fields(item) or NOTHING
+        text = block.get("text")
+        if block.get("type") in TEXT_BLOCKS and isinstance(text, str):
+            results, weight = _read_text(text, (at, "content", index, "text"), dialogue)
+            found += results
+        else:
+            weight = tokens(item, dialogue.count)
+        total += weight
+    return tuple(found), total
 
 
-def _read_text(draft: Draft, text: str, path: Path, dialogue: Dialogue) -> None:
+def _read_text(text: str, path: Path, dialogue: Dialogue) -> tuple[list[ToolResult], int]:
     """A user's text: counted in pieces, so that clearing one result never counts the others anew."""
     found = xml.spans(text) if "<tool_result" in text and dialogue.is_tool_result(text) else []
     if not found:
-        draft.tokens += dialogue.count(text)
-        return
+        return [], dialogue.count(text)
     edges = [0, *xml.cuts(text, found), len(text)]
-    for span, begin, end in zip(found, edges, edges[1:], strict=False):
-        piece = text[begin:end]
-        weight = dialogue.count(piece)
-        draft.tokens += weight
-        draft.results.append(
-            _xml_result(Location(path, span.start, span.stop), text, span, begin, piece, weight, dialogue)
-        )
+    results = [
+        _xml_result(text, span, path, begin, end, dialogue)
+        for span, begin, end in zip(found, edges, edges[1:], strict=False)
+    ]
+    return results, sum(result.piece_tokens for result in results)
 
 
-def _xml_result(
-    location: Location, text: str, span: xml.Span, begin: int, piece: str, weight: int, dialogue: Dialogue
-) -> ToolResult:
+def _xml_result(text: str, span: xml.Span, path: Path, begin: int, end: int, dialogue: Dialogue) -> ToolResult:
+    """One result in a text; its piece is what stands between `begin` and `end`."""
     tag = text[span.begin : span.start]
     tool = dialogue.tool_name(tag)
     call = dialogue.answered(None, tool)
-    start, stop = span.start - begin, span.stop - begin
+    piece, start, stop = text[begin:end], span.start - begin, span.stop - begin
+    weight = dialogue.count(piece)
     return ToolResult(
-        location=location,
+        location=Location(path, span.start, span.stop),
         request=call.request if call else dialogue.request,
         sent=dialogue.sent,
         tool=tool,
-        kind="xml",
+        kind=xml.KIND,
         is_error=xml.read_start_tag(tag).is_error,
         call=call,
         piece=piece,

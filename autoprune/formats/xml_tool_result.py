@@ -5,22 +5,24 @@ well-formed calls. Nothing is ever serialized again.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-# A start tag with a tool's name (group 1 is set), or an end tag. A quoted value may hold ">".
-TAG = re.compile(
-    r"""<tool_result(\s(?:[^<>"']|"[^"\n]{0,512}"|'[^'\n]{0,512}')*?\btool_name\s*=(?:[^<>"']|"[^"\n]{0,512}"|'[^'\n]{0,512}')*)>"""
-    r"""|</tool_result\s*>"""
-)
+KIND = "xml"
+WORD = "tool_result"
+UNQUOTED = """[^<>"']*"""
+QUOTED = r"""(?:"[^"\n]{0,512}"|'[^'\n]{0,512}')"""  # may hold ">"
+START_TAG = re.compile(rf"<tool_result\s{UNQUOTED}(?:{QUOTED}{UNQUOTED})*>")
+END_TAG = re.compile(r"</tool_result\s*>")
 NAME = re.compile(r"""<tool_result\b[^>]*?\btool_name\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 AFTER_END_TAG = re.compile(r"</[\w:.-]+\s*>\Z")
+LONGEST_TAG = 2048
 LONGEST_END_TAG = 128
 FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)
 FENCE_BEFORE = re.compile(r"^[ \t]*```[^\n`]*\n[ \t]*\Z", re.MULTILINE)
 FENCE_AFTER = re.compile(r"\s*\n[ \t]*```")
-LONGEST_FENCE_LINE = 128
 CALL = re.compile(r"^[ \t]*<([a-z][a-z0-9_]*)>[ \t]*\n?", re.MULTILINE)
 ARGUMENT = re.compile(r"\s*<([a-z][a-z0-9_]*)>")
 UNKNOWN = "unknown"
@@ -50,7 +52,12 @@ def is_tool_result(text: object) -> bool:
 
 def tool_name(text: str) -> str:
     """The name in the first start tag, closed or not: "unknown" where there is none, "" where it is empty."""
-    match = NAME.search(text or "")
+    return _name_in(text) if len(text) < LONGEST_TAG else _name_in(text[text.find("<tool_result") :][:LONGEST_TAG])
+
+
+@lru_cache(maxsize=1024)
+def _name_in(text: str) -> str:
+    match = NAME.search(text)
     if not match:
         return UNKNOWN
     return match[1] if match[1] is not None else match[2]
@@ -64,18 +71,35 @@ def spans(text: str) -> list[Span]:
     """
     open_tags: list[tuple[int, int]] = []
     found: list[Span] = []
-    for tag in TAG.finditer(text):
-        if tag[1] is not None:
-            if not tag[1].endswith("/") and _begins_result(text, tag.start()):
-                open_tags.append(tag.span())
+    for begin, end, is_start in _tags(text):
+        if is_start:
+            open_tags.append((begin, end))
         elif open_tags:
-            begin, start = open_tags.pop()
-            while found and found[-1].begin > begin:
+            first, start = open_tags.pop()
+            while found and found[-1].begin > first:
                 found.pop()
-            found.append(Span(begin, start, *tag.span()))
+            found.append(Span(first, start, begin, end))
         elif found:
-            found[-1] = found[-1]._replace(stop=tag.start(), end=tag.end())
+            found[-1] = found[-1]._replace(stop=begin, end=end)
     return _unfenced(text, found)
+
+
+def _tags(text: str) -> Iterator[tuple[int, int, bool]]:
+    """The tags that count: begin, end, and whether it is a start tag. Found by the word: patterns alone are slow."""
+    at = text.find(WORD)
+    while at >= 0:
+        if text[at - 1] == "<" and at:
+            tag = START_TAG.match(text, at - 1)
+            if tag and _is_named(tag[0]) and _begins_result(text, at - 1):
+                yield *tag.span(), True
+        elif text[at - 2 : at] == "</" and (tag := END_TAG.match(text, at - 2)):
+            yield *tag.span(), False
+        at = text.find(WORD, at + len(WORD))
+
+
+@lru_cache(maxsize=1024)
+def _is_named(tag: str) -> bool:
+    return NAME.match(tag) is not None and not tag.endswith("/>")
 
 
 def _begins_result(text: str, at: int) -> bool:
@@ -85,13 +109,12 @@ def _begins_result(text: str, at: int) -> bool:
 
 def _unfenced(text: str, found: list[Span]) -> list[Span]:
     """Without the spans that fill a fenced code block of the writer's: an open fence before, a fence after."""
-    if "```" not in text:
-        return found
     kept, at, is_open = [], 0, False
     for span in found:
-        is_open ^= len(FENCE.findall(text, at, span.begin)) % 2 == 1
-        before = FENCE_BEFORE.search(text, max(0, span.begin - LONGEST_FENCE_LINE), span.begin)
-        if not (is_open and before and FENCE_AFTER.match(text, span.end)):
+        outside = text[at : span.begin]
+        if "```" in outside:
+            is_open ^= len(FENCE.findall(outside)) % 2 == 1
+        if not (is_open and FENCE_BEFORE.search(outside) and FENCE_AFTER.match(text, span.end)):
             kept.append(span)
         at = span.end
     return kept

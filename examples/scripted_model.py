@@ -1,0 +1,171 @@
+"""A model server that plays a script over real HTTP, and refuses what providers refuse. It keeps no state.
+
+It speaks `/v1/chat/completions`, without streaming, on the loopback interface. Which step comes next is the number of
+assistant messages in the request. A request with `tools` is answered by native tool calls, one without by XML.
+"""
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from scripted_session import STEPS, Step
+
+CHARACTERS_PER_TOKEN = 4  # a usual estimate for English and code
+CREATED = 1_735_689_600  # a fixed time, so that two runs answer the same
+
+ORPHAN = "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
+UNANSWERED = (
+    "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
+    "The following tool_call_ids did not have response messages: "
+)
+
+Message = dict[str, Any]
+
+
+class RefusalError(Exception):
+    """A request breaks a provider's rule. Carries the body of the provider's answer."""
+
+    def __init__(self, message: str, param: str | None = None, kind: str = "invalid_request_error") -> None:
+        """Hold the provider's words; `param` and `kind` are fields of the body."""
+        super().__init__(message)
+        self.body = {"error": {"message": message, "type": kind, "param": param, "code": None}}
+
+
+@contextmanager
+def serve() -> Iterator[str]:
+    """Serve the script while the context lasts. The value is the base URL to give to a client."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/v1"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"  # keeps connections open, as providers do
+    wbufsize = -1  # head and body of an answer in one packet
+
+    def do_POST(self) -> None:
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path != "/v1/chat/completions":
+            return self._send(404, RefusalError(f"Invalid URL (POST {self.path})").body)
+        try:
+            self._send(200, completion(request))
+        except RefusalError as refusal:
+            self._send(400, refusal.body)
+
+    def _send(self, status: int, body: dict[str, Any]) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+
+def completion(request: dict[str, Any]) -> dict[str, Any]:
+    """The answer to a request: the script's next step. Raises RefusalError where a provider would."""
+    messages, is_native = request["messages"], bool(request.get("tools"))
+    check(messages, is_native)
+    number = sum(message["role"] == "assistant" for message in messages)
+    step = STEPS[min(number, len(STEPS) - 1)]
+    message = _native(step, number) if is_native else _xml(step)
+    prompt, reply = len(json.dumps(messages)) // CHARACTERS_PER_TOKEN, len(json.dumps(message)) // CHARACTERS_PER_TOKEN
+    reason = "tool_calls" if "tool_calls" in message else "stop"
+    return {
+        "id": f"chatcmpl-{number:04}",
+        "object": "chat.completion",
+        "created": CREATED,
+        "model": request["model"],
+        "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": reason}],
+        "usage": {"prompt_tokens": prompt, "completion_tokens": reply, "total_tokens": prompt + reply},
+    }
+
+
+def _native(step: Step, number: int) -> Message:
+    calls = [
+        {
+            "id": f"call_{number:04}_{index}",
+            "type": "function",
+            "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
+        }
+        for index, call in enumerate(step.calls)
+    ]
+    message = {"role": "assistant", "content": step.text, "refusal": None, "annotations": []}
+    return {**message, "tool_calls": calls} if calls else message
+
+
+def _xml(step: Step) -> Message:
+    texts = [step.text, *(_xml_call(call.name, call.arguments) for call in step.calls)]
+    return {"role": "assistant", "content": "\n\n".join(texts), "refusal": None, "annotations": []}
+
+
+def _xml_call(name: str, arguments: dict[str, Any]) -> str:
+    # A text of several lines begins on a line of its own.
+    texts = ((key, f"\n{value}" if "\n" in str(value) else value) for key, value in arguments.items())
+    inside = "".join(f"<{key}>{text}</{key}>\n" for key, text in texts)
+    return f"<{name}>\n{inside}</{name}>"
+
+
+# The rules
+
+
+def check(messages: Sequence[Message], is_native: bool) -> None:
+    """Raise RefusalError for the first rule that a conversation breaks."""
+    _check_texts(messages)
+    spoken = [message for message in messages if message["role"] not in ("system", "developer")]
+    if not spoken or spoken[0]["role"] != "user":
+        raise RefusalError('messages: first message must use the "user" role')
+    if is_native:
+        _check_results(messages)
+    else:
+        _check_turns(spoken)
+
+
+def _check_texts(messages: Sequence[Message]) -> None:
+    """No text is empty; only beside tool calls may it be missing. Words: OpenAI's for null, else Anthropic's."""
+    for index, message in enumerate(messages):
+        content = message.get("content")
+        texts = [part.get("text", "-") for part in content] if isinstance(content, list) else [content]
+        if message.get("tool_calls") and content is None:
+            continue
+        if None in texts:
+            raise RefusalError(
+                "Invalid value for 'content': expected a string, got null.", f"messages.[{index}].content"
+            )
+        if not texts or not all(map(str.strip, texts)):
+            raise RefusalError(f"messages.{index}: text content blocks must be non-empty")
+
+
+def _check_turns(spoken: Sequence[Message]) -> None:
+    """User and assistant take turns. Words: the chat templates of local models."""
+    roles = [message["role"] for message in spoken]
+    if roles != [("user", "assistant")[index % 2] for index in range(len(roles))]:
+        raise RefusalError(
+            "Conversation roles must alternate user/assistant/user/assistant/...", kind="BadRequestError"
+        )
+
+
+def _check_results(messages: Sequence[Message]) -> None:
+    """Every call is answered right after it, and nothing else is. Words: OpenAI's."""
+    waiting: list[str] = []
+    for index, message in enumerate(messages):
+        if message["role"] == "tool":
+            if message.get("tool_call_id") not in waiting:
+                raise RefusalError(ORPHAN, f"messages.[{index}].role")
+            waiting.remove(message["tool_call_id"])
+            continue
+        if waiting:
+            break
+        waiting = [call["id"] for call in message.get("tool_calls") or ()]
+    if waiting:
+        raise RefusalError(UNANSWERED + ", ".join(waiting), "messages")
