@@ -121,9 +121,9 @@ class AgenticConversationPruner:
             self._clock() - started,
             plan_of,
         )
-        is_idle = pruned is conversation
+        if pruned is not conversation or history.walk.tokens > job.limit or job.fallbacks:
+            _log(report)
         self._memory.keep(job.key, history)
-        _log(report, is_idle and history.walk.tokens <= job.limit)
         return Result(pruned, report)
 
     def plan(
@@ -243,9 +243,7 @@ def _ratio(calibration: float) -> float:
     raise SettingsError(f"calibration is {calibration!r}: give a ratio above 0, such as tokens.calibration returns")
 
 
-def _log(report: Report, is_idle: bool) -> None:
-    """One line for a prune, silent unless the program calls `logger.enable("autoprune")`."""
-    if is_idle:
-        logger.debug("autoprune: within the safe zone of {safe_zone:,} tokens", safe_zone=report.safe_zone)
-        return
-    logger.opt(lazy=True).info("{line}", line=lambda: report)
+def _log(report: Report) -> None:
+    """One line with bound fields, silent unless the program calls `logger.enable("autoprune")`."""
+    with_fields = logger.opt(lazy=True, capture=False).patch(lambda record: record["extra"].update(report.fields))
+    with_fields.log("WARNING" if report.fallbacks else "INFO", "{}", lambda: report)

@@ -88,10 +88,13 @@ class Report:
     def floor(self) -> Mapping[str, int]:
         """What the prompt consists of after the prune, in counted tokens; the parts add up to the whole.
 
+        `frames` is what stands around the results in a tool's messages.
         `unseen` results may not be cleared yet, `cleared` ones are placeholders, `kept` ones are all others.
         `sent beside` is the overhead and what primes the reply.
         """
-        parts = dict.fromkeys(("system", "user", "assistant", "other", "unseen", "kept", "cleared", "sent beside"), 0)
+        parts = dict.fromkeys(
+            ("system", "user", "assistant", "frames", "other", "unseen", "kept", "cleared", "sent beside"), 0
+        )
         parts["sent beside"] = self.plan.transcript.fixed_tokens
         for entry in self.plan.transcript.entries:
             frame = entry.tokens - sum(result.tokens for result in entry.results)
@@ -159,22 +162,29 @@ class Report:
             "total_messages": len(self.plan.transcript.entries),
         }
 
-    def to_dict(self) -> dict[str, object]:
-        """Everything as plain JSON values."""
+    @property
+    def fields(self) -> dict[str, object]:
+        """What a log line carries besides its text."""
         return {
             "strategy": self.strategy,
             "safe_zone": self.safe_zone,
             "within_safe_zone": self.within_safe_zone,
             "calibration": self.calibration,
             **self.statistics,
+            "seconds": self.seconds,
+            "fallbacks": list(self.fallbacks),
+        }
+
+    def to_dict(self) -> dict[str, object]:
+        """Everything as plain JSON values."""
+        return {
+            **self.fields,
             "tool_results": self.results,
             "first_changed_message": self.first_changed_message,
             "cache_tokens_lost": self.cache_tokens_lost,
             "floor": dict(self.floor),
             "tools": {tool: dict(row) for tool, row in self.tools.items()},
             "results": [dict(row) for row in self.rows],
-            "fallbacks": list(self.fallbacks),
-            "seconds": self.seconds,
         }
 
     def to_json(self, **options: object) -> str:
@@ -189,6 +199,12 @@ class Report:
             f"{self.results} tool results cleared, {state} the safe zone of {self.safe_zone:,}"
         )
         return "; ".join((line, *self.fallbacks))
+
+    def __rich__(self) -> object:
+        """What `rich.print` shows."""
+        from autoprune.tables import summary
+
+        return summary(self)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
@@ -205,6 +221,6 @@ PARTS = {
     Speaker.SYSTEM: "system",
     Speaker.USER: "user",
     Speaker.MODEL: "assistant",
-    Speaker.TOOL: "other",
+    Speaker.TOOL: "frames",
     Speaker.OTHER: "other",
 }

@@ -22,7 +22,7 @@ from edit_tools import TOOLS, Tool, ToolError, parameters, required
 from loguru import logger
 from openai import OpenAI
 from openai.types.chat import ChatCompletionMessage
-from scripted_model import serve
+from scripted_model import WINDOW, serve
 from scripted_session import TASK
 
 from autoprune import AgenticConversationPruner, PruneArgs, Report
@@ -206,9 +206,9 @@ def online(base_url: str | None, folder: Path) -> Iterator[tuple[OpenAI, Path]]:
 
 
 @contextmanager
-def offline() -> Iterator[tuple[OpenAI, Path]]:
+def offline(window: int = WINDOW) -> Iterator[tuple[OpenAI, Path]]:
     """A client of the scripted model, and a scratch copy of the project that the script works on."""
-    with serve() as base_url, tempfile.TemporaryDirectory() as scratch:
+    with serve(window) as base_url, tempfile.TemporaryDirectory() as scratch:
         folder = Path(shutil.copytree(PROJECT, Path(scratch).resolve() / "project"))
         with OpenAI(base_url=base_url, api_key="none", max_retries=0) as client:
             yield client, folder

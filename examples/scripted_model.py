@@ -8,14 +8,20 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from scripted_session import STEPS, Step
 
+WINDOW = 128_000  # tokens
 CHARACTERS_PER_TOKEN = 4  # a usual estimate for English and code
 CREATED = 1_735_689_600  # a fixed time, so that two runs answer the same
 
+TOO_LONG = (
+    "This model's maximum context length is {} tokens. However, your messages resulted in {} tokens. "
+    "Please reduce the length of the messages."
+)
 ORPHAN = "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
 UNANSWERED = (
     "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
@@ -28,16 +34,18 @@ Message = dict[str, Any]
 class RefusalError(Exception):
     """A request breaks a provider's rule. Carries the body of the provider's answer."""
 
-    def __init__(self, message: str, param: str | None = None, kind: str = "invalid_request_error") -> None:
-        """Hold the provider's words; `param` and `kind` are fields of the body."""
+    def __init__(self, message: str, param: str | None = None, **others: str) -> None:
+        """Hold the provider's words; `param` and others are fields of the body."""
         super().__init__(message)
-        self.body = {"error": {"message": message, "type": kind, "param": param, "code": None}}
+        self.body = {
+            "error": {"message": message, "type": "invalid_request_error", "param": param, "code": None} | others
+        }
 
 
 @contextmanager
-def serve() -> Iterator[str]:
+def serve(window: int = WINDOW) -> Iterator[str]:
     """Serve the script while the context lasts. The value is the base URL to give to a client."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, window)) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
@@ -51,12 +59,16 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"  # keeps connections open, as providers do
     wbufsize = -1  # head and body of an answer in one packet
 
+    def __init__(self, window: int, *connection: Any) -> None:
+        self.window = window
+        super().__init__(*connection)  # handles all requests of the connection
+
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.path != "/v1/chat/completions":
             return self._send(404, RefusalError(f"Invalid URL (POST {self.path})").body)
         try:
-            self._send(200, completion(request))
+            self._send(200, completion(request, self.window))
         except RefusalError as refusal:
             self._send(400, refusal.body)
 
@@ -72,14 +84,17 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def completion(request: dict[str, Any]) -> dict[str, Any]:
+def completion(request: dict[str, Any], window: int = WINDOW) -> dict[str, Any]:
     """The answer to a request: the script's next step. Raises RefusalError where a provider would."""
     messages, is_native = request["messages"], bool(request.get("tools"))
+    prompt = _tokens(messages)
+    if prompt > window:
+        raise RefusalError(TOO_LONG.format(window, prompt), "messages", code="context_length_exceeded")
     check(messages, is_native)
     number = sum(message["role"] == "assistant" for message in messages)
     step = STEPS[min(number, len(STEPS) - 1)]
     message = _native(step, number) if is_native else _xml(step)
-    prompt, reply = len(json.dumps(messages)) // CHARACTERS_PER_TOKEN, len(json.dumps(message)) // CHARACTERS_PER_TOKEN
+    reply = _tokens(message)
     reason = "tool_calls" if "tool_calls" in message else "stop"
     return {
         "id": f"chatcmpl-{number:04}",
@@ -89,6 +104,11 @@ def completion(request: dict[str, Any]) -> dict[str, Any]:
         "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": reason}],
         "usage": {"prompt_tokens": prompt, "completion_tokens": reply, "total_tokens": prompt + reply},
     }
+
+
+def _tokens(value: Any) -> int:
+    """An estimate, as `usage` needs one."""
+    return len(json.dumps(value)) // CHARACTERS_PER_TOKEN
 
 
 def _native(step: Step, number: int) -> Message:
@@ -151,7 +171,7 @@ def _check_turns(spoken: Sequence[Message]) -> None:
     roles = [message["role"] for message in spoken]
     if roles != [("user", "assistant")[index % 2] for index in range(len(roles))]:
         raise RefusalError(
-            "Conversation roles must alternate user/assistant/user/assistant/...", kind="BadRequestError"
+            "Conversation roles must alternate user/assistant/user/assistant/...", type="BadRequestError"
         )
 
 

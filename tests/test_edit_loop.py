@@ -25,6 +25,7 @@ from autoprune import AgenticConversationPruner, PruneArgs, Result
 
 ROOT = Path(__file__).parent.parent
 SAFE_ZONE = 20_000
+WINDOW = 25_000
 CLEARED = "This message has been cleared."
 SESSIONS = {dialect: name for name, (dialect, _) in regenerate.SESSIONS.items()}
 
@@ -32,8 +33,8 @@ SESSIONS = {dialect: name for name, (dialect, _) in regenerate.SESSIONS.items()}
 class Watched(AgenticConversationPruner):
     """A pruner that keeps what it returned."""
 
-    def __init__(self) -> None:
-        super().__init__(PruneArgs(conversation_prune_safe_zone_tokens=SAFE_ZONE))
+    def __init__(self, safe_zone: int) -> None:
+        super().__init__(PruneArgs(conversation_prune_safe_zone_tokens=safe_zone))
         self.results: list[Result] = []
 
     def prune(self, *args: Any, **options: Any) -> Result:
@@ -51,12 +52,15 @@ class Session:
     folder: Path
 
 
+def run(client: OpenAI, dialect: str, folder: Path, pruner: AgenticConversationPruner) -> list[Any]:
+    return edit_loop.run(client, "scripted", edit_loop.DIALECTS[dialect], folder, scripted_session.TASK, pruner)
+
+
 @pytest.fixture(scope="module", params=["xml", "native"])
 def session(request: pytest.FixtureRequest) -> Iterator[Session]:
-    pruner = Watched()
-    with edit_loop.offline() as (client, folder):
-        dialect = edit_loop.DIALECTS[request.param]
-        messages = edit_loop.run(client, "scripted", dialect, folder, scripted_session.TASK, pruner)
+    pruner = Watched(SAFE_ZONE)
+    with edit_loop.offline(WINDOW) as (client, folder):
+        messages = run(client, request.param, folder, pruner)
         yield Session(request.param, messages, pruner.results, folder)
 
 
@@ -93,6 +97,13 @@ def test_every_request_is_within_the_safe_zone(session: Session):
     assert all(report.within_safe_zone and report.tokens_after <= SAFE_ZONE for report in reports)
     assert reports[-1].results_cleared >= 10
     assert reports[-1].tokens_before > 2 * SAFE_ZONE
+
+
+def test_without_pruning_the_run_does_not_fit_the_window():
+    pruner = Watched(regenerate.NEVER)
+    with edit_loop.offline(WINDOW) as (client, folder), pytest.raises(BadRequestError, match="maximum context length"):
+        run(client, "native", folder, pruner)
+    assert len(pruner.results) < len(scripted_session.STEPS) / 2
 
 
 def test_the_history_is_kept_in_full(session: Session):

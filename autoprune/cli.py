@@ -1,0 +1,187 @@
+"""The command line. Results go to standard output, words to standard error.
+
+Exit codes: 0 within the safe zone; 1 still over it, and the report says why; 2 an option is wrong; 3 a file cannot be
+read as a conversation or written.
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from loguru import logger
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, TextColumn
+
+from autoprune import __version__
+from autoprune.errors import AutopruneError, ConversationError, SessionError
+from autoprune.pruner import AgenticConversationPruner
+from autoprune.report import Report
+from autoprune.sessions import Session, load
+from autoprune.settings import SAFE_ZONE_TOKENS, PruneArgs
+from autoprune.strategies import DEFAULT, written
+from autoprune.tables import explanation, statistics, strategies, summary
+
+OVER_SAFE_ZONE, WRONG_OPTION, UNREADABLE = 1, 2, 3
+PIPE_WIDTH = 140  # columns of a table that is not printed on a terminal
+SLOW_SECONDS = 1.0
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    help="Keep an agent's conversation inside its token budget.",
+    epilog="Exit codes: 0 within the safe zone, 1 still over it, 2 a wrong option, 3 an unreadable file.",
+    pretty_exceptions_enable=False,
+)
+
+SessionFile = Annotated[str, typer.Argument(help="A session file; - reads standard input.")]
+SafeZone = Annotated[str, typer.Option(help="The token budget: 51200, 50k, 50*1024, or 0.7 of the model's window.")]
+StrategyName = Annotated[str, typer.Option(help="A strategy, such as low_water or low_water(target=0.6).")]
+Output = Annotated[
+    str | None, typer.Option("-o", "--output", help="Where the conversation goes; - is standard output.")
+]
+Model = Annotated[str | None, typer.Option(help="The model: for its encoding, and its window if a share is given.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def main() -> None:
+    """Run the command line; every error that autoprune knows becomes one line and an exit code."""
+    try:
+        app()
+    except BrokenPipeError:  # whoever read standard output has had enough: `autoprune prune … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (SessionError, ConversationError, OSError) as error:
+        _fail(error, UNREADABLE)
+    except AutopruneError as error:
+        _fail(error, WRONG_OPTION)
+
+
+@app.callback(invoke_without_command=True)
+def version(show: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    """Keep an agent's conversation inside its token budget."""
+    if show:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.command()
+def prune(
+    session: SessionFile,
+    safe_zone: SafeZone = str(SAFE_ZONE_TOKENS),
+    strategy: StrategyName = DEFAULT.name,
+    output: Output = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Print per tool result what was done and why.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write no conversation.")] = False,
+    as_json: AsJson = False,
+    model: Model = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Print the log line of the prune.")] = False,
+) -> None:
+    """Prune a session. The conversation goes to -o, or to standard output when that is no terminal."""
+    if as_json and output == "-":
+        raise typer.BadParameter("--json and -o - both want standard output")
+    if verbose:
+        logger.enable("autoprune")
+    chosen = written(strategy)
+    pruner = AgenticConversationPruner(PruneArgs(safe_zone, model=model))
+    loaded = _load(session)
+    _count_with_progress(pruner, loaded.messages)
+    result = pruner.prune(loaded.messages, chosen)
+    to = _destination(output, is_asked_for_else=dry_run or as_json or explain)
+    if to and not dry_run:
+        _write(to, loaded.write(result.conversation))
+    _show(result.report, explain=explain, as_json=as_json, is_output_taken=to == "-")
+    raise typer.Exit(0 if result.report.within_safe_zone else OVER_SAFE_ZONE)
+
+
+@app.command()
+def stats(before: SessionFile, after: SessionFile, as_json: AsJson = False) -> None:
+    """Compare two conversations: tokens, cleared results, messages dropped or summarized."""
+    sessions = _load(before), _load(after)
+    figures = AgenticConversationPruner(PruneArgs()).get_cleanup_statistics(*(each.messages for each in sessions))
+    if as_json:
+        _print_json(figures)
+    else:
+        _print(statistics(figures))
+
+
+@app.command("strategies")
+def list_strategies(as_json: AsJson = False) -> None:
+    """List the strategies and their parameters."""
+    rows = AgenticConversationPruner(PruneArgs()).get_available_strategies()
+    if as_json:
+        _print_json(rows)
+    else:
+        _print(strategies(rows))
+
+
+def _load(name: str) -> Session:
+    """A session file, or standard input."""
+    try:
+        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        return load(data.decode("utf-8-sig"), "standard input" if name == "-" else name)
+    except OSError as error:
+        raise SessionError(f"{name} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SessionError(f"{name} is no UTF-8 text: byte {error.start} is {data[error.start]:#04x}") from error
+
+
+def _destination(output: str | None, *, is_asked_for_else: bool) -> str | None:
+    """Where the conversation goes: nowhere if only something else was asked for, and never unasked to a terminal."""
+    if output or is_asked_for_else:
+        return output
+    return None if sys.stdout.isatty() else "-"
+
+
+def _write(to: str, text: str) -> None:
+    if to == "-":
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.flush()
+        return
+    try:
+        Path(to).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SessionError(f"{to} cannot be written: {error.strerror}") from error
+
+
+def _show(report: Report, *, explain: bool, as_json: bool, is_output_taken: bool) -> None:
+    if as_json:
+        _print_json(report.to_dict())
+    elif explain:
+        _print(explanation(report), to_stderr=is_output_taken)
+    _print(summary(report), to_stderr=True)
+
+
+def _count_with_progress(pruner: AgenticConversationPruner, messages: list[object]) -> None:
+    """Count each message beforehand, with a bar where that takes longer than a second: the pruner remembers counts."""
+    started = time.monotonic()
+    progress = Progress(TextColumn("counting tokens"), BarColumn(), console=Console(stderr=True), transient=True)
+    task = progress.add_task("", total=len(messages))
+    try:
+        for message in messages:
+            pruner.count_tokens([message])
+            progress.advance(task)
+            if time.monotonic() - started > SLOW_SECONDS and not progress.live.is_started:
+                progress.start()
+    finally:
+        progress.stop()
+
+
+def _print(table: RenderableType, *, to_stderr: bool = False) -> None:
+    console = Console(stderr=to_stderr)
+    Console(stderr=to_stderr, width=None if console.is_terminal else PIPE_WIDTH).print(table)
+
+
+def _print_json(value: object) -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def _fail(error: Exception, code: int) -> None:
+    print(f"autoprune: {error}", file=sys.stderr)
+    raise SystemExit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""Tables for a terminal, made from reports. Prints nothing."""
+
+from collections.abc import Mapping, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from autoprune.report import Report
+
+LONGEST_TARGET = 60
+
+
+def summary(report: Report) -> RenderableType:
+    """What a prune saved: one line, the tools, and where the safe zone is out of reach what stands in the way."""
+    parts: list[RenderableType] = [_headline(report)]
+    if report.results_cleared:
+        parts.append(_tools(report))
+    if not report.within_safe_zone:
+        parts.append(_floor(report))
+    parts.extend(Text(f"note: {note}", style="yellow") for note in report.fallbacks)
+    return Group(*parts)
+
+
+def _headline(report: Report) -> Text:
+    state = ("within", "bold green") if report.within_safe_zone else ("still over", "bold red")
+    saved = 1 - report.compression_ratio
+    return Text.assemble(
+        (f"{report.tokens_before:,}", "bold"),
+        " → ",
+        (f"{report.tokens_after:,} tokens", "bold"),
+        f" ({saved:.0%} saved), {report.results_cleared} of {report.results} tool results cleared by ",
+        f"{report.strategy}, ",
+        state,
+        f" the safe zone of {report.safe_zone:,}",
+    )
+
+
+def _tools(report: Report) -> Table:
+    table = _table(
+        ("tool", "left"), ("results", "right"), ("tokens", "right"), ("cleared", "right"), ("saved", "right")
+    )
+    for tool, row in report.tools.items():
+        table.add_row(Text(tool), *(f"{row[name]:,}" for name in ("results", "tokens", "cleared", "saved")))
+    return table
+
+
+def _floor(report: Report) -> Table:
+    table = _table(("what is left", "left"), ("tokens", "right"))
+    for part, tokens in report.floor.items():
+        if tokens:
+            table.add_row(FLOOR[part], f"{tokens:,}")
+    return table
+
+
+FLOOR = {
+    "system": "system and developer messages",
+    "user": "the user's words",
+    "assistant": "the assistant's words and calls",
+    "frames": "what stands around the tools' results",
+    "other": "messages of other roles",
+    "unseen": "results that the model has not seen yet",
+    "kept": "results that were kept",
+    "cleared": "placeholders",
+    "sent beside": "sent beside the messages",
+}
+
+
+def explanation(report: Report) -> Table:
+    """Per tool result, oldest first: its turn, tool, target, tokens, kept or cleared, and why."""
+    table = _table(
+        ("message", "right"),
+        ("turn", "right"),
+        ("tool", "left"),
+        ("target", "left"),
+        ("tokens", "right"),
+        ("", "left"),
+        ("why", "left"),
+    )
+    for row in report.rows:
+        table.add_row(
+            str(row["message"]),
+            str(row["turn"]),
+            Text(str(row["tool"])),
+            Text(_shortened(str(row["target"]))),
+            _tokens(row),
+            Text("cleared", style="yellow") if row["cleared"] else Text("kept", style="green"),
+            Text(str(row["why"]), style="dim"),
+        )
+    return table
+
+
+def _tokens(row: Mapping[str, object]) -> str:
+    return f"{row['tokens']:,} → {row['tokens_after']:,}" if row["cleared"] else f"{row['tokens']:,}"
+
+
+def _shortened(target: str) -> str:
+    """The end of a long path or the start of a long command."""
+    if len(target) <= LONGEST_TARGET:
+        return target
+    return target[: LONGEST_TARGET - 1] + "…" if " " in target else "…" + target[1 - LONGEST_TARGET :]
+
+
+def statistics(figures: Mapping[str, int | float]) -> Table:
+    """The statistics of two conversations."""
+    table = _table(("figure", "left"), ("value", "right"))
+    for name, value in figures.items():
+        table.add_row(name.replace("_", " "), f"{value:.3f}" if isinstance(value, float) else f"{value:,}")
+    return table
+
+
+def strategies(rows: Sequence[Mapping[str, object]]) -> Table:
+    """The strategies with their parameters."""
+    table = _table(("strategy", "left"), ("parameters", "left"), ("what it does", "left"))
+    for row in rows:
+        config = row["config"] if isinstance(row["config"], Mapping) else {}
+        parameters = ", ".join(f"{name}={value!r}" for name, value in config.items())
+        table.add_row(Text(str(row["name"])), Text(parameters), Text(str(row["description"])))
+    return table
+
+
+def _table(*columns: tuple[str, str]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name, justify in columns:
+        table.add_column(name, justify="right" if justify == "right" else "left", overflow="fold")
+    return table
