@@ -119,13 +119,14 @@ def list_strategies(as_json: AsJson = False) -> None:
 
 def _load(name: str) -> Session:
     """A session file, or standard input."""
+    called = "standard input" if name == "-" else name
     try:
         data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-        return load(data.decode("utf-8-sig"), "standard input" if name == "-" else name)
+        return load(data.decode("utf-8-sig"), called)
     except OSError as error:
-        raise SessionError(f"{name} cannot be read: {error.strerror}") from error
+        raise SessionError(f"{called} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise SessionError(f"{name} is no UTF-8 text: byte {error.start} is {data[error.start]:#04x}") from error
+        raise SessionError(f"{called} is no UTF-8 text: byte {error.start} is {data[error.start]:#04x}") from error
 
 
 def _destination(output: str | None, *, is_asked_for_else: bool) -> str | None:

@@ -31,7 +31,7 @@ SENTENCES = {
     Reason.OVER_SAFE_ZONE: "oldest first, until within the safe zone",
     Reason.TO_TARGET: "oldest first, down to the target",
     Reason.OUT_OF_REACH: "the safe zone is out of reach: all that can go, goes",
-    Reason.WITHIN_SAFE_ZONE: "the conversation is within the safe zone",
+    Reason.WITHIN_SAFE_ZONE: "not needed: the safe zone is reached",
     Reason.NOT_CHOSEN: "the strategy kept it",
     Reason.UNSEEN: "the model has not seen it yet",
     Reason.NO_GAIN: "a placeholder would not be smaller",

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from autoprune.report import Report
 
-LONGEST_TARGET = 60
+LONGEST_PATH = 48
 
 
 def summary(report: Report) -> RenderableType:
@@ -68,20 +68,15 @@ FLOOR = {
 
 def explanation(report: Report) -> Table:
     """Per tool result, oldest first: its turn, tool, target, tokens, kept or cleared, and why."""
-    table = _table(
-        ("message", "right"),
-        ("turn", "right"),
-        ("tool", "left"),
-        ("target", "left"),
-        ("tokens", "right"),
-        ("", "left"),
-        ("why", "left"),
-    )
+    table = _table(("message", "right"), ("turn", "right"), ("tool", "left"))
+    table.add_column("target", no_wrap=True, overflow="ellipsis", ratio=1)
+    for name, justify in (("tokens", "right"), ("", "left"), ("why", "left")):
+        table.add_column(name, justify="right" if justify == "right" else "left", no_wrap=True)
     for row in report.rows:
         table.add_row(
             str(row["message"]),
             str(row["turn"]),
-            Text(str(row["tool"])),
+            Text.assemble(str(row["tool"]), (" failed" if row["failed"] else "", "red")),
             Text(_shortened(str(row["target"]))),
             _tokens(row),
             Text("cleared", style="yellow") if row["cleared"] else Text("kept", style="green"),
@@ -95,10 +90,8 @@ def _tokens(row: Mapping[str, object]) -> str:
 
 
 def _shortened(target: str) -> str:
-    """The end of a long path or the start of a long command."""
-    if len(target) <= LONGEST_TARGET:
-        return target
-    return target[: LONGEST_TARGET - 1] + "…" if " " in target else "…" + target[1 - LONGEST_TARGET :]
+    """A long path by its end; a command is cut by the table."""
+    return target if " " in target or len(target) <= LONGEST_PATH else "…" + target[1 - LONGEST_PATH :]
 
 
 def statistics(figures: Mapping[str, int | float]) -> Table:

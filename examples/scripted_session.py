@@ -24,8 +24,8 @@ def _step(text: str, *calls: Call) -> Step:
     return Step(text, calls)
 
 
-def _list(path: str = ".") -> Call:
-    return Call("list_files", {"path": path})
+def _list() -> Call:
+    return Call("list_files", {"path": "."})
 
 
 def _read(path: str, start_line: int | None = None, end_line: int | None = None) -> Call:
@@ -67,8 +67,7 @@ python - <<'END'
 from decimal import Decimal as D
 sums = {"CHF": D("263.75"), "GBP": D("307.00"), "JPY": D("53415"), "USD": D("506.15")}
 rates = {"CHF": D("1.0730"), "GBP": D("1.2271"), "JPY": D("0.006135"), "USD": D("0.9412")}
-for name in sums:
-    print(name, sums[name], "*", rates[name], "=", sums[name] * rates[name])
+print(*(f"{name} {sums[name]} * {rates[name]} = {sums[name] * rates[name]}" for name in sums), sep="\n")
 print("total", sum(sums[name] * rates[name] for name in sums))
 END
 """

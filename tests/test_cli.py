@@ -1,0 +1,148 @@
+"""The command line, run as a user runs it: in a process, with files and pipes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SESSIONS = Path(__file__).parent.parent / "fixtures" / "sessions"
+XML = str(SESSIONS / "edit_loop_xml.json")
+OPENAI = str(SESSIONS / "edit_loop_openai.jsonl")
+SENTENCE = "This message has been cleared."
+
+
+def run(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "autoprune", *arguments], input=stdin, capture_output=True, check=False
+    )
+
+
+@pytest.mark.parametrize("session", [XML, OPENAI])
+def test_the_pruned_conversation_goes_to_standard_output_and_words_to_standard_error(session: str):
+    done = run("prune", session, "--safe-zone", "20k")
+    text = done.stdout.decode()
+    messages = json.loads(text) if session == XML else [json.loads(line) for line in text.splitlines()]
+    assert done.returncode == 0
+    assert SENTENCE in text
+    assert messages[0]["role"] == "system"
+    assert "within the safe zone of 20,480" in done.stderr.decode()
+
+
+def test_a_session_within_the_safe_zone_comes_back_as_it_was():
+    done = run("prune", OPENAI, "--safe-zone", "1m")
+    given = [json.loads(line) for line in Path(OPENAI).read_text(encoding="utf-8").splitlines()]
+    assert [json.loads(line) for line in done.stdout.splitlines()] == given
+    assert "0 of 60 tool results cleared" in done.stderr.decode()
+
+
+def test_a_file_is_written_where_it_is_asked_for(tmp_path: Path):
+    out = tmp_path / "out.json"
+    done = run("prune", XML, "--safe-zone", "20k", "-o", str(out))
+    assert done.stdout == b""
+    assert SENTENCE in out.read_text(encoding="utf-8")
+    stats = json.loads(run("stats", XML, str(out), "--json").stdout)
+    assert stats["pruned_tokens"] <= 20_480 < stats["original_tokens"]
+    assert stats["tool_results_cleaned"] > 0
+
+
+def test_a_dash_is_standard_input_and_output():
+    piped = run("prune", "-", "-o", "-", "--safe-zone", "20k", stdin=Path(XML).read_bytes())
+    assert piped.stdout == run("prune", XML, "--safe-zone", "20k").stdout
+
+
+def test_a_dry_run_writes_no_conversation(tmp_path: Path):
+    out = tmp_path / "out.json"
+    done = run("prune", XML, "--safe-zone", "20k", "--dry-run", "-o", str(out))
+    assert (done.stdout, out.exists(), done.returncode) == (b"", False, 0)
+    assert "ReadFileTool" in done.stderr.decode()
+
+
+def test_explain_is_a_table_of_every_result_with_its_reason():
+    lines = run("prune", XML, "--safe-zone", "20k", "--explain").stdout.decode().splitlines()
+    assert lines[0].split() == ["message", "turn", "tool", "target", "tokens", "why"]
+    assert sum("ListFilesTool" in line for line in lines) >= 1
+    assert any("cleared" in line and "oldest first" in line and "→" in line for line in lines)
+    assert any("the model has not seen it yet" in line for line in lines)
+    assert any("tally/money.py" in line for line in lines)
+    assert len([line for line in lines[1:] if line.strip()]) == 60
+
+
+def test_json_is_the_whole_report():
+    report = json.loads(run("prune", XML, "--safe-zone", "20k", "--json").stdout)
+    assert report["within_safe_zone"] is True
+    assert len(report["results"]) == report["tool_results"] == 60
+    assert sum(report["floor"].values()) == report["pruned_tokens"]
+    assert sum(row["cleared"] for row in report["results"]) == report["tool_results_cleaned"]
+
+
+def test_a_strategy_can_be_written_with_its_parameters():
+    done = run("prune", XML, "--safe-zone", "20k", "--strategy", "low_water(target=0.5)", "--json")
+    assert json.loads(done.stdout)["pruned_tokens"] <= 10_240
+
+
+def test_the_log_line_is_printed_when_asked_for():
+    assert "tool_output_cleanup: " in run("prune", XML, "--safe-zone", "20k", "--verbose", "--dry-run").stderr.decode()
+
+
+def test_the_strategies_are_listed():
+    assert [row["name"] for row in json.loads(run("strategies", "--json").stdout)] == [
+        "tool_output_cleanup",
+        "low_water",
+    ]
+    assert "minimum_reclaim=0.1" in run("strategies").stdout.decode()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("prune", XML, "--safe-zone", "20"), 1, "still over the safe zone of 20"),
+        (("prune", XML, "--safe-zone", "abc"), 2, "the safe zone is 'abc'"),
+        (("prune", XML, "--safe-zone", "0.5"), 2, "model"),
+        (
+            ("prune", XML, "--strategy", "best"),
+            2,
+            "there is no strategy 'best'; there are tool_output_cleanup, low_water",
+        ),
+        (("prune", XML, "--strategy", "low_water(goal=1)"), 2, "target=0.75"),
+        (("prune", XML, "--json", "-o", "-"), 2, "both want standard output"),
+        (("prune", XML, "--nonsense"), 2, "No such option"),
+        (("prune", "missing.json"), 3, "missing.json cannot be read: No such file or directory"),
+        (("prune", str(SESSIONS)), 3, "cannot be read: Is a directory"),
+        (("prune", str(SESSIONS.parent / "README.md")), 3, "broken JSON at line 1, column 1"),
+        (("prune", XML, "--safe-zone", "20k", "-o", "/nowhere/out.json"), 3, "/nowhere/out.json cannot be written"),
+        (("stats", XML, "missing.json"), 3, "missing.json cannot be read"),
+    ],
+)
+def test_the_exit_code_says_who_must_act(arguments: tuple[str, ...], code: int, said: str):
+    done = run(*arguments)
+    words = " ".join(done.stderr.decode().split())
+    assert (done.returncode, said in words) == (code, True), words
+
+
+def test_bytes_that_are_no_text_are_named():
+    done = run("prune", "-", stdin=b'[{"role": "user", "content": "\xff"}]')
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert "standard input is no UTF-8 text: byte 30 is 0xff" in done.stderr.decode()
+
+
+def test_a_reader_that_has_had_enough_is_no_error():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "autoprune", "prune", XML, "--safe-zone", "1m"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.read(10)
+    process.stdout.close()
+    words = process.stderr.read().decode()
+    process.stderr.close()
+    process.wait()
+    assert "Traceback" not in words
+    assert "Broken pipe" not in words
+
+
+def test_the_version_is_printed():
+    assert run("--version").stdout.decode().strip().count(".") == 2

@@ -1,0 +1,91 @@
+"""The lines of docs/architecture.md hold: who may import whom, who prints, who reads files."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "autoprune"
+MODULES = {".".join(path.relative_to(PACKAGE).with_suffix("").parts): path for path in sorted(PACKAGE.rglob("*.py"))}
+GROUND = {"errors", "tokens", "transcript"}
+# Which of the project's modules a room may see. Rooms that are not named here may see all that are listed for none.
+MAY_SEE = {
+    "errors": set(),
+    "media": set(),
+    "tokens": {"errors"},
+    "settings": {"errors"},
+    "transcript": set(),
+    "placeholders": {"tokens", "transcript"},
+    "targets": {"transcript"},
+    "edits": {"placeholders", "transcript"},
+    "planning": {"edits", "placeholders", "transcript"},
+    "strategies": {"edits", "errors", "planning", "strategies"},
+    "formats": {"formats", "media", "tokens", "transcript"},
+    "parsing": {"errors", "formats", "tokens", "transcript"},
+    "rewriting": {"edits", "transcript"},
+    "statistics": {"edits", "formats", "rewriting", "transcript"},
+    "report": {"edits", "targets", "tokens", "transcript", "tables"},
+    "sessions": {"errors"},
+    "tables": {"report"},
+}
+ONLY_IN = {
+    "lxml": {"formats.xml_tool_result"},
+    "openai": set(),
+    "typer": {"cli"},
+    "rich": {"cli", "tables"},
+    "splintr": {"tokens"},
+    "tiktoken": {"tokens"},
+    "genai_prices": {"settings"},
+}
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Every module that a file imports anywhere, by its full name."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def room(module: str) -> str:
+    return module.split(".")[0]
+
+
+def test_the_package_was_found():
+    assert len(MODULES) > 20
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if room(module) in MAY_SEE])
+def test_a_room_imports_only_the_rooms_it_may_see(module: str):
+    seen = {name.split(".")[1] for name in imports(MODULES[module]) if name.startswith("autoprune.")}
+    assert seen <= MAY_SEE[room(module)]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_package_is_imported_only_where_it_is_used(module: str):
+    for name in imports(MODULES[module]):
+        assert module in ONLY_IN.get(name.split(".")[0], {module}), f"{module} imports {name}"
+
+
+def calls(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func).rpartition(".")[2]
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if module != "cli"])
+def test_only_the_command_line_prints_and_touches_files(module: str):
+    assert not {"print", "open", "read_text", "write_text", "read_bytes", "write_bytes"} & set(calls(MODULES[module]))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_exception_is_caught_broadly(module: str):
+    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ExceptHandler):
+            assert node.type is not None
+            assert not {"Exception", "BaseException"} & {
+                part.id for part in ast.walk(node.type) if isinstance(part, ast.Name)
+            }

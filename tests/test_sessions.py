@@ -1,0 +1,75 @@
+"""Session files: what is read, what is written back, and what is said about anything else."""
+
+import json
+
+import pytest
+
+from autoprune import SessionError
+from autoprune.sessions import load
+
+MESSAGES = [{"role": "user", "content": "hé"}, {"role": "assistant", "content": None, "n": 1.50}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(MESSAGES),
+        json.dumps(MESSAGES, indent=2),
+        "\n".join(json.dumps(message) for message in MESSAGES),
+        "\n\n".join(json.dumps(message) for message in MESSAGES) + "\n\n",
+        json.dumps({"id": 7, "messages": MESSAGES, "tools": []}),
+        json.dumps({"messages": MESSAGES}, indent=1),
+    ],
+)
+def test_the_three_shapes_are_read_and_written_back_in_the_same_shape(text: str):
+    session = load(text, "s.json")
+    assert session.messages == MESSAGES
+    again = session.write(session.messages)
+    assert load(again, "again").messages == MESSAGES
+    if text[0] == "{" and '"messages"' in text:
+        assert json.loads(again) == json.loads(text)
+    assert again[0] == text[0]
+
+
+def test_one_message_alone_is_a_conversation_of_one_line():
+    assert load('{"role": "user", "content": "x"}', "s").messages == [{"role": "user", "content": "x"}]
+
+
+def test_an_empty_list_is_an_empty_conversation():
+    session = load("[]", "s")
+    assert session.messages == []
+    assert session.write([]) == "[]\n"
+
+
+def test_a_lone_surrogate_is_written_as_json_can_write_it():
+    session = load('[{"role": "user", "content": "a\\ud800b é"}]', "s")
+    text = session.write(session.messages)
+    assert text.encode()
+    assert load(text, "again").messages == session.messages
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "s is empty"),
+        (" \n ", "s is empty"),
+        ('[{"role": "user",]', "broken JSON at line 1, column 18"),
+        ('[\n {"role": "user"},\n oops]', "broken JSON at line 3, column 2"),
+        ('{"role": "user"}\n{"role": ', "broken JSON at line 2, column 10"),
+        ("hello", "broken JSON at line 1, column 1"),
+        ("42", "holds a number"),
+        ('"text"', "holds a string"),
+        ("null", "holds null"),
+        ('["a"]', "holds a string where a message with a 'role' should be"),
+        ('{"steps": [], "info": {}}', "holds an object with the fields steps, info"),
+        ('{"type": "x", "payload": {}}\n{"type": "y"}', "line 1 holds an object with the fields type, payload"),
+        ('{"role": "user"}\n{"type": "y"}', "line 2 holds an object with the fields type"),
+        ('[{"type": "message", "content": []}]', "holds an object with the fields type, content"),
+        ('{"messages": [3]}', "holds a number where a message"),
+        ("[" * 100_000, "nests lists or objects too deeply"),
+    ],
+)
+def test_anything_else_is_an_error_that_names_what_was_found(text: str, said: str):
+    with pytest.raises(SessionError) as caught:
+        load(text, "s")
+    assert said in str(caught.value)
