@@ -8,7 +8,7 @@ from rich.text import Text
 
 from autoprune.report import Report
 
-LONGEST_PATH = 48
+LONGEST_TARGET = 44  # so that a row fits in 140 columns
 
 
 def summary(report: Report) -> RenderableType:
@@ -68,10 +68,8 @@ FLOOR = {
 
 def explanation(report: Report) -> Table:
     """Per tool result, oldest first: its turn, tool, target, tokens, kept or cleared, and why."""
-    table = _table(("message", "right"), ("turn", "right"), ("tool", "left"))
-    table.add_column("target", no_wrap=True, overflow="ellipsis", ratio=1)
-    for name, justify in (("tokens", "right"), ("", "left"), ("why", "left")):
-        table.add_column(name, justify="right" if justify == "right" else "left", no_wrap=True)
+    columns = (("message", "right"), ("turn", "right"), ("tool", "left"), ("target", "left"), ("tokens", "right"))
+    table = _table(*columns, ("", "left"), ("why", "left"))
     for row in report.rows:
         table.add_row(
             str(row["message"]),
@@ -90,8 +88,10 @@ def _tokens(row: Mapping[str, object]) -> str:
 
 
 def _shortened(target: str) -> str:
-    """A long path by its end; a command is cut by the table."""
-    return target if " " in target or len(target) <= LONGEST_PATH else "…" + target[1 - LONGEST_PATH :]
+    """The start of a long command, the end of a long path."""
+    if len(target) <= LONGEST_TARGET:
+        return target
+    return target[: LONGEST_TARGET - 1] + "…" if " " in target else "…" + target[1 - LONGEST_TARGET :]
 
 
 def statistics(figures: Mapping[str, int | float]) -> Table:
