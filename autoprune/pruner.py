@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from typing import Any
 
 from loguru import logger
 
@@ -27,7 +28,7 @@ from autoprune.transcript import Transcript
 class Result:
     """What `prune` gives: the new conversation, and the report with its plan."""
 
-    conversation: list[object] = field(repr=False)
+    conversation: list[Any] = field(repr=False)
     report: Report
 
     @property
@@ -86,18 +87,18 @@ class AgenticConversationPruner:
 
     def prune_conversations(
         self,
-        conversations: list[object],
+        conversations: list[Any],
         strategy_name: str | Strategy = DEFAULT.name,
         *,
         conversation_id: object = None,
         calibration: float = 1.0,
-    ) -> list[object]:
+    ) -> list[Any]:
         """The conversation to send, within the safe zone if it can be; the caller's list if there is nothing to do."""
         return self.prune(conversations, strategy_name, calibration=calibration).conversation
 
     def prune(
         self,
-        conversation: list[object],
+        conversation: list[Any],
         strategy: str | Strategy = DEFAULT.name,
         *,
         calibration: float = 1.0,
@@ -128,7 +129,7 @@ class AgenticConversationPruner:
 
     def plan(
         self,
-        conversation: list[object],
+        conversation: list[Any],
         strategy: str | Strategy = DEFAULT.name,
         *,
         calibration: float = 1.0,
@@ -137,13 +138,13 @@ class AgenticConversationPruner:
         job = self._job(strategy, calibration)
         return plan(self._parse(_checked(conversation), job.overhead), job.strategy, job.limit, job.placeholder)
 
-    def count_tokens(self, conversation: list[object], *, calibration: float = 1.0) -> int:
+    def count_tokens(self, conversation: list[Any], *, calibration: float = 1.0) -> int:
         """Tokens of the prompt that a conversation makes: what the safe zone is compared with."""
         transcript = self._parse(_checked(conversation), overhead(self.args))
         return scaled(transcript.tokens, _ratio(calibration))
 
     def get_cleanup_statistics(
-        self, original_conversations: list[object], pruned_conversations: list[object]
+        self, original_conversations: list[Any], pruned_conversations: list[Any]
     ) -> dict[str, int | float]:
         """What became of one conversation in the other, also after messages were dropped or changed by someone else."""
         beside = overhead(self.args)
@@ -204,10 +205,10 @@ class AgenticConversationPruner:
     def _parser(self) -> Parser:
         return Parser(self._count()[0], self._is_tool_result_message, self._extract_tool_name)
 
-    def _parse(self, conversation: list[object], overhead: int) -> Transcript:
+    def _parse(self, conversation: list[Any], overhead: int) -> Transcript:
         return parse(conversation, self._parser(), overhead + (REPLY_TOKENS if conversation else 0))
 
-    def _history(self, job: Job, conversation: list[object]) -> History:
+    def _history(self, job: Job, conversation: list[Any]) -> History:
         """The conversation read and walked, from where it was left if it goes on from there."""
         history = self._memory.take(job.key, conversation)
         if history is not None and history.extend(conversation):
@@ -219,7 +220,7 @@ class AgenticConversationPruner:
         history.extend(conversation)
         return history
 
-    def _plan_of(self, job: Job, history: History, conversation: list[object]) -> Callable[[], Plan]:
+    def _plan_of(self, job: Job, history: History, conversation: list[Any]) -> Callable[[], Plan]:
         """The plan, kept; or how to come by it, where the messages did not even have to be read."""
         walk, given = history.walk, list(conversation)
         if not history.is_read:
@@ -228,7 +229,7 @@ class AgenticConversationPruner:
         return partial(Plan, transcript, tuple(walk.edits), job.limit, job.placeholder)
 
 
-def _checked(conversation: object) -> list[object]:
+def _checked(conversation: object) -> list[Any]:
     if isinstance(conversation, list):
         return conversation
     hint = "give list(messages)" if isinstance(conversation, Sequence) and not isinstance(conversation, str) else ""

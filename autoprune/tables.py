@@ -8,7 +8,7 @@ from rich.text import Text
 
 from autoprune.report import Report
 
-LONGEST_TARGET = 44  # so that a row fits in 140 columns
+LONGEST_TARGET = 36  # so that a row fits in 140 columns
 
 
 def summary(report: Report) -> RenderableType:
@@ -74,7 +74,7 @@ def explanation(report: Report) -> Table:
         table.add_row(
             str(row["message"]),
             str(row["turn"]),
-            Text.assemble(str(row["tool"]), (" failed" if row["failed"] else "", "red")),
+            Text.assemble(str(row["tool"]), (" ✗" if row["failed"] else "", "red")),
             Text(_shortened(str(row["target"]))),
             _tokens(row),
             Text("cleared", style="yellow") if row["cleared"] else Text("kept", style="green"),
