@@ -1,0 +1,168 @@
+"""Bad input is an error that says where and what to do; odd input is counted, kept, and given back as it was."""
+
+import copy
+from types import MappingProxyType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, SettingsError
+
+LONG = "word " * 3_000
+
+
+def pruner(safe_zone: Any = 1_000) -> AgenticConversationPruner:
+    return AgenticConversationPruner(PruneArgs(safe_zone))
+
+
+@pytest.mark.parametrize(
+    ("conversation", "said", "path"),
+    [
+        (None, "the conversation is no list but NoneType", ()),
+        ("text", "the conversation is no list but str", ()),
+        ({"role": "user"}, "the conversation is no list but dict", ()),
+        (({"role": "user", "content": "x"},), "give list(messages)", ()),
+        ([{"role": "user", "content": "x"}, "hello"], "message 1 is no message but str 'hello'", (1,)),
+        ([None], "message 0 is no message but NoneType", (0,)),
+        ([{"content": "x"}], "message 0 has no 'role' (it has content)", (0,)),
+        ([{}], "message 0 has no 'role' (it has nothing)", (0,)),
+        ([{"role": None}], "message 0 has no 'role' (it has role)", (0,)),
+        ([{"type": "function_call", "call_id": "c"}], "message 0 has no 'role' (it has type, call_id)", (0,)),
+        ([SimpleNamespace(content="x")], "message 0 has no 'role'", (0,)),
+    ],
+)
+@pytest.mark.parametrize("safe_zone", [10, 100_000])
+def test_what_is_no_conversation_is_named_with_its_place(
+    conversation: Any, said: str, path: tuple[int], safe_zone: int
+):
+    for method in (pruner(safe_zone).prune_conversations, pruner(safe_zone).plan, pruner(safe_zone).count_tokens):
+        with pytest.raises(ConversationError) as caught:
+            method(conversation)
+        assert said in str(caught.value)
+        assert caught.value.path == path
+
+
+@pytest.mark.parametrize("safe_zone", [0, -1, float("nan"), "abc"])
+def test_a_safe_zone_that_is_no_budget_is_an_error_when_it_is_used(safe_zone: Any):
+    ours = pruner(safe_zone)
+    with pytest.raises(SettingsError, match="safe zone is"):
+        ours.prune_conversations([])
+
+
+@pytest.mark.parametrize("ratio", [0, -1.0, float("nan"), float("inf"), "1.2", None])
+def test_a_calibration_that_is_no_ratio_is_an_error(ratio: Any):
+    with pytest.raises(SettingsError, match="calibration is"):
+        pruner().prune([], calibration=ratio)
+
+
+ODD_CONTENTS: list[Any] = [
+    None,
+    "",
+    7,
+    3.5,
+    True,
+    [],
+    {},
+    [[["deep"], None], 4],
+    ["just a string"],
+    {"text": "no list"},
+    [{"type": "text"}],
+    [{"type": "text", "text": None}],
+    [{"type": "mystery", "data": {"a": [1, "b"]}}],
+    "a\x00b",
+    "lone \ud800 surrogate",
+    "<tool_result tool_name='x' success='true'>never closed",
+    "</tool_result> before <tool_result",
+]
+
+
+@pytest.mark.parametrize("content", ODD_CONTENTS)
+@pytest.mark.parametrize("role", ["system", "user", "assistant", "tool", "function", "observer"])
+def test_odd_content_is_counted_and_given_back_as_it_was(role: str, content: Any):
+    messages = [
+        {"role": "user", "content": "start"},
+        {"role": role, "content": content},
+        {"role": "assistant", "content": "done"},
+    ]
+    before = copy.deepcopy(messages)
+    for safe_zone in (1, 100_000):
+        ours = pruner(safe_zone)
+        assert ours.prune_conversations(messages) is messages
+        assert ours.count_tokens(messages) >= 3 * 3 + 3 + 2
+    assert messages == before
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        None,
+        [],
+        "calls",
+        [None],
+        [{}],
+        [{"id": 5, "function": None}],
+        [{"id": "c", "function": {"name": None}}],
+        {"a": 1},
+    ],
+)
+def test_odd_calls_are_left_alone(calls: Any):
+    messages = [{"role": "assistant", "content": None, "tool_calls": calls}, {"role": "tool", "content": LONG}]
+    messages += [{"role": "assistant", "content": "so"}]
+    pruned = pruner().prune_conversations(messages)
+    assert pruned[0] is messages[0]
+    assert "cleared" in pruned[1]["content"]
+
+
+def test_a_nested_list_is_cleared_only_as_a_whole_result():
+    messages = [
+        {"role": "user", "content": [["nested", LONG]]},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": "{}"}}],
+        },
+        {"role": "tool", "tool_call_id": "c", "content": [[LONG], {"type": "image_url", "image_url": {"url": "x"}}]},
+        {"role": "assistant", "content": "so"},
+    ]
+    pruned = pruner().prune_conversations(messages)
+    assert pruned[0] is messages[0]
+    assert pruned[2] == {
+        "role": "tool",
+        "tool_call_id": "c",
+        "content": [{"type": "text", "text": pruner().replacement_message}],
+    }
+
+
+def test_a_read_only_mapping_is_a_message():
+    result = MappingProxyType({"role": "tool", "tool_call_id": "c", "content": LONG})
+    messages: list[Any] = [{"role": "assistant", "content": "x"}, result, {"role": "assistant", "content": "y"}]
+    pruned = pruner().prune_conversations(messages)
+    assert dict(pruned[1]) == {"role": "tool", "tool_call_id": "c", "content": pruner().replacement_message}
+    assert result["content"] == LONG
+
+
+def test_over_the_safe_zone_without_a_result_is_no_crash():
+    messages = [{"role": "user", "content": LONG}]
+    result = pruner(10).prune(messages)
+    assert result.conversation is messages
+    assert not result.report.within_safe_zone
+    assert result.report.floor["user"] == 3_000 + 1 + 3
+
+
+def test_a_very_deep_nest_neither_loops_nor_overflows():
+    deep: Any = "x"
+    for _ in range(5_000):
+        deep = [deep]
+    messages = [{"role": "user", "content": deep}, {"role": "assistant", "content": LONG}]
+    ours = pruner(10)
+    assert ours.prune_conversations(messages) is messages
+    assert ours.prune_conversations(messages) is messages
+    assert ours.count_tokens(messages) > 1_000
+
+
+def test_a_failing_counter_is_not_a_pruner_switched_off():
+    def failing(text: str) -> int:
+        raise RuntimeError("no count today")
+
+    with pytest.raises(RuntimeError, match="no count today"):
+        AgenticConversationPruner(PruneArgs(10), count=failing).prune_conversations([{"role": "user", "content": "x"}])

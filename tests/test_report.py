@@ -1,0 +1,164 @@
+"""The report: figures that agree, three ways to print it, plain JSON, one log line."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from loguru import logger
+from rich.console import Console
+
+from autoprune import AgenticConversationPruner, PruneArgs, Report, calibration
+
+LINES = "one more line of output\n" * 400
+
+
+def conversation(results: int) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Go."}]
+    for number in range(results):
+        function = {"name": "read", "arguments": json.dumps({"path": f"src/m{number}.py"})}
+        call = {"id": f"c{number}", "type": "function", "function": function}
+        messages.append({"role": "assistant", "content": "Next.", "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": f"{LINES}{number}"})
+    return messages
+
+
+def report(safe_zone: int = 5_000, results: int = 5, **options: Any) -> Report:
+    return AgenticConversationPruner(PruneArgs(safe_zone)).prune(conversation(results), **options).report
+
+
+def test_the_figures_agree_with_each_other():
+    found = report()
+    assert (
+        found.tokens_saved
+        == found.tokens_before - found.tokens_after
+        == sum(row["saved"] for row in found.tools.values())
+    )
+    assert found.results_cleared == sum(bool(row["cleared"]) for row in found.rows) == 3
+    assert sum(found.floor.values()) == found.tokens_after
+    assert found.first_changed_message == 3
+    assert found.within_safe_zone
+
+
+def test_a_row_says_where_what_and_why():
+    first, *_, last = report().rows
+    assert first == {
+        "message": 3,
+        "turn": 1,
+        "request": 0,
+        "tool": "read",
+        "target": "src/m0.py",
+        "failed": None,
+        "tokens": 2401,
+        "tokens_after": 25,
+        "cleared": True,
+        "reason": "over_safe_zone",
+        "why": "oldest first, until within the safe zone",
+    }
+    assert (last["cleared"], last["reason"]) == (False, "unseen")
+
+
+def test_the_floor_says_what_stands_in_the_way():
+    found = report(safe_zone=100, results=2)
+    assert not found.within_safe_zone
+    assert found.floor["unseen"] == 2401
+    assert found.floor["cleared"] == 25
+    assert sum(found.floor.values()) == found.tokens_after > 100
+
+
+def test_cache_tokens_lost_are_those_of_the_previous_prompt_after_the_newest_edit():
+    messages = conversation(3)
+    ours = AgenticConversationPruner(PruneArgs(5_000))
+    assert ours.prune(messages[:-2]).report.cache_tokens_lost == 0
+    found = ours.prune(messages).report
+    previous = messages[:-2]
+    kept_in_front = previous[:3]
+    assert [edit.part.location.message for edit in found.plan.edits] == [3]
+    assert found.cache_tokens_lost == ours.count_tokens(previous) - ours.count_tokens(kept_in_front)
+
+
+def test_an_edit_of_an_earlier_request_loses_no_cache_again():
+    messages = conversation(4)
+    ours = AgenticConversationPruner(PruneArgs(7_500))
+    ours.prune(messages)
+    grown = [*messages, {"role": "assistant", "content": "So."}, {"role": "user", "content": "And?"}]
+    found = ours.prune(grown).report
+    assert found.results_cleared == 1
+    assert found.cache_tokens_lost == 0
+
+
+def test_it_is_plain_json():
+    found = report()
+    data = json.loads(found.to_json(indent=1))
+    assert data == json.loads(json.dumps(found.to_dict()))
+    assert data["original_tokens"] == found.tokens_before
+    assert data["results"] == [dict(row) for row in found.rows]
+
+
+def test_it_prints_as_one_line_as_tables_and_in_a_notebook():
+    found = report(strategy="nope")
+    assert str(found).startswith("tool_output_cleanup: 12,109 → ")
+    assert "there is no strategy 'nope'" in str(found)
+    console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(found)
+    console.file.close()
+    text = console.export_text()
+    assert "3 of 5 tool results cleared" in text
+    assert "note: there is no strategy 'nope'" in text
+    assert "<td>read</td>" in found._repr_html_()
+
+
+def test_what_a_tool_is_called_is_escaped_in_a_notebook():
+    messages = conversation(5)
+    for message in messages[2::2]:
+        message["tool_calls"][0]["function"]["name"] = "<script>"
+    found = AgenticConversationPruner(PruneArgs(5_000)).prune(messages).report
+    assert "<script>" not in found._repr_html_()
+
+
+def test_a_calibrated_report_is_in_the_providers_tokens():
+    messages = conversation(5)
+    ours = AgenticConversationPruner(PruneArgs(9_000))
+    counted = ours.count_tokens(messages)
+    ratio = calibration({"input_tokens": counted // 2, "cache_read_input_tokens": counted}, counted)
+    found = ours.prune(messages, calibration=ratio)
+    assert found.report.tokens_before == ours.count_tokens(messages, calibration=ratio) == counted // 2 + counted
+    assert found.report.tokens_after == ours.count_tokens(found.conversation, calibration=ratio) <= 9_000
+    assert ours.prune(messages).report.results_cleared < found.report.results_cleared
+
+
+@pytest.fixture
+def records() -> Iterator[list[Any]]:
+    found: list[Any] = []
+    handler = logger.add(lambda message: found.append(message.record), level="DEBUG")
+    yield found
+    logger.remove(handler)
+    logger.disable("autoprune")
+
+
+def test_the_library_is_silent_by_default(records: list[Any]):
+    report()
+    assert records == []
+
+
+def test_a_prune_is_one_line_with_fields(records: list[Any]):
+    logger.enable("autoprune")
+    found = report()
+    (record,) = records
+    assert record["message"] == str(found)
+    assert record["level"].name == "INFO"
+    assert record["extra"]["original_tokens"] == found.tokens_before
+    assert record["extra"]["tool_results_cleaned"] == 3
+    json.dumps(record["extra"])
+
+
+def test_a_fallback_is_a_warning(records: list[Any]):
+    logger.enable("autoprune")
+    report(strategy="nope")
+    assert [record["level"].name for record in records] == ["WARNING"]
+
+
+def test_a_call_with_nothing_to_do_says_nothing(records: list[Any]):
+    logger.enable("autoprune")
+    report(safe_zone=1_000_000)
+    assert records == []
