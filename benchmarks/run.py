@@ -1,7 +1,7 @@
 """What pruning costs, as a ratio to one exact tokenization pass over the same text, warm, in the same run.
 
-    python benchmarks/run.py            all figures, about two minutes
-    python benchmarks/run.py --quick    smaller loops, a few seconds
+python benchmarks/run.py            all figures, about two minutes
+python benchmarks/run.py --quick    smaller loops, a few seconds
 """
 
 import argparse

@@ -26,7 +26,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from openai.types import CompletionUsage
 from openai.types.completion_usage import PromptTokensDetails
-from openai.types.responses import ResponseUsage
 from splintr import Tokenizer
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
@@ -78,7 +77,6 @@ def reference(encoding: str, text: str) -> int:
 # Text of every kind, more than 5 MB in all
 
 
-@cache
 def code() -> str:
     folder = Path(sysconfig.get_path("stdlib"))
     files = [path for path in sorted(folder.rglob("*.py")) if "site-packages" not in path.parts]
@@ -109,7 +107,14 @@ def json_text() -> str:
 
 def chinese() -> str:
     chance = random.Random(3)
-    phrases = ("这个函数返回一个列表", "如果配置文件不存在", "则抛出异常", "我们需要修复测试", "數據庫連接失敗", "第3行：")
+    phrases = (
+        "这个函数返回一个列表",
+        "如果配置文件不存在",
+        "则抛出异常",
+        "我们需要修复测试",
+        "數據庫連接失敗",
+        "第3行：",
+    )
     marks = (",", "。", "!", "\n", "  ", "「", "」", "、", " API ", "１２３")
     rare = [chr(chance.randrange(0x4E00, 0x9FFF)) for _ in range(30_000)]
     common = [chance.choice(phrases) + chance.choice(marks) for _ in range(25_000)]
@@ -152,8 +157,38 @@ def unicode_edges() -> str:
         *("e\u0301", "a\u0300\u0316\u0327", "שלום", "مرحبا بالعالم", "नमस्ते", "ไทย", "한국어", "Ǆǅǆ", "ﬁ", "ſ", "İı"),
         *("\u200b", "\u200d", "\ufeff", "\u2060", "\u202e", "\u00ad", "\x85", "\u2028", "\u2029", "\u00a0", "\u3000"),
         *("\r\n", "\n\r", "\r", "\n", "\r\r\n", "\n\n\n", " \n", "\n ", "\t", "\x0b", "\x0c", "\x1c", "  ", "     "),
-        *("it's", "IT'S", "don't", "we'LL", "'s", "'ſ", "’s", "x²", "½", "Ⅷ", "١٢٣", "1234567", "a1b2", "/", "//\n", "+=\r\n"),
-        *("\x00", "\x7f", "\x1b[0m", "\ue000", "\U0010ffff", "\ufffd", "\ufffe", "𝒳", "𐍈", "CamelCase", "ÀÉÎ", "snake_case"),
+        *(
+            "it's",
+            "IT'S",
+            "don't",
+            "we'LL",
+            "'s",
+            "'ſ",
+            "’s",
+            "x²",
+            "½",
+            "Ⅷ",
+            "١٢٣",
+            "1234567",
+            "a1b2",
+            "/",
+            "//\n",
+            "+=\r\n",
+        ),
+        *(
+            "\x00",
+            "\x7f",
+            "\x1b[0m",
+            "\ue000",
+            "\U0010ffff",
+            "\ufffd",
+            "\ufffe",
+            "𝒳",
+            "𐍈",
+            "CamelCase",
+            "ÀÉÎ",
+            "snake_case",
+        ),
     )
     return "".join(chance.choices(parts, k=200_000))
 
@@ -167,19 +202,21 @@ CORPORA: tuple[Callable[[], str], ...] = (
 )
 
 
-def lines_of(text: str) -> list[str]:
-    """Pieces of about 20,000 characters, so that a difference in one is not made up for by another."""
+@cache
+def texts_of(corpus: Callable[[], str]) -> list[str]:
+    """Texts of 20,000 characters, so that a difference in one is not made up for by another."""
+    text = corpus()
     return [text[at : at + 20_000] for at in range(0, len(text), 20_000)]
 
 
 def test_there_are_five_megabytes_to_compare():
-    assert sum(len(corpus().encode("utf-8", "surrogatepass")) for corpus in CORPORA) > 5_000_000
+    assert sum(len(text.encode()) for corpus in CORPORA for text in texts_of(corpus)) > 5_000_000
 
 
 @both_encodings
 @pytest.mark.parametrize("corpus", CORPORA, ids=lambda corpus: corpus.__name__)
 def test_counts_are_those_of_tiktoken(encoding: str, corpus: Callable[[], str]):
-    texts = lines_of(corpus())
+    texts = texts_of(corpus)
     assert [exact(encoding)(text) for text in texts] == [reference(encoding, text) for text in texts]
 
 
@@ -234,7 +271,7 @@ def test_a_run_of_a_million_white_space_characters(encoding: str, text: str, pie
 
 @pytest.mark.parametrize("encoding", ["o200k_base", "cl100k_base", "o200k_harmony"])
 def test_text_that_spells_a_special_token_is_ordinary_text(encoding: str):
-    bundled = Tokenizer.from_pretrained("cl100k_base" if encoding == "cl100k_base" else "o200k_base").special_tokens
+    bundled = Tokenizer.from_pretrained("cl100k_base" if encoding == "cl100k_base" else "o200k_base").special_tokens()
     names = sorted({*tiktoken.get_encoding(encoding).special_tokens_set, *bundled})
     texts = [text for name in names for text in (name, f"see {name}\n", name * 3)]
     assert "<|endoftext|>" in texts
@@ -270,7 +307,9 @@ def loaded_by(program: str) -> set[str]:
     """The slow packages in memory after a program."""
     slow = ("splintr", "tiktoken", "openai", "lxml", "genai_prices", "typer", "rich")
     report = f"\nimport sys; print(*(name for name in {slow} if name in sys.modules))"
-    done = subprocess.run([sys.executable, "-c", program + report], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program + report], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     return set(done.stdout.split())
 
 
@@ -284,7 +323,7 @@ SMALL = "pruner.prune([{'role': 'user', 'content': 'Hello.'}])"
         ("import autoprune", set()),
         (PRUNE.format(50) + SMALL, set()),  # its bytes are fewer than its budget
         (PRUNE.format(5) + SMALL, {"splintr"}),
-        (PRUNE.format("'50*1', 'any', model='gpt-4o'") + SMALL, {"tiktoken"}),
+        (PRUNE.format("50, model='gpt-4o'") + SMALL, {"tiktoken"}),
     ],
 )
 def test_nothing_slow_is_imported_before_it_is_needed(program: str, loaded: set[str]):
@@ -370,7 +409,9 @@ def test_a_text_larger_than_the_memo_is_counted_right():
     ],
 )
 def test_a_model_with_a_known_vocabulary_is_counted_exactly(model: str | None, encoding: str):
-    assert for_model(model) == (exact(encoding), None)
+    counter, note = for_model(model)
+    assert isinstance(counter, ExactCounter)
+    assert (counter.encoding, note) == (encoding, None)
 
 
 @pytest.mark.parametrize(
@@ -383,9 +424,16 @@ def test_a_model_with_a_known_vocabulary_is_counted_exactly(model: str | None, e
     ],
 )
 def test_any_other_model_is_estimated_and_the_report_says_so(model: str, note: str):
-    assert for_model(model) == (exact("o200k_base"), f"tokens are an estimate by o200k_base: {note}")
+    counter, fallback = for_model(model)
+    assert isinstance(counter, ExactCounter)
+    assert (counter.encoding, fallback) == ("o200k_base", f"tokens are an estimate by o200k_base: {note}")
     report = AgenticConversationPruner(PruneArgs(model=model)).prune([]).report
-    assert report.fallbacks == (f"tokens are an estimate by o200k_base: {note}",)
+    assert report.fallbacks == (fallback,)
+
+
+@pytest.mark.parametrize("model", [None, "gpt-4o", "openai/gpt-5", "claude-sonnet-4-5"])
+def test_models_of_one_vocabulary_share_one_counter(model: str | None):
+    assert for_model(model)[0] is exact("o200k_base")
 
 
 # Calibration
@@ -411,8 +459,6 @@ def test_calibration_reads_the_usage_of_the_sdk():
     details = PromptTokensDetails(cached_tokens=1_000)
     chat = CompletionUsage(prompt_tokens=PROMPT, completion_tokens=9, total_tokens=1_209, prompt_tokens_details=details)
     assert calibration(chat, 800) == 1.5
-    fields = USAGES["OpenAI Responses"] | {"output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 1_209}
-    assert calibration(ResponseUsage.model_validate(fields), 800) == 1.5
 
 
 @pytest.mark.parametrize(
@@ -435,11 +481,15 @@ def test_a_scaled_count_is_rounded_up(count: int, ratio: float, tokens: int):
 
 # Cuts where counts add up
 
-SPACE = st.sampled_from(["", "\n", "\n\n", " ", "   ", " \n", "\n  ", "\r\n", "\r", "\t", "\u00a0", "\x85", "\u2028", "\x1c"])
+SPACE = st.sampled_from(
+    ["", "\n", "\n\n", " ", "   ", " \n", "\n  ", "\r\n", "\r", "\t", "\u00a0", "\x85", "\u2028", "\x1c"]
+)
 TEXT = st.one_of(
     st.text(max_size=20),
     st.sampled_from(["if a < b && c:\n", "</content>", "x = '''\n", "'s", "don't", "///\n", "<|endoftext|>", "\ud83d"]),
-    st.sampled_from(["漢字", "🏳️‍🌈", "1234567", "<tool_result>", "def f(self):\n    return 0\n", "{}\r\n", "_", "\ude00"]),
+    st.sampled_from(
+        ["漢字", "🏳️‍🌈", "1234567", "<tool_result>", "def f(self):\n    return 0\n", "{}\r\n", "_", "\ude00"]
+    ),
 )
 NAMED_TAG = st.builds(
     "<tool_result{}tool_name='{}' success='true'>".format,
@@ -456,6 +506,6 @@ MESSAGE = st.builds("{}\n{}".format, TEXT, st.lists(RESULT, min_size=2, max_size
 def test_the_pieces_of_a_text_with_results_count_as_much_as_the_whole(encoding: str, text: str):
     found = xml.spans(text)
     cuts = xml.cuts(text, found)
-    assert len(cuts) == len(found) - 1
+    assert len(cuts) == len(found) - 1 >= 1
     pieces = [text[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     assert sum(map(exact(encoding), pieces)) == exact(encoding)(text)
