@@ -55,10 +55,9 @@ class History:
         if self._is_fed_back:
             self._settle()
         for at in range(len(self.given), len(messages)):
-            checked(messages[at], at)
             snapshot(messages[at], self._live, self._frozen)
             if self._bound <= self.walk.limit:
-                self._bound += token_bound(messages[at])
+                self._bound += token_bound(checked(messages[at], at))
         # Only what is new is taken: equal messages of the caller's are not kept, nor freed, here.
         self.given += messages[len(self.given) :]
         return self._bound <= self.walk.limit or self._read(messages)

@@ -22,6 +22,7 @@ DEFAULT_ENCODING = "o200k_base"
 MESSAGE_TOKENS = 3
 NAME_TOKENS = 1
 REPLY_TOKENS = 3
+# Encodings by the vocabulary that counts them: harmony adds special tokens to o200k, which count as text here.
 BUNDLED = {"o200k_base": "o200k_base", "o200k_harmony": "o200k_base", "cl100k_base": "cl100k_base"}
 MAX_PIECES = 60_000  # of splintr's own cache of split pieces: about 20 MB
 CHECK_CHARACTERS = 2_000_000  # between two looks at that cache
@@ -101,9 +102,13 @@ class Memo:
         return count
 
 
-@cache
 def exact(encoding: str = DEFAULT_ENCODING) -> ExactCounter:
-    """The one exact counter of an encoding in this process."""
+    """The one exact counter of a vocabulary in this process."""
+    return _exact(BUNDLED.get(encoding, encoding))
+
+
+@cache
+def _exact(encoding: str) -> ExactCounter:
     return ExactCounter(encoding)
 
 

@@ -205,9 +205,7 @@ def test_a_cleared_result_has_the_tool_and_the_status_that_it_had(tag: str, tool
 def test_lxml_reads_the_references_in_a_start_tag(tag: str, expected: xml.StartTag):
     if tag.endswith(">"):
         assert xml.read_start_tag(tag) == expected
-    assert cleaned(f"{tag}{INSIDE}{END}") == (
-        f"{tag}{CLEARED}{END}" if tag.endswith(">") else f"{tag}{INSIDE}{END}"
-    )
+    assert cleaned(f"{tag}{INSIDE}{END}") == (f"{tag}{CLEARED}{END}" if tag.endswith(">") else f"{tag}{INSIDE}{END}")
 
 
 @pytest.mark.parametrize("tag", ["<tool_result tool_name='\0' success='false'>", "<tool_result tool_name='\ud800'>"])
@@ -439,7 +437,7 @@ def test_a_message_of_many_results_counts_exactly():
         ("<tool_result tool_name='读取'>", "读取"),
         ("<tool_result tool_name=''>", ""),
         ('<tool_result tool_name="">', ""),
-        ("<tool_result tool_name=\"it's\">", "it's"),
+        ('<tool_result tool_name="it\'s">', "it's"),
         ("<tool_result tool_name='a > b'>", "a > b"),
         ("<tool_result note='a > b' tool_name='ReadFileTool'>", "ReadFileTool"),
         ("<tool_result note=\"tool_name='Y'\" tool_name='ReadFileTool'>", "ReadFileTool"),
