@@ -75,6 +75,6 @@ class Plan:
             return Reason.ALREADY_CLEARED
         if result.sent == len(self.transcript.requests) - 1:
             return Reason.UNSEEN
-        if self.placeholder.saves(result) <= 0:
+        if self.placeholder.saves(result, self.placeholder.text(result)) <= 0:
             return Reason.NO_GAIN
         return Reason.WITHIN_SAFE_ZONE if self.tokens <= self.limit else Reason.NOT_CHOSEN

@@ -43,9 +43,9 @@ class Placeholder:
         """What to put in place of a result's payload."""
         return inside(self.element(result.tool)) if result.kind == "xml" else self.sentence
 
-    def saves(self, result: ToolResult) -> int:
-        """Tokens that clearing the result saves; below zero where the placeholder is larger."""
-        return result.piece_tokens - self.count(result.with_text(self.text(result)))
+    def saves(self, result: ToolResult, text: str) -> int:
+        """Tokens that putting `text` in place of the payload saves; below zero where the text is larger."""
+        return result.piece_tokens - self.count(result.with_text(text))
 
     def stands_in(self, result: ToolResult) -> bool:
         """Whether the result was cleared before."""

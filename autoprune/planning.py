@@ -128,8 +128,8 @@ class Walk:
                 self._useless.append(result)
 
     def _weigh(self, result: ToolResult) -> Candidate:
-        candidate = Candidate(result, self.placeholder.text(result), self.placeholder.saves(result))
-        self._seen[result] = candidate
+        text = self.placeholder.text(result)
+        candidate = self._seen[result] = Candidate(result, text, self.placeholder.saves(result, text))
         return candidate
 
     def goes_on_with(self, entry: Entry) -> bool:

@@ -51,7 +51,7 @@ class ExactCounter:
 
     def __call__(self, text: str) -> int:
         """Tokens of `text`."""
-        tokenizer = self._tokenizer or self._load()
+        tokenizer = self._tokenizer or self.tokenizer
         try:
             # encode_flat is a quarter faster, but it reads special tokens; all of them begin with "<|".
             count = len(tokenizer.encode_ordinary(text)) if "<|" in text else len(tokenizer.encode_flat(text)) // 4
@@ -68,10 +68,13 @@ class ExactCounter:
         if self._tokenizer.cache_len > MAX_PIECES:
             self._tokenizer.clear_cache()
 
-    def _load(self) -> Any:
-        from splintr import Tokenizer
+    @property
+    def tokenizer(self) -> Any:
+        """Splintr's tokenizer, loaded once."""
+        if self._tokenizer is None:
+            from splintr import Tokenizer
 
-        self._tokenizer = Tokenizer.from_pretrained(BUNDLED[self.encoding])
+            self._tokenizer = Tokenizer.from_pretrained(BUNDLED[self.encoding])
         return self._tokenizer
 
 

@@ -27,37 +27,26 @@ SHAPES: dict[str, Callable[[int, int], Messages]] = {"openai": conversations.ope
 TOKENS_PER_REQUEST = 600  # of recorded sessions: 2.4k characters a result
 
 
-def seconds(work: Callable[[], object], repeats: int = 5) -> float:
-    """The median time of a piece of work."""
-    times = []
+def one_pass(texts: list[str]) -> float:
+    """Seconds for one exact tokenization of every text, with the engine warm."""
+    encode = exact().tokenizer.encode_ordinary
+    started = time.perf_counter()
+    for text in texts:
+        encode(text)
+    return time.perf_counter() - started
+
+
+def paired(messages: Messages, work: Callable[[], float], repeats: int) -> tuple[float, float]:
+    """The median seconds of a piece of work, and the median of its ratios to a pass made right before it."""
+    texts = conversations.texts(messages)
+    one_pass(texts)
+    times, ratios = [], []
     for _ in range(repeats):
         gc.collect()
-        started = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - started)
-    return statistics.median(times)
-
-
-def one_pass(messages: Messages) -> float:
-    """Seconds for one exact tokenization of every text, with the engine warm."""
-    tokenizer = exact()._load()
-    texts = conversations.texts(messages)
-    return seconds(lambda: [len(tokenizer.encode_ordinary(text)) for text in texts], 7)
-
-
-def first_pass(messages: Messages) -> float:
-    """The same with the engine's cache of pieces emptied before, as when an agent's text is new to it."""
-    tokenizer = exact()._load()
-    texts = conversations.texts(messages)
-
-    def work() -> float:
-        tokenizer.clear_cache()
-        started = time.perf_counter()
-        for text in texts:
-            tokenizer.encode_ordinary(text)
-        return time.perf_counter() - started
-
-    return statistics.median(work() for _ in range(3))
+        base = one_pass(texts)
+        times.append(work())
+        ratios.append(times[-1] / base)
+    return statistics.median(times), statistics.median(ratios)
 
 
 def pruner(tokens: int) -> AgenticConversationPruner:
@@ -71,9 +60,11 @@ def total(messages: Messages) -> int:
 
 
 def cold(messages: Messages) -> float:
-    """Seconds for one call on a conversation never seen before."""
+    """Seconds for one call on a conversation never seen before, safe zone half of it."""
     safe_zone = total(messages) // 2
-    return seconds(lambda: pruner(safe_zone).prune_conversations(messages), 7)
+    started = time.perf_counter()
+    pruner(safe_zone).prune_conversations(messages)
+    return time.perf_counter() - started
 
 
 def requests(messages: Messages) -> list[int]:
@@ -162,37 +153,33 @@ def main() -> None:
     print(f"memory after a loop to 1M tokens: {memory():.0f} MB (to reach: 64)")
 
 
-def print_head(what: str, messages: Messages) -> float:
-    """A line on a conversation; returns the seconds of one warm pass."""
-    base, fresh = one_pass(messages), first_pass(messages)
-    print(f"\n{what}, {total(messages):,} tokens: one pass {base * 1e3:.1f} ms "
-          f"({fresh * 1e3:.1f} ms over text that the engine has not met before)")  # fmt: skip
-    return base
-
-
-def print_row(what: str, spent: float, base: float, aim: float) -> None:
+def print_row(what: str, messages: Messages, work: Callable[[], float], aim: float, repeats: int) -> None:
     """A figure, in milliseconds and as a ratio."""
-    print(f"  {what:32} {spent * 1e3:8.2f} ms   ratio {spent / base:7.3f}   to reach {aim:5.2f}")
+    spent, ratio = paired(messages, work, repeats)
+    print(f"  {what:32} {spent * 1e3:8.2f} ms   ratio {ratio:7.3f}   to reach {aim:5.2f}")
 
 
 def print_cold(shape: str, messages: Messages) -> None:
-    """One call on a conversation never seen before, safe zone half of it."""
-    base = print_head(f"{shape}, {len(messages)} messages", messages)
-    print_row("one cold call", cold(messages), base, 1.15)
+    """One call on a conversation never seen before."""
+    print(f"\n{shape}, {len(messages)} messages, {total(messages):,} tokens")
+    print_row("one cold call", messages, lambda: cold(messages), 1.15, 15)
 
 
 def print_loop(shape: str, messages: Messages) -> None:
     """A whole loop in three calling styles, and one more request at its end."""
-    base = print_head(f"{shape}, a loop of {len(requests(messages))} requests", messages)
+    print(f"\n{shape}, a loop of {len(requests(messages))} requests, {total(messages):,} tokens")
     for style, aim in (("same objects", 1.5), ("stored back", 1.5), ("re-parsed", 9.0)):
-        print_row(f"whole loop, {style}", loop(messages, style), base, aim)
+        print_row(f"whole loop, {style}", messages, lambda style=style: loop(messages, style), aim, 3)
     for style, aim in (("same objects", 0.02), ("re-parsed", 0.10)):
-        print_row(f"one more request, {style}", one_more(messages, style), base, aim)
+        print_row(f"one more request, {style}", messages, lambda style=style: one_more(messages, style), aim, 3)
 
 
 def growth(factors: tuple[int, ...]) -> float:
     """The exponent with which the time of one cold call grows."""
-    times = [cold(SHAPES["openai"](200 * factor, 100_000 * factor)) for factor in factors]
+    times = []
+    for factor in factors:
+        messages = SHAPES["openai"](200 * factor, 100_000 * factor)
+        times.append(paired(messages, lambda messages=messages: cold(messages), 9)[0])
     return math.log(times[-1] / times[0]) / math.log(factors[-1] / factors[0])
 
 

@@ -47,7 +47,7 @@ ORDINARY_TOKENS = {"o200k_base": 199_998, "cl100k_base": 100_256}
 MILLION = 1_000_000
 both_encodings = pytest.mark.parametrize("encoding", list(ORDINARY_TOKENS))
 many_examples = settings(
-    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 
 
@@ -107,14 +107,7 @@ def json_text() -> str:
 
 def chinese() -> str:
     chance = random.Random(3)
-    phrases = (
-        "这个函数返回一个列表",
-        "如果配置文件不存在",
-        "则抛出异常",
-        "我们需要修复测试",
-        "數據庫連接失敗",
-        "第3行：",
-    )
+    phrases = ("这个函数返回一个列表", "如果文件不存在", "则抛出异常", "我们需要修复测试", "數據庫連接失敗", "第3行：")
     marks = (",", "。", "!", "\n", "  ", "「", "」", "、", " API ", "１２３")
     rare = [chr(chance.randrange(0x4E00, 0x9FFF)) for _ in range(30_000)]
     common = [chance.choice(phrases) + chance.choice(marks) for _ in range(25_000)]
@@ -157,38 +150,8 @@ def unicode_edges() -> str:
         *("e\u0301", "a\u0300\u0316\u0327", "שלום", "مرحبا بالعالم", "नमस्ते", "ไทย", "한국어", "Ǆǅǆ", "ﬁ", "ſ", "İı"),
         *("\u200b", "\u200d", "\ufeff", "\u2060", "\u202e", "\u00ad", "\x85", "\u2028", "\u2029", "\u00a0", "\u3000"),
         *("\r\n", "\n\r", "\r", "\n", "\r\r\n", "\n\n\n", " \n", "\n ", "\t", "\x0b", "\x0c", "\x1c", "  ", "     "),
-        *(
-            "it's",
-            "IT'S",
-            "don't",
-            "we'LL",
-            "'s",
-            "'ſ",
-            "’s",
-            "x²",
-            "½",
-            "Ⅷ",
-            "١٢٣",
-            "1234567",
-            "a1b2",
-            "/",
-            "//\n",
-            "+=\r\n",
-        ),
-        *(
-            "\x00",
-            "\x7f",
-            "\x1b[0m",
-            "\ue000",
-            "\U0010ffff",
-            "\ufffd",
-            "\ufffe",
-            "𝒳",
-            "𐍈",
-            "CamelCase",
-            "ÀÉÎ",
-            "snake_case",
-        ),
+        *("it's", "IT'S", "don't", "we'LL", "'s", "'ſ", "’s", "x²", "½", "Ⅷ", "١٢٣", "1234567", "a1b2", "/", "//\n"),
+        *("\x00", "\x7f", "\x1b[0m", "\ue000", "\U0010ffff", "\ufffd", "\ufffe", "𝒳", "𐍈", "ÀÉÎ", "CamelCase", "_\r\n"),
     )
     return "".join(chance.choices(parts, k=200_000))
 
@@ -258,15 +221,11 @@ def test_a_pair_of_surrogates_counts_as_the_character_it_spells(encoding: str):
 
 
 @both_encodings
-@pytest.mark.parametrize(
-    ("text", "pieces"),
-    [(" " * MILLION, (" " * MILLION,)), (" " * MILLION + "x", (" " * (MILLION - 1), " x")), ("\n" * MILLION, None)],
-    ids=["spaces", "spaces and a word", "lines"],
-)
-def test_a_run_of_a_million_white_space_characters(encoding: str, text: str, pieces: tuple[str, ...] | None):
-    """tiktoken's pattern overflows its stack on such a run, so here it merges the pieces that the pattern would give."""
-    merge = tiktoken.get_encoding(encoding)._encode_single_piece
-    assert exact(encoding)(text) == sum(len(merge(piece)) for piece in pieces or (text,))
+@pytest.mark.parametrize("character", [" ", "\n"])
+def test_a_run_of_a_million_white_space_characters(encoding: str, character: str):
+    """tiktoken's pattern overflows its stack on such a run: it is given the one piece that the pattern would find."""
+    merged = tiktoken.get_encoding(encoding)._encode_single_piece(character * MILLION)
+    assert exact(encoding)(character * MILLION) == len(merged)
 
 
 @pytest.mark.parametrize("encoding", ["o200k_base", "cl100k_base", "o200k_harmony"])
@@ -295,7 +254,7 @@ def test_the_cache_of_the_engine_does_not_stay_large():
     lengths = []
     for _ in range(CHECK_CHARACTERS // MILLION + 1):
         counter(million_characters())
-        lengths.append(counter._tokenizer.cache_len)
+        lengths.append(counter.tokenizer.cache_len)
     assert lengths[0] > MAX_PIECES
     assert lengths[-1] == 0
 
@@ -409,9 +368,7 @@ def test_a_text_larger_than_the_memo_is_counted_right():
     ],
 )
 def test_a_model_with_a_known_vocabulary_is_counted_exactly(model: str | None, encoding: str):
-    counter, note = for_model(model)
-    assert isinstance(counter, ExactCounter)
-    assert (counter.encoding, note) == (encoding, None)
+    assert for_model(model) == (exact(encoding), None)
 
 
 @pytest.mark.parametrize(
@@ -424,16 +381,14 @@ def test_a_model_with_a_known_vocabulary_is_counted_exactly(model: str | None, e
     ],
 )
 def test_any_other_model_is_estimated_and_the_report_says_so(model: str, note: str):
-    counter, fallback = for_model(model)
-    assert isinstance(counter, ExactCounter)
-    assert (counter.encoding, fallback) == ("o200k_base", f"tokens are an estimate by o200k_base: {note}")
-    report = AgenticConversationPruner(PruneArgs(model=model)).prune([]).report
-    assert report.fallbacks == (fallback,)
+    fallback = f"tokens are an estimate by o200k_base: {note}"
+    assert for_model(model) == (exact("o200k_base"), fallback)
+    assert AgenticConversationPruner(PruneArgs(model=model)).prune([]).report.fallbacks == (fallback,)
 
 
-@pytest.mark.parametrize("model", [None, "gpt-4o", "openai/gpt-5", "claude-sonnet-4-5"])
-def test_models_of_one_vocabulary_share_one_counter(model: str | None):
-    assert for_model(model)[0] is exact("o200k_base")
+def test_a_vocabulary_has_one_counter():
+    assert exact() is exact("o200k_base") is exact("o200k_harmony")
+    assert exact("cl100k_base") is exact("cl100k_base") is not exact()
 
 
 # Calibration
@@ -463,8 +418,12 @@ def test_calibration_reads_the_usage_of_the_sdk():
 
 @pytest.mark.parametrize(
     ("usage", "counted"),
-    [(None, 10), ({}, 10), ({"prompt_tokens": 0}, 10), ({"prompt_tokens": None}, 10), (SimpleNamespace(), 10)]
-    + [({"prompt_tokens": 10}, 0), ({"prompt_tokens": 10}, -1), ({"completion_tokens": 10}, 10)],
+    [
+        *((usage, 10) for usage in (None, {}, {"prompt_tokens": 0}, {"prompt_tokens": None}, {"completion_tokens": 9})),
+        (SimpleNamespace(), 10),
+        ({"prompt_tokens": 10}, 0),
+        ({"prompt_tokens": 10}, -1),
+    ],
 )
 def test_what_cannot_be_calibrated_is_refused(usage: object, counted: int):
     with pytest.raises(SettingsError, match=f"cannot calibrate: .* input tokens for {counted} counted"):

@@ -104,7 +104,7 @@ PAYLOADS = {
     "other names": f"<content>{LINES}\n<tool_results tool_name='X'>x</tool_results>\n</content>",
     "an entity bomb": (
         "<content><!DOCTYPE bomb [<!ENTITY a 'ha'><!ENTITY b '&a;&a;&a;'><!ENTITY c '&b;&b;&b;'>\n"
-        f"<!ENTITY file SYSTEM 'file:///etc/hostname'>]><bomb>&c;&file;</bomb>\n{LINES}</content>"
+        f"<!ENTITY file SYSTEM 'file:///secret'>]><bomb>&c;&file;</bomb>\n{LINES}</content>"
     ),
 }
 
@@ -199,13 +199,11 @@ def test_a_cleared_result_has_the_tool_and_the_status_that_it_had(tag: str, tool
     [
         ("<tool_result tool_name='A &amp; B' success='true'>", xml.StartTag("A & B", False)),
         ("<tool_result tool_name=\"&lt;x&gt;\" success='&#102;alse'>", xml.StartTag("<x>", True)),
-        ("<tool_result tool_name='X' success='true'", xml.StartTag("X", None)),
     ],
 )
-def test_lxml_reads_the_references_in_a_start_tag(tag: str, expected: xml.StartTag):
-    if tag.endswith(">"):
-        assert xml.read_start_tag(tag) == expected
-    assert cleaned(f"{tag}{INSIDE}{END}") == (f"{tag}{CLEARED}{END}" if tag.endswith(">") else f"{tag}{INSIDE}{END}")
+def test_references_in_a_start_tag_are_read_and_stay_as_they_are(tag: str, expected: xml.StartTag):
+    assert xml.read_start_tag(tag) == expected
+    assert cleaned(f"{tag}{INSIDE}{END}") == f"{tag}{CLEARED}{END}"
 
 
 @pytest.mark.parametrize("tag", ["<tool_result tool_name='\0' success='false'>", "<tool_result tool_name='\ud800'>"])
@@ -412,10 +410,9 @@ def test_clearing_many_results_of_a_message_never_counts_the_message_again():
 def test_a_message_of_many_results_counts_exactly():
     content = "".join(f"{START}{'left right ' * (at % 50)}{END}" for at in range(500))
     result = pruned(content)
-    assert result.report.tokens_before == pruner().count_tokens(seen(content))
     assert result.report.tokens_after == pruner().count_tokens(result.conversation)
-    whole = sum(pruner().count_tokens([{"role": "user", "content": text}]) - 6 for text in (content,))
-    assert whole == pruner().count_tokens([{"role": "tool", "content": content}]) - 6
+    in_pieces, whole = ([{"role": role, "content": content}] for role in ("user", "tool"))
+    assert pruner().count_tokens(in_pieces) == pruner().count_tokens(whole)
 
 
 # Names and detection, by the methods that a subclass may replace

@@ -1,0 +1,240 @@
+"""Images and other media cost what the provider's rule says, whatever their bytes are."""
+
+import base64
+import struct
+import zlib
+from collections.abc import Callable
+
+import pytest
+
+from autoprune import AgenticConversationPruner, PruneArgs
+from autoprune.media import FILE_TOKENS, image_size, is_media, media_tokens
+from autoprune.tokens import exact
+
+
+def png(width: int, height: int) -> bytes:
+    header = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + header + struct.pack(">I", zlib.crc32(header)) + b"\x00" * 20
+
+
+def gif(width: int, height: int, version: bytes = b"GIF89a") -> bytes:
+    return version + struct.pack("<HHBBB", width, height, 0xF7, 0, 0) + b"\x00" * 20
+
+
+def segment(marker: int, data: bytes) -> bytes:
+    return bytes((0xFF, marker)) + struct.pack(">H", len(data) + 2) + data
+
+
+def jpeg(width: int, height: int, frame: int = 0xC0, before: bytes = b"") -> bytes:
+    sizes = struct.pack(">BHHB", 8, height, width, 3) + b"\x01\x22\x00\x02\x11\x01\x03\x11\x01"
+    return b"\xff\xd8" + segment(0xE0, b"JFIF\x00" + b"\x01" * 9) + before + segment(frame, sizes) + b"\x00" * 20
+
+
+def bare(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def data_url(data: bytes, kind: str = "image/png") -> str:
+    return f"data:{kind};base64,{bare(data)}"
+
+
+HUFFMAN_TABLE = segment(0xC4, b"\x00" * 30)  # its marker lies between those of the frames
+PHOTO_DATA = segment(0xE1, b"Exif\x00\x00" + b"\x2a" * 60_000)
+
+
+@pytest.mark.parametrize("written", [bare, data_url])
+@pytest.mark.parametrize(
+    "data",
+    [
+        png(640, 480),
+        png(640, 480) + b"\x00" * 5_000_000,
+        gif(640, 480),
+        gif(640, 480, b"GIF87a"),
+        jpeg(640, 480),
+        jpeg(640, 480, frame=0xC2),
+        jpeg(640, 480, before=HUFFMAN_TABLE),
+        jpeg(640, 480, before=PHOTO_DATA),
+    ],
+    ids=["png", "large png", "gif89a", "gif87a", "jpeg", "progressive jpeg", "jpeg, table first", "large jpeg header"],
+)
+def test_the_size_of_an_image_is_read_from_its_header(data: bytes, written: Callable[[bytes], str]):
+    assert image_size(written(data)) == (640, 480)
+
+
+@pytest.mark.parametrize("size", [100, 200_000])
+def test_base64_that_is_broken_into_lines_is_read_too(size: int):
+    assert image_size(base64.encodebytes(png(640, 480) + b"\x00" * size).decode()) == (640, 480)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "https://example.com/a.png",
+        "http://example.com/a.png",
+        "file-abc123",
+        "data:image/png,no-base64",
+        "data:image/png;base64,",
+        "data:image/png;base64,é",
+        "data:image/png;base64,iVBORw0KGgo",
+        "data:image/png;base64,!!!!",
+        data_url(b"RIFF\x00\x00\x00\x00WEBPVP8 "),
+        data_url(png(640, 480)[:20]),
+        data_url(gif(640, 480)[:8]),
+        data_url(jpeg(640, 480)[:12]),
+        data_url(b"\xff\xd8"),
+        data_url(b"\xff\xd8" + segment(0xD9, b"")),
+    ],
+)
+def test_where_no_header_says_it_the_size_is_not_known(address: str):
+    assert image_size(address) is None
+
+
+def image(width: int, height: int, **options: object) -> dict[str, object]:
+    return {"type": "image_url", "image_url": {"url": data_url(png(width, height)), **options}}
+
+
+# By OpenAI's rule: fit 2048 x 2048, shortest side 768, then 85 tokens and 170 for each tile of 512 pixels.
+@pytest.mark.parametrize(
+    ("width", "height", "tokens"),
+    [
+        (1, 1, 85 + 170),
+        (512, 512, 85 + 170),
+        (513, 512, 85 + 170 * 2),
+        (1024, 1024, 765),  # 768 x 768
+        (2048, 4096, 1105),  # 768 x 1536
+        (4096, 2048, 1105),
+        (1920, 1080, 1105),  # 1365 x 768
+        (4096, 8192, 1105),
+        (2560, 1280, 1105),  # 1536 x 768, three tiles by two exactly
+        (1280, 2560, 1105),
+        (8000, 100, 85 + 170 * 4),  # 2048 x 26
+    ],
+)
+def test_an_image_costs_a_base_and_its_tiles(width: int, height: int, tokens: int):
+    assert media_tokens(image(width, height)) == tokens
+    assert media_tokens(image(width, height, detail="high")) == tokens
+    assert media_tokens(image(width, height, detail="low")) == 85
+
+
+WIDE = png(2048, 4096)
+
+
+@pytest.mark.parametrize(
+    ("block", "tokens"),
+    [
+        ({"type": "image_url", "image_url": {"url": data_url(WIDE)}}, 1105),
+        ({"type": "image_url", "image_url": data_url(WIDE)}, 1105),
+        ({"type": "input_image", "image_url": data_url(WIDE)}, 1105),
+        ({"type": "input_image", "image_url": data_url(WIDE), "detail": "low"}, 85),
+        ({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": bare(WIDE)}}, 1105),
+        ({"type": "image", "data": bare(WIDE), "mimeType": "image/png"}, 1105),
+    ],
+    ids=["Chat", "Chat, short", "Responses", "Responses, low detail", "Anthropic", "MCP"],
+)
+def test_an_image_is_found_in_every_shape_of_block(block: dict[str, object], tokens: int):
+    assert media_tokens(block) == tokens
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+        {"type": "image_url", "image_url": {"url": None}},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,@@@@@"}},
+        {"type": "input_image", "file_id": "file-abc"},
+        {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}},
+        {"type": "image"},
+    ],
+)
+def test_an_image_that_cannot_be_seen_counts_as_one_of_a_usual_size(block: dict[str, object]):
+    assert media_tokens(block) == 765
+
+
+def audio(form: str, size: int) -> dict[str, object]:
+    return {"type": "input_audio", "input_audio": {"data": bare(b"\x00" * size), "format": form}}
+
+
+@pytest.mark.parametrize(
+    ("block", "tokens"),
+    [
+        (audio("wav", 480_000), 100),  # ten seconds
+        (audio("mp3", 480_000), 300),
+        (audio("opus", 480_000), 300),
+        (audio("wav", 4_803), 2),  # a tenth of a second begun
+        ({"type": "input_audio", "input_audio": {"id": "audio_abc"}}, 0),
+        ({"type": "file", "file": {"file_data": "data:application/pdf;base64," + "A" * 1_000_000}}, FILE_TOKENS),
+        ({"type": "input_file", "file_id": "file-abc"}, FILE_TOKENS),
+        ({"type": "document", "source": {"type": "base64", "data": "A" * 1_000_000}}, FILE_TOKENS),
+        ({"type": "video_url", "video_url": {"url": "https://example.com/a.mp4"}}, FILE_TOKENS),
+    ],
+)
+def test_sound_counts_by_its_length_and_a_document_as_a_page(block: dict[str, object], tokens: int):
+    assert media_tokens(block) == tokens
+
+
+@pytest.mark.parametrize("kind", ["image", "image_url", "input_image", "input_audio", "file", "document", "video_url"])
+def test_a_block_is_media_by_its_type(kind: str):
+    assert is_media({"type": kind})
+
+
+@pytest.mark.parametrize("kind", ["text", "input_text", "tool_result", "thinking", "profile", None, 7, ["image"]])
+def test_any_other_block_is_none(kind: object):
+    assert not is_media({"type": kind, "image_url": "https://example.com/a.png"})
+
+
+# In a conversation
+
+
+def messages(*blocks: dict[str, object]) -> dict[str, list[dict[str, object]]]:
+    """A conversation with the blocks in the user's message, and one with them in a tool's result."""
+    content = [{"type": "text", "text": "Here it is."}, *blocks]
+    call = {"id": "call_1", "type": "function", "function": {"name": "screenshot", "arguments": "{}"}}
+    return {
+        "user": [{"role": "user", "content": content}],
+        "tool": [
+            {"role": "user", "content": "What do you see?"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "call_1", "content": content},
+            {"role": "assistant", "content": "A cat."},
+        ],
+    }
+
+
+NAMES = sum(map(exact(), ("type", "tool_result", "content")))  # an unknown block's own words
+LARGE = png(1024, 1024) + b"\x5a" * 3_000_000
+
+
+@pytest.mark.parametrize("place", ["user", "tool"])
+@pytest.mark.parametrize(
+    ("block", "tokens"),
+    [
+        ({"type": "image_url", "image_url": {"url": data_url(LARGE)}}, 765),
+        ({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": bare(LARGE)}}, 765),
+        ({"type": "tool_result", "content": [{"type": "image", "data": bare(LARGE)}]}, NAMES + 765),
+        (audio("wav", 4_800_000), 1_000),
+        ({"type": "file", "file": {"file_data": "A" * 1_000_000}}, FILE_TOKENS),
+    ],
+    ids=["image", "Anthropic image", "image in a block", "audio", "file"],
+)
+def test_media_count_by_rule_and_not_as_text(place: str, block: dict[str, object], tokens: int):
+    count = AgenticConversationPruner(PruneArgs()).count_tokens
+    assert count(messages(block)[place]) - count(messages()[place]) == tokens
+
+
+@pytest.mark.parametrize("place", ["user", "tool"])
+def test_an_image_behind_a_short_address_is_over_a_budget_that_its_bytes_are_within(place: str):
+    conversation = messages({"type": "image_url", "image_url": {"url": "https://a.io/b.png"}})[place]
+    assert AgenticConversationPruner(PruneArgs(20_000)).prune(conversation).report.within_safe_zone
+    pruned = AgenticConversationPruner(PruneArgs(700)).prune(conversation)
+    assert pruned.report.within_safe_zone == (place == "tool")
+    assert pruned.report.tokens_before > 765
+
+
+def test_a_result_with_an_image_is_cleared_whole_and_saves_what_the_image_costs():
+    pruner = AgenticConversationPruner(PruneArgs(500))
+    conversation = messages(image(1024, 1024))["tool"]
+    result = pruner.prune(conversation)
+    cleared = {**conversation[2], "content": [{"type": "text", "text": pruner.replacement_message}]}
+    assert result.conversation == [*conversation[:2], cleared, conversation[3]]
+    assert result.report.tokens_after == pruner.count_tokens(result.conversation)

@@ -1,0 +1,882 @@
+"""The promises of autoprune, each for every strategy, over conversations in OpenAI's format, in XML and mixed."""
+
+import copy
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from openai.types.chat import ChatCompletionMessage
+from strategies_hypothesis import conversations, safe_zones
+
+from autoprune import AgenticConversationPruner, PruneArgs, Result
+from autoprune.edits import Reason, Replace
+from autoprune.placeholders import element, inside
+from autoprune.planning import Strategy
+from autoprune.rewriting import apply
+from autoprune.strategies.low_water import LowWater
+from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
+from autoprune.transcript import ToolResult
+
+ROOT = Path(__file__).parent.parent
+SENTENCE = (
+    "This message has been cleared. If you still want to get this information, "
+    "you can call the tool again to retrieve it."
+)
+INSIDE = f"\n<message>Content cleared to save tokens</message>\n<content>{SENTENCE}</content>\n"
+STRATEGIES: dict[str, Strategy] = {
+    "tool_output_cleanup": ToolOutputCleanup(),
+    "low_water": LowWater(),
+    "low_water, no margin": LowWater(target=1.0, minimum_reclaim=0.0),
+    "low_water, half at least": LowWater(target=0.6, minimum_reclaim=0.5),
+}
+CHECKED = settings(
+    deadline=None,
+    derandomize=True,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+
+
+def pruner(safe_zone: int, **settings: Any) -> AgenticConversationPruner:
+    return AgenticConversationPruner(PruneArgs(conversation_prune_safe_zone_tokens=safe_zone, **settings))
+
+
+def count(messages: list[Any]) -> int:
+    return pruner(1).count_tokens(messages)
+
+
+def fields(message: Any) -> dict[str, Any]:
+    """What a message or any object of an SDK holds, extra fields too."""
+    return message if isinstance(message, dict) else {**vars(message), **(message.__pydantic_extra__ or {})}
+
+
+def role(message: Any) -> str:
+    return str(fields(message)["role"])
+
+
+def as_json(messages: object) -> str:
+    """The bytes of a conversation: 1 is not true here, and the order of names counts."""
+    return json.dumps(messages, default=fields)
+
+
+def reparsed(messages: list[Any]) -> list[Any]:
+    """The conversation as a framework reloads it: no object is the same."""
+    return json.loads(as_json(messages))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A conversation and a safe zone."""
+
+    messages: list[Any]
+    safe_zone: int
+
+    def pruned(self, strategy: str) -> Result:
+        """The outcome, by a new pruner."""
+        return pruner(self.safe_zone).prune(self.messages, STRATEGIES[strategy])
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """A conversation, and a safe zone from tiny to huge; often one that has to be worked for."""
+    messages = draw(conversations())
+    return Case(messages, draw(safe_zones(count(messages))))
+
+
+def for_each_strategy(test: Callable[..., None]) -> Callable[..., None]:
+    """Check a property for each strategy over many cases."""
+    return pytest.mark.parametrize("strategy", STRATEGIES)(CHECKED(given(case=cases())(test)))
+
+
+def is_seen(messages: list[Any], at: int) -> bool:
+    """Whether the model has spoken after message number `at`."""
+    return any(role(message) == "assistant" for message in messages[at + 1 :])
+
+
+def cleared(result: Result) -> list[int]:
+    """Which results were cleared, by their number in the conversation."""
+    return [number for number, row in enumerate(result.report.rows) if row["cleared"]]
+
+
+# 1. Nothing of the caller's is changed
+
+
+@for_each_strategy
+def test_nothing_of_the_callers_is_changed(strategy: str, case: Case):
+    messages = list(case.messages)
+    before = copy.deepcopy(messages)
+    result = case.pruned(strategy)
+    edited = {edit.part.location.message for edit in result.plan.edits}
+    assert case.messages == before
+    assert as_json(case.messages) == as_json(before)
+    assert all(now is then for now, then in zip(case.messages, messages, strict=True))
+    same = [new is old for new, old in zip(result.conversation, messages, strict=True)]
+    assert same == [at not in edited for at in range(len(messages))]
+    assert (result.conversation is case.messages) == (not edited)
+
+
+# 2. Only what the plan names changes
+
+
+def expected(messages: list[Any], edits: list[Replace]) -> list[Any]:
+    """The conversation as JSON with the planned payloads replaced, by hand."""
+    wanted = reparsed(messages)
+    for edit in sorted(edits, key=lambda edit: edit.part.location.start or 0, reverse=True):
+        holder: Any = wanted
+        *way, last = edit.part.location.path
+        for name in way:
+            holder = holder[name]
+        start, stop = edit.part.location.start, edit.part.location.stop
+        if start is not None:
+            holder[last] = holder[last][:start] + INSIDE + holder[last][stop:]
+        else:
+            holder[last] = SENTENCE if isinstance(holder[last], str) else [{"type": "text", "text": SENTENCE}]
+    return wanted
+
+
+@for_each_strategy
+def test_only_the_planned_payloads_change(strategy: str, case: Case):
+    result = case.pruned(strategy)
+    assert as_json(result.conversation) == as_json(expected(case.messages, list(result.plan.edits)))
+    assert list(map(type, result.conversation)) == list(map(type, case.messages))
+
+
+# 3. The provider accepts the result if it accepted the input
+
+
+def skeleton(messages: list[Any]) -> list[object]:
+    """Who speaks, which calls are made and answered, which XML results stand where, and what is empty."""
+    bones: list[object] = []
+    for message in map(fields, messages):
+        content = message.get("content")
+        texts = re.findall(r"<tool_result [^`>]*>", as_json(content)) if message["role"] == "user" else []
+        calls = as_json(message.get("tool_calls"))
+        bones.append((message["role"], message.get("tool_call_id"), calls, texts, is_empty(content)))
+    return bones
+
+
+def is_empty(content: object) -> bool:
+    if isinstance(content, str | None):
+        return not (content or "").strip()
+    return content == [] or content == [{"type": "text", "text": ""}]
+
+
+@for_each_strategy
+def test_calls_and_results_stay_paired_and_nothing_becomes_empty(strategy: str, case: Case):
+    result = case.pruned(strategy)
+    assert skeleton(result.conversation) == skeleton(case.messages)
+
+
+# 4. It never grows
+
+
+@for_each_strategy
+def test_every_edit_saves_tokens_and_the_sum_is_exact(strategy: str, case: Case):
+    result = case.pruned(strategy)
+    saved = [edit.saved for edit in result.plan.edits]
+    assert all(tokens > 0 for tokens in saved)
+    assert count(case.messages) - count(result.conversation) == sum(saved)
+    for edit in result.plan.edits:
+        assert count(case.messages) - count(apply(case.messages, [edit])) == edit.saved
+
+
+# 5. Pruning twice is pruning once; the same bytes everywhere
+
+
+@for_each_strategy
+def test_pruning_twice_is_pruning_once(strategy: str, case: Case):
+    ours = pruner(case.safe_zone)
+    once = ours.prune(case.messages, STRATEGIES[strategy]).conversation
+    assert ours.prune(once, STRATEGIES[strategy]).conversation is once
+    assert pruner(case.safe_zone).prune(once, STRATEGIES[strategy]).conversation is once
+
+
+@for_each_strategy
+def test_the_same_bytes_come_from_any_pruner(strategy: str, case: Case):
+    results = [case.pruned(strategy), case.pruned(strategy), Case(copy.deepcopy(case.messages), case.safe_zone)]
+    results[2] = results[2].pruned(strategy)
+    assert len({as_json(result.conversation) for result in results}) == 1
+    assert len({as_json(facts(result)) for result in results}) == 1
+
+
+def facts(result: Result) -> dict[str, Any]:
+    """A report without what depends on the clock."""
+    return {**result.report.to_dict(), "seconds": None}
+
+
+OTHER_PROCESS = """
+import json, sys
+from autoprune import AgenticConversationPruner, PruneArgs
+given = json.load(sys.stdin)
+pruner = AgenticConversationPruner(PruneArgs(conversation_prune_safe_zone_tokens=given["safe_zone"]))
+print(json.dumps([pruner.prune_conversations(given["messages"], name) for name in pruner.strategies]))
+"""
+
+
+def test_the_same_bytes_come_from_any_process():
+    messages = loop(["漢字 🎉 \ud800 text " * 200, "ok", "a < b\n" * 500, "more " * 300])
+    names = list(pruner(1).strategies)
+    ours = [pruner(700).prune_conversations(messages, name) for name in names]
+    assert as_json(ours[0]) != as_json(messages)
+    for seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-c", OTHER_PROCESS],
+            input=json.dumps({"safe_zone": 700, "messages": messages}),
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": seed},
+        )
+        assert done.stdout == as_json(ours) + "\n"
+
+
+# 6. A cleared result stays cleared, and between two prunes the prompt's start stays
+
+
+def requests(messages: list[Any]) -> list[int]:
+    """Where the model was called: before each run of assistant messages, and at the end unless it has just spoken."""
+    speaks = [role(message) == "assistant" for message in messages]
+    return [at for at in range(1, len(messages) + 1) if not speaks[at - 1] and (at == len(messages) or speaks[at])]
+
+
+@for_each_strategy
+def test_a_cleared_result_stays_cleared_and_the_start_of_the_prompt_stays(strategy: str, case: Case):
+    ours = pruner(case.safe_zone)
+    earlier: list[int] = []
+    sent: list[Any] = []
+    for at in requests(case.messages):
+        result = ours.prune(case.messages[:at], STRATEGIES[strategy])
+        now = cleared(result)
+        assert set(earlier) <= set(now)
+        if now == earlier:
+            assert as_json(result.conversation[: len(sent)]) == as_json(sent)
+        earlier, sent = now, result.conversation
+
+
+@for_each_strategy
+def test_the_full_history_and_the_pruned_one_fed_back_lead_to_the_same_prompts(strategy: str, case: Case):
+    keeping, feeding = pruner(case.safe_zone), pruner(case.safe_zone)
+    fed: list[Any] = []
+    for at in requests(case.messages):
+        full = keeping.prune_conversations(case.messages[:at], STRATEGIES[strategy])
+        fed = feeding.prune_conversations(fed + case.messages[len(fed) : at], STRATEGIES[strategy])
+        assert as_json(fed) == as_json(full)
+
+
+# 7. Decisions are a pure function of the conversation and the arguments
+
+
+def assert_pure(warm: AgenticConversationPruner, messages: list[Any], strategy: Strategy) -> Result:
+    """What a pruner with a past gives is what a new one gives."""
+    cold = AgenticConversationPruner(warm.args)
+    cold.replacement_message = warm.replacement_message
+    wanted, got = cold.prune(messages, strategy), warm.prune(messages, strategy)
+    assert as_json(got.conversation) == as_json(wanted.conversation)
+    assert list(map(type, got.conversation)) == list(map(type, wanted.conversation))
+    own = [[new is old for new, old in zip(one.conversation, messages, strict=True)] for one in (got, wanted)]
+    assert own[0] == own[1]
+    assert (got.conversation is messages) == (wanted.conversation is messages)
+    assert facts(got) == facts(wanted)
+    return got
+
+
+LONG = "a long answer of some tool\n" * 60
+ANYWHERE = st.integers(0, 60)  # taken modulo the length
+
+
+class OnePrunerForAll(RuleBasedStateMachine):
+    """Two conversations that grow, shrink and change in place, in the hands of one pruner."""
+
+    @initialize(first=conversations(), second=conversations(), data=st.data())
+    def begin(self, first: list[Any], second: list[Any], data: st.DataObject):
+        self.talks = [first, second]
+        self.reached = [0, 0]
+        self.returned: list[list[Any]] = []
+        tokens = count(first)
+        self.safe_zones = [max(1, tokens // 2), max(1, tokens // 5), data.draw(safe_zones(tokens)), 30]
+        self.pruner = pruner(self.safe_zones[0])
+        self.strategy = STRATEGIES["tool_output_cleanup"]
+
+    def check(self, messages: list[Any]) -> list[Any]:
+        conversation = assert_pure(self.pruner, messages, self.strategy).conversation
+        self.returned = [conversation, *self.returned[:3]]
+        return conversation
+
+    @rule(which=st.integers(0, 1), more=st.integers(0, 4))
+    def goes_on(self, which: int, more: int):
+        self.reached[which] = min(len(self.talks[which]), self.reached[which] + more)
+        self.check(self.talks[which][: self.reached[which]])
+
+    @rule(which=st.integers(0, 1))
+    def goes_on_to_its_end(self, which: int):
+        self.reached[which] = len(self.talks[which])
+        self.check(self.talks[which])
+
+    @rule(which=st.integers(0, 1), at=ANYWHERE)
+    def is_truncated(self, which: int, at: int):
+        talk = self.talks[which]
+        self.reached[which] = at % (len(talk) + 1)
+        self.check(talk[: self.reached[which]])
+        self.check(talk[self.reached[which] :])
+
+    @rule(which=st.integers(0, 1), how=st.sampled_from((copy.deepcopy, copy.copy, reparsed)))
+    def is_loaded_again(self, which: int, how: Callable[[list[Any]], list[Any]]):
+        self.talks[which] = how(self.talks[which])
+        self.check(self.talks[which][: self.reached[which]])
+
+    @rule(which=st.integers(0, 1), more=st.integers(0, 4))
+    def is_fed_back(self, which: int, more: int):
+        at = self.reached[which]
+        self.talks[which] = self.check(self.talks[which][:at]) + self.talks[which][at:]
+        self.goes_on(which, more)
+
+    @rule(which=st.integers(0, 1), text=st.sampled_from(("Stop!", LONG)))
+    def is_interrupted_by_the_user(self, which: int, text: str):
+        self.talks[which].insert(self.reached[which], {"role": "user", "content": text})
+        self.goes_on(which, 1)
+
+    @rule(which=st.integers(0, 1))
+    def is_answered(self, which: int):
+        self.talks[which].insert(self.reached[which], {"role": "assistant", "content": "I see."})
+        self.goes_on(which, 1)
+
+    @rule(which=st.integers(0, 1), at=ANYWHERE)
+    def loses_a_message(self, which: int, at: int):
+        if self.talks[which]:
+            del self.talks[which][at % len(self.talks[which])]
+            self.goes_on(which, 0)
+
+    @rule(which=st.integers(0, 1), at=ANYWHERE)
+    def has_a_message_twice(self, which: int, at: int):
+        talk = self.talks[which]
+        if talk:
+            talk.insert(at % len(talk), talk[(at * 7) % len(talk)])
+            self.goes_on(which, 0)
+
+    @rule(which=st.integers(0, 1), at=ANYWHERE, change=st.deferred(lambda: st.sampled_from(CHANGES)))
+    def is_changed_in_place(self, which: int, at: int, change: Callable[[Any], None]):
+        if self.talks[which]:
+            change(self.talks[which][at % len(self.talks[which])])
+            self.goes_on(which, 0)
+
+    @rule(which=st.integers(0, 3), at=ANYWHERE, change=st.deferred(lambda: st.sampled_from(CHANGES)))
+    def what_was_returned_is_changed(self, which: int, at: int, change: Callable[[Any], None]):
+        messages = self.returned[which] if which < len(self.returned) else []
+        if messages:
+            change(messages[at % len(messages)])
+            self.check(list(messages))
+            self.goes_on(0, 0)
+
+    @rule(number=st.integers(0, 3), strategy=st.sampled_from(sorted(STRATEGIES)))
+    def settings_change(self, number: int, strategy: str):
+        self.pruner.args = PruneArgs(conversation_prune_safe_zone_tokens=self.safe_zones[number])
+        self.strategy = STRATEGIES[strategy]
+        self.goes_on(0, 0)
+
+    @rule(beside=st.sampled_from((0, 10, 5_000)), words=st.sampled_from((SENTENCE, "Gone.")))
+    def other_settings_change(self, beside: int, words: str):
+        safe_zone = self.pruner.args.conversation_prune_safe_zone_tokens
+        self.pruner.args = PruneArgs(conversation_prune_safe_zone_tokens=safe_zone, overhead_tokens=beside)
+        self.pruner.replacement_message = words
+        self.goes_on(1, 0)
+
+
+def put(message: Any, name: str, value: object) -> None:
+    if isinstance(message, dict):
+        message[name] = value
+    else:
+        setattr(message, name, value)
+
+
+def change_the_text(message: Any) -> None:
+    content = fields(message).get("content")
+    put(message, "content", f"{content}!" if isinstance(content, str) else LONG)
+
+
+def shorten_the_text(message: Any) -> None:
+    put(message, "content", "short")
+
+
+def restore_a_long_text(message: Any) -> None:
+    put(message, "content", LONG)
+
+
+def append_a_block(message: Any) -> None:
+    content = fields(message).get("content")
+    block = {"type": "text", "text": f"<tool_result tool_name='X' success='true'>{LONG}</tool_result>"}
+    if isinstance(content, list):
+        content.append(block)
+    else:
+        put(message, "content", [block, {"type": "text", "text": str(content)}])
+
+
+def change_a_block(message: Any) -> None:
+    content = fields(message).get("content")
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict):
+            block["text"] = f"{block.get('text')} and more"
+        elif isinstance(block, list):
+            block.append(1)
+
+
+def drop_a_block(message: Any) -> None:
+    content = fields(message).get("content")
+    if isinstance(content, list) and content:
+        content.pop()
+
+
+def change_the_arguments(message: Any) -> None:
+    for call in fields(message).get("tool_calls") or ():
+        put(fields(call)["function"], "arguments", '{"path": "other.py", "lines": [1, 2, 3, 4, 5, 6, 7, 8, 9]}')
+
+
+def rename_the_calls(message: Any) -> None:
+    for call in fields(message).get("tool_calls") or ():
+        put(call, "id", "call_1")
+        put(fields(call)["function"], "name", "renamed")
+
+
+def answer_another_call(message: Any) -> None:
+    if role(message) == "tool":
+        put(message, "tool_call_id", "call_2")
+
+
+def change_the_role(message: Any) -> None:
+    put(message, "role", {"user": "assistant", "assistant": "user", "tool": "user"}.get(role(message), "tool"))
+
+
+def change_an_extra_field(message: Any) -> None:
+    trace = fields(message).get("x_trace")
+    if isinstance(trace, dict):
+        trace["spans"].append({"now": True})
+    else:
+        put(message, "x_trace", {"spans": []})
+
+
+def lose_the_content(message: Any) -> None:
+    put(message, "content", None)
+
+
+CHANGES = (
+    *(change_the_text, shorten_the_text, restore_a_long_text, append_a_block, change_a_block, drop_a_block),
+    *(change_the_arguments, rename_the_calls, answer_another_call, change_the_role, change_an_extra_field),
+    lose_the_content,
+)
+OnePrunerForAll.TestCase.settings = settings(CHECKED, max_examples=150, stateful_step_count=15)
+
+
+class TestAPrunerWithAPastDecidesAsANewOne(OnePrunerForAll.TestCase):
+    pass
+
+
+def call(id: str = "call_1", **more: Any) -> dict[str, Any]:
+    function = {"name": "read_file", "arguments": json.dumps({"path": "a.py"})}
+    made = [{"id": id, "type": "function", "function": function}]
+    return {"role": "assistant", "content": None, "tool_calls": made, **more}
+
+
+def answer(content: object, id: str = "call_1", **more: Any) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": id, "content": content, **more}
+
+
+def loop(contents: list[Any], **more: Any) -> list[Any]:
+    """A conversation with these results, all seen but the last."""
+    pairs = ((call(f"c{at}"), answer(content, f"c{at}", **more)) for at, content in enumerate(contents))
+    return [{"role": "user", "content": "Fix it."}, *(message for pair in pairs for message in pair)]
+
+
+def test_values_that_are_equal_but_not_the_same_are_told_apart():
+    """For Python 1 == 1.0 == True; in the provider's prompt, and in JSON, they differ."""
+    for first, second in ((1, True), (1, 1.0), (True, 1), (0, False), (0.0, -0.0)):
+        warm = pruner(60)
+        assert_pure(warm, loop([LONG, LONG], x_flag=first), ToolOutputCleanup())
+        assert_pure(warm, loop([LONG, LONG], x_flag=second), ToolOutputCleanup())
+        assert_pure(warm, loop([LONG, first, LONG]), ToolOutputCleanup())
+        assert_pure(warm, loop([LONG, second, LONG]), ToolOutputCleanup())
+
+
+def test_a_value_that_becomes_an_equal_one_in_place_is_noticed():
+    messages = loop([LONG, LONG], x_flag=1)
+    warm = pruner(60)
+    warm.prune(messages)
+    messages[2]["x_flag"] = True
+    assert_pure(warm, messages, ToolOutputCleanup())
+
+
+def test_the_order_of_names_is_the_callers():
+    messages = loop([LONG, LONG])
+    turned = [dict(reversed(message.items())) for message in messages]
+    warm = pruner(60)
+    assert_pure(warm, messages, ToolOutputCleanup())
+    assert_pure(warm, turned, ToolOutputCleanup())
+    messages[2]["role"] = messages[2].pop("role")
+    assert_pure(warm, messages, ToolOutputCleanup())
+
+
+def test_another_kind_of_mapping_is_another_message():
+    messages = loop([LONG, LONG])
+    warm = pruner(60)
+    assert_pure(warm, messages, ToolOutputCleanup())
+    assert_pure(warm, [OrderedDict(message) for message in messages], ToolOutputCleanup())
+
+
+def test_what_was_returned_for_a_copy_shares_nothing_with_the_original():
+    messages = loop([[{"type": "text", "text": LONG}], LONG], cache_control={"type": "ephemeral"})
+    theirs = copy.deepcopy(messages)
+    ours = pruner(60)
+    ours.prune(messages)
+    returned = ours.prune_conversations(theirs)
+    before = as_json(returned)
+    messages[2]["cache_control"]["type"] = "changed"
+    assert as_json(returned) == before
+
+
+def test_what_one_call_returned_can_be_changed_without_changing_what_another_returned():
+    messages = loop([LONG, LONG])
+    ours = pruner(60)
+    returned = [ours.prune_conversations(copy.deepcopy(messages)) for _ in range(2)]
+    before = as_json(returned[1])
+    returned[0][2]["content"] = "changed"
+    returned[0][2]["cache_control"] = {"type": "ephemeral"}
+    assert as_json(returned[1]) == before
+
+
+@pytest.mark.parametrize("safe_zone", [60, 1_000_000])
+def test_a_report_says_what_was_although_the_messages_change_later(safe_zone: int):
+    messages = loop([LONG, "ok", [{"type": "text", "text": LONG}], LONG])
+    wanted = facts(pruner(safe_zone).prune(copy.deepcopy(messages)))
+    result = pruner(safe_zone).prune(messages)
+    messages[2]["content"] = "changed"
+    messages[5]["tool_calls"][0]["function"]["arguments"] = '{"path": "other.py"}'
+    messages[6]["content"].append({"type": "text", "text": LONG})
+    messages.append({"role": "user", "content": LONG})
+    assert facts(result) == wanted
+
+
+def test_one_message_object_may_stand_in_many_places():
+    asks, answers = call(), answer(LONG)
+    messages = [{"role": "user", "content": "Fix it."}, *[asks, answers] * 4]
+    warm = pruner(400)
+    for at in (3, 5, 9):
+        assert_pure(warm, messages[:at], ToolOutputCleanup())
+    contents = [message["content"] for message in warm.prune_conversations(messages) if message["role"] == "tool"]
+    assert contents == [SENTENCE, SENTENCE, SENTENCE, LONG]
+
+
+def test_more_conversations_than_a_pruner_remembers_stay_apart():
+    talks = [loop([f"{number} {LONG}" for _ in range(4)]) for number in range(20)]
+    warm = pruner(500)
+    for at in (3, 5, 7, 9):
+        for talk in talks:
+            assert_pure(warm, talk[:at], ToolOutputCleanup())
+
+
+def test_threads_share_a_pruner():
+    talks = [loop([f"{number} {LONG}" for _ in range(6)]) for number in range(3)]
+    jobs = [talk[:at] for _ in range(8) for talk in talks for at in requests(talk)]
+    jobs += [reparsed(messages) for messages in jobs]
+    wanted = [as_json(pruner(900).prune_conversations(messages)) for messages in jobs]
+    ours = pruner(900)
+    with ThreadPoolExecutor(8) as pool:
+        got = list(pool.map(ours.prune_conversations, jobs))
+    assert list(map(as_json, got)) == wanted
+    assert any(text != as_json(messages) for text, messages in zip(wanted, jobs, strict=True))
+
+
+class Vector:
+    """Compares like an array: with another one there is no plain yes or no."""
+
+    def __eq__(self, other: object) -> Any:
+        raise ValueError("the truth value of an array is ambiguous")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_fields_that_cannot_be_compared_do_no_harm():
+    ours = pruner(60)
+    for _ in range(2):
+        messages = loop([LONG, LONG], x_embedding=Vector())
+        assert [message["content"] for message in ours.prune_conversations(messages)[2::2]] == [SENTENCE, LONG]
+
+
+WITH_ENUMS = """
+import enum, resource
+from autoprune import AgenticConversationPruner, PruneArgs
+resource.setrlimit(resource.RLIMIT_AS, (2 * 10**9, 2 * 10**9))
+resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+
+class Role(enum.StrEnum):
+    USER = "user"
+    ASSISTANT = "assistant"
+
+class Status(enum.Enum):
+    DONE = 1
+
+messages = [{"role": Role.USER, "content": "Hi."}, {"role": Role.ASSISTANT, "content": "Hi.", "status": Status.DONE}]
+pruner = AgenticConversationPruner(PruneArgs(conversation_prune_safe_zone_tokens=100))
+assert pruner.prune_conversations(messages) is messages
+"""
+
+
+def test_members_of_enumerations_in_a_message_are_values_like_others():
+    """In another process, which is stopped after 20 seconds of computing or 2 GB: once this did not end."""
+    done = subprocess.run(
+        [sys.executable, "-c", WITH_ENUMS],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# 8. What the model has not seen is never cleared, nor is anything but a result
+
+
+@for_each_strategy
+def test_only_results_that_the_model_has_seen_are_cleared(strategy: str, case: Case):
+    result = case.pruned(strategy)
+    for row in result.report.rows:
+        assert is_seen(case.messages, row["message"]) or not row["cleared"]
+
+
+@for_each_strategy
+def test_only_messages_with_results_are_edited(strategy: str, case: Case):
+    result = case.pruned(strategy)
+    for old, new in zip(case.messages, result.conversation, strict=True):
+        text = as_json(fields(old).get("content"))
+        if role(old) != "tool" and not (role(old) == "user" and "</tool_result>" in text):
+            assert new is old
+
+
+# 9. The budget is met, or the report says why not
+
+
+def clear_one_by_one(messages: list[Any], safe_zone: int) -> list[Any]:
+    """The literal contract, the slow way: oldest first, and after each result everything is counted again."""
+    edits: list[Replace] = []
+    for part in pruner(1).plan(messages).transcript.results:
+        so_far = apply(messages, edits)
+        if count(so_far) <= safe_zone:
+            break
+        edit = Replace(part, text_for(part), Reason.OVER_SAFE_ZONE, 0)
+        if is_seen(messages, part.location.message) and count(apply(messages, [*edits, edit])) < count(so_far):
+            edits.append(edit)
+    return apply(messages, edits)
+
+
+def text_for(part: ToolResult) -> str:
+    return SENTENCE if part.location.start is None else INSIDE
+
+
+@CHECKED
+@given(case=cases())
+def test_oldest_first_one_by_one_and_no_more_than_needed(case: Case):
+    result = case.pruned("tool_output_cleanup")
+    assert as_json(result.conversation) == as_json(clear_one_by_one(case.messages, case.safe_zone))
+
+
+@for_each_strategy
+def test_the_budget_is_met_if_it_can_be(strategy: str, case: Case):
+    result = case.pruned(strategy)
+    can_be = count(clear_one_by_one(case.messages, safe_zone=0)) <= case.safe_zone
+    assert result.report.tokens_before == count(case.messages)
+    assert result.report.tokens_after == count(result.conversation)
+    assert result.report.within_safe_zone == (count(result.conversation) <= case.safe_zone) == can_be
+    assert len(result.conversation) == len(case.messages) > 0
+
+
+@for_each_strategy
+def test_the_floor_adds_up_to_what_is_left(strategy: str, case: Case):
+    report = case.pruned(strategy).report
+    assert sum(report.floor.values()) == report.tokens_after
+    assert min(report.floor.values()) >= 0
+    assert report.floor["unseen"] == sum(row["tokens"] for row in report.rows if row["reason"] == "unseen")
+
+
+# 10. Every result is in the plan with its reason
+
+
+def reasons(case: Case, result: Result) -> Iterator[set[str]]:
+    """Which reasons can be true of each result."""
+    is_within = result.report.within_safe_zone
+    for row, part in zip(result.report.rows, result.plan.transcript.results, strict=True):
+        if row["cleared"]:
+            yield {"over_safe_zone", "to_target", "out_of_reach"}
+        elif part.text == text_for(part):
+            yield {"already_cleared"}
+        elif not is_seen(case.messages, part.location.message):
+            yield {"unseen"}
+        else:
+            edit = Replace(part, text_for(part), Reason.OVER_SAFE_ZONE, 0)
+            saves = count(case.messages) > count(apply(case.messages, [edit]))
+            yield ({"within_safe_zone"} if is_within else {"not_chosen"}) if saves else {"no_gain"}
+
+
+@for_each_strategy
+def test_every_result_is_in_the_plan_with_a_true_reason(strategy: str, case: Case):
+    result = case.pruned(strategy)
+    rows, plan, parts = result.report.rows, result.plan, result.plan.transcript.results
+    assert [part in plan.kept for part in parts] == [not row["cleared"] for row in rows]
+    assert {edit.part for edit in plan.edits} | set(plan.kept) == set(parts)
+    assert len(plan.edits) + len(plan.kept) == len(parts)
+    saved = {edit.part: edit.saved for edit in plan.edits}
+    for row, part, possible in zip(rows, parts, reasons(case, result), strict=True):
+        assert row["reason"] in possible
+        assert (row["message"], row["tool"], row["tokens"]) == (part.location.message, part.tool, part.tokens)
+        assert row["tokens_after"] == part.tokens - saved.get(part, 0)
+
+
+@for_each_strategy
+def test_a_plan_is_what_is_done(strategy: str, case: Case):
+    planned = pruner(case.safe_zone).plan(case.messages, STRATEGIES[strategy])
+    result = case.pruned(strategy)
+    assert as_json(apply(case.messages, planned.edits)) == as_json(result.conversation)
+    assert list(map(described, planned.edits)) == list(map(described, result.plan.edits))
+    assert [*planned.kept.values()] == [*result.plan.kept.values()]
+
+
+def described(edit: Replace) -> tuple[object, ...]:
+    return (edit.part.location, edit.text, edit.reason, edit.saved, edit.request)
+
+
+# Parse, apply, and the statistics
+
+
+@CHECKED
+@given(messages=conversations())
+def test_without_edits_nothing_happens(messages: list[Any]):
+    plan = pruner(10**9).plan(messages)
+    assert plan.edits == ()
+    assert all(new is old for new, old in zip(apply(messages, plan.edits), messages, strict=True))
+
+
+@for_each_strategy
+def test_what_was_planned_is_read_again(strategy: str, case: Case):
+    result = case.pruned(strategy)
+    before, after = (pruner(1).plan(messages).transcript for messages in (case.messages, result.conversation))
+    tokens = [entry.tokens for entry in before.entries]
+    for edit in result.plan.edits:
+        tokens[edit.part.location.message] -= edit.saved
+    assert [entry.tokens for entry in after.entries] == tokens
+    assert after.tokens == result.plan.tokens
+    kept = [(part.request, part.sent, part.tool, part.kind, part.is_error) for part in before.results]
+    assert [(part.request, part.sent, part.tool, part.kind, part.is_error) for part in after.results] == kept
+
+
+@for_each_strategy
+def test_statistics_agree_with_the_report(strategy: str, case: Case):
+    result = case.pruned(strategy)
+    ours = pruner(case.safe_zone)
+    assert ours.get_cleanup_statistics(case.messages, result.conversation) == result.report.statistics
+    assert ours.get_cleanup_statistics(case.messages, reparsed(result.conversation)) == result.report.statistics
+    assert result.report.statistics == {
+        "original_tokens": count(case.messages),
+        "pruned_tokens": count(result.conversation),
+        "tokens_saved": count(case.messages) - count(result.conversation),
+        "compression_ratio": count(result.conversation) / count(case.messages),
+        "tool_results_cleaned": len(result.plan.edits),
+        "tool_calls_cleaned": 0,
+        "messages_removed": 0,
+        "messages_summarized": 0,
+        "total_messages": len(case.messages),
+    }
+
+
+@CHECKED
+@given(case=cases(), data=st.data())
+def test_statistics_are_right_after_messages_were_dropped(case: Case, data: st.DataObject):
+    messages = [{**message, "x_number": at} for at, message in enumerate(reparsed(case.messages))]
+    result = pruner(case.safe_zone).prune(messages)
+    stays = data.draw(st.lists(st.booleans(), min_size=len(messages), max_size=len(messages)))
+    after = [message for message, stay in zip(result.conversation, stays, strict=True) if stay]
+    figures = pruner(1).get_cleanup_statistics(messages, after)
+    assert {name: figures[name] for name in sorted(figures) if "token" not in name and "ratio" not in name} == {
+        "messages_removed": stays.count(False),
+        "messages_summarized": 0,
+        "tool_calls_cleaned": 0,
+        "tool_results_cleaned": sum(stays[edit.part.location.message] for edit in result.plan.edits),
+        "total_messages": len(messages),
+    }
+    assert figures["pruned_tokens"] == count(after)
+    assert figures["tokens_saved"] == count(messages) - count(after)
+
+
+@CHECKED
+@given(messages=conversations(), data=st.data())
+def test_one_cleared_result_in_a_deep_copy_is_one(messages: list[Any], data: st.DataObject):
+    edits = pruner(1).plan(messages).edits
+    if edits:
+        after = copy.deepcopy(apply(messages, [data.draw(st.sampled_from(edits))]))
+        assert pruner(1).get_cleanup_statistics(messages, after)["tool_results_cleaned"] == 1
+
+
+# The same conversation in two formats
+
+RESULTS = st.lists(st.tuples(st.integers(0, 12), st.booleans()), min_size=1, max_size=10)
+
+
+def written(results: list[tuple[int, bool]], as_xml: bool) -> list[Any]:
+    """One loop in either format: results of so many words, after some of them the user speaks."""
+    messages: list[Any] = [{"role": "user", "content": "Fix it."}]
+    for size, is_turn in results:
+        text = "word " * size + "."
+        if as_xml:
+            whole = element("read_file").replace(inside(element("read_file")), f"<content>{text}</content>")
+            messages += [{"role": "assistant", "content": "I read."}, {"role": "user", "content": whole}]
+        else:
+            messages += [call(), answer(text)]
+        if is_turn:
+            messages += [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "More."}]
+    return messages
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@CHECKED
+@given(results=RESULTS, safe_zone=st.integers(1, 400))
+def test_both_formats_clear_the_same_results(strategy: str, results: list[tuple[int, bool]], safe_zone: int):
+    args = PruneArgs(conversation_prune_safe_zone_tokens=safe_zone)
+    ours = AgenticConversationPruner(args, count=lambda text: 5 * text.count("word"))
+    xml, native = (ours.prune(written(results, as_xml), STRATEGIES[strategy]) for as_xml in (True, False))
+    told = ("message", "turn", "tokens", "tokens_after", "cleared", "reason")
+    assert [[row[name] for name in told] for row in xml.report.rows] == [
+        [row[name] for name in told] for row in native.report.rows
+    ]
+    assert xml.report.tokens_after == native.report.tokens_after
+
+
+# Shapes that stay
+
+
+def test_a_cache_mark_on_a_cleared_block_stays():
+    """Without it the provider would no longer cache the prompt up to here."""
+    mark = {"cache_control": {"type": "ephemeral"}}
+    messages = loop([[{"type": "text", "text": LONG, **mark}], LONG])
+    assert pruner(60).prune_conversations(messages)[2]["content"] == [{"type": "text", "text": SENTENCE, **mark}]
+
+
+def test_a_cleared_list_of_blocks_is_known_to_be_cleared():
+    once = pruner(60).prune_conversations(loop([[{"type": "text", "text": LONG}], LONG]))
+    again = pruner(60).prune(once)
+    assert [row["reason"] for row in again.report.rows] == ["already_cleared", "unseen"]
+    assert again.report.floor["cleared"] == count([answer(once[2]["content"])]) - 6
+
+
+def test_an_object_of_the_sdk_is_cleared_as_one():
+    message = ChatCompletionMessage.model_construct(role="tool", content=LONG, tool_call_id="c0", x=[1])
+    messages = [*loop([LONG])[:2], message, {"role": "assistant", "content": "I see."}]
+    after = pruner(60).prune_conversations(messages)
+    assert type(after[2]) is ChatCompletionMessage
+    assert fields(after[2]) == {**fields(message), "content": SENTENCE}
+    assert message.content == LONG

@@ -1,0 +1,183 @@
+"""Budgets as people write them, settings from any object, and errors that say how to write it instead."""
+
+from decimal import Decimal
+from types import SimpleNamespace
+from unittest.mock import MagicMock
+
+import conversations
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
+from autoprune.settings import SAFE_ZONE_TOKENS, budget, overhead, safe_zone
+
+WINDOW = 128_000  # of gpt-4o, in genai-prices
+HELLO = [{"role": "user", "content": "Hello."}]
+
+
+@pytest.mark.parametrize(
+    ("written", "tokens"),
+    [
+        (51200, 51_200),
+        (1, 1),
+        (51200.0, 51_200),
+        ("51200", 51_200),
+        ("51_200", 51_200),
+        ("50k", 51_200),
+        ("50K", 51_200),
+        (" 50 K ", 51_200),
+        ("0.5k", 512),
+        ("1.5m", 1_572_864),
+        ("2M", 2_097_152),
+        ("50*1024", 51_200),
+        ("50 * 1024", 51_200),
+        ("2*25k", 51_200),
+        ("0.5*100k", 51_200),
+        ("1", 1),
+    ],
+)
+def test_a_budget_may_be_written_as(written: int | float | str, tokens: int):
+    assert budget(written) == tokens
+    assert AgenticConversationPruner(PruneArgs(written)).prune(HELLO).report.safe_zone == tokens
+
+
+@pytest.mark.parametrize(
+    ("share", "tokens"),
+    [(0.7, 89_600), ("0.7", 89_600), (" 0.7 ", 89_600), (1.0, WINDOW), ("1.0", WINDOW), (0.00001, 1), ("0.333", 42_624)],
+)
+def test_a_share_is_of_the_window_of_the_model(share: float | str, tokens: int):
+    assert budget(share, model="gpt-4o") == tokens
+    assert budget(share, model="gpt-4o", provider="openai") == tokens
+    report = AgenticConversationPruner(PruneArgs(share, model="gpt-4o", provider="openai")).prune(HELLO).report
+    assert report.safe_zone == tokens
+
+
+@pytest.mark.parametrize("share", [0.7, "0.7"])
+@pytest.mark.parametrize(
+    ("model", "provider", "words"),
+    [
+        (None, None, r"share of the context window needs PruneArgs\(model=...\)"),
+        ("no-such-model", None, "the context window of 'no-such-model' is not known: .*give the safe zone in tokens"),
+        ("gpt-4o", "no-such-provider", "the context window of 'gpt-4o' is not known: .*no-such-provider"),
+        ("gemini-2.5-pro", None, "the context window of 'gemini-2.5-pro' at Google is not known; give the safe zone"),
+    ],
+)
+def test_a_share_of_a_window_that_is_not_known_is_refused(
+    share: float | str, model: str | None, provider: str | None, words: str
+):
+    with pytest.raises(SettingsError, match=words):
+        budget(share, model=model, provider=provider)
+
+
+WRONG = [
+    *(0, -1, -51_200, 0.0, -0.7, 51_200.5, 1.5, float("nan"), float("inf"), float("-inf")),
+    *("", " ", "0", "0k", "0.0", "-1", "abc", "k", "50kb", "50 tokens", "1e3", "nan", "inf", "50,000", "50**2", "*", "2*"),
+    *("51200.5", "1.5", "0.7*1", "9" * 5_000, "9" * 400 + ".0"),
+    *(None, True, False, [], [51_200], {}, b"50k", Decimal(50), MagicMock(), object()),
+]
+
+
+@pytest.mark.parametrize("value", WRONG, ids=lambda value: repr(value)[:30])
+def test_what_is_no_budget_is_refused_by_its_value_and_with_a_way_to_write_it(value: object):
+    with pytest.raises(SettingsError) as refusal:
+        budget(value, model="gpt-4o")
+    assert repr(value) in str(refusal.value)
+    assert 'write it as 51200, "50k" (k = 1024), "1.5m", "50*1024", or 0.7' in str(refusal.value)
+
+
+@given(text=st.text(alphabet="0123456789._*kKmM -+e", max_size=12))
+def test_a_text_is_a_budget_of_at_least_one_token_or_a_settings_error(text: str):
+    try:
+        tokens = budget(text, model="gpt-4o")
+    except SettingsError as refusal:
+        assert repr(text) in str(refusal)
+    else:
+        assert tokens >= 1
+        assert type(tokens) is int
+
+
+def test_nothing_is_checked_before_it_is_used():
+    pruner = AgenticConversationPruner(PruneArgs("abc", overhead_tokens=-1))
+    assert pruner.get_available_strategies()
+    with pytest.raises(SettingsError, match="'abc'"):
+        pruner.prune(HELLO)
+    pruner.args = PruneArgs("50k")
+    assert pruner.prune(HELLO).report.safe_zone == 51_200
+
+
+# Settings in other objects
+
+
+def mock(**settings: object) -> MagicMock:
+    """What a test of a caller's passes: every other attribute is a mock too."""
+    return MagicMock(**settings)
+
+
+@pytest.mark.parametrize("kind", [SimpleNamespace, mock, PruneArgs])
+def test_any_object_with_a_safe_zone_serves(kind: type):
+    args = kind(conversation_prune_safe_zone_tokens=1_000)
+    messages = conversations.openai_chat([conversations.words(900)], [conversations.words(500)])
+    result = AgenticConversationPruner(args).prune(messages)
+    assert (safe_zone(args), overhead(args), result.report.fallbacks) == (1_000, 0, ())
+    assert result.conversation == conversations.openai_chat([None], [conversations.words(500)])
+
+
+@pytest.mark.parametrize("args", [PruneArgs(), SimpleNamespace(), object(), None], ids=repr)
+def test_the_safe_zone_is_51200_where_none_is_set(args: object):
+    assert SAFE_ZONE_TOKENS == 51_200
+    assert AgenticConversationPruner(args).prune(HELLO).report.safe_zone == SAFE_ZONE_TOKENS
+
+
+@pytest.mark.parametrize("kind", [SimpleNamespace, mock])
+def test_the_settings_of_any_object_are_read(kind: type):
+    args = kind(conversation_prune_safe_zone_tokens=0.5, model="gpt-4o", provider="openai", overhead_tokens=100)
+    assert (safe_zone(args), overhead(args)) == (64_000, 100)
+
+
+@pytest.mark.parametrize("kind", [SimpleNamespace, mock])
+def test_a_safe_zone_that_is_no_budget_is_refused_in_any_object(kind: type):
+    with pytest.raises(SettingsError, match="the safe zone is None, a NoneType"):
+        AgenticConversationPruner(kind(conversation_prune_safe_zone_tokens=None)).prune(HELLO)
+
+
+def test_a_mock_without_a_safe_zone_is_refused():
+    with pytest.raises(SettingsError, match="the safe zone is <MagicMock .*>, a MagicMock: write it as"):
+        AgenticConversationPruner(MagicMock()).prune(HELLO)
+
+
+# What is sent beside the messages
+
+
+def test_overhead_is_counted():
+    plain, beside = (AgenticConversationPruner(PruneArgs(overhead_tokens=tokens)) for tokens in (0, 1_500))
+    for messages in ([], HELLO):
+        assert beside.count_tokens(messages) == plain.count_tokens(messages) + 1_500
+    assert beside.prune(HELLO).report.floor["sent beside"] == plain.prune(HELLO).report.floor["sent beside"] + 1_500
+
+
+def test_overhead_leaves_less_room_for_results():
+    messages = conversations.openai_chat([conversations.words(300)], [conversations.words(300)])
+    tokens = AgenticConversationPruner(PruneArgs()).count_tokens(messages)
+    fits = AgenticConversationPruner(PruneArgs(tokens + 1_000, overhead_tokens=1_000))
+    assert fits.prune_conversations(messages) is messages
+    cleared = conversations.openai_chat([None], [conversations.words(300)])
+    assert AgenticConversationPruner(PruneArgs(tokens + 999, overhead_tokens=1_000)).prune_conversations(messages) == (
+        cleared
+    )
+
+
+@pytest.mark.parametrize("kind", [PruneArgs, SimpleNamespace])
+@pytest.mark.parametrize("value", [-1, 1.5, 1_500.0, "1500", "", True])
+def test_an_overhead_that_is_no_number_of_tokens_is_refused(kind: type, value: object):
+    pruner = AgenticConversationPruner(kind(overhead_tokens=value))
+    for use in (pruner.prune, pruner.count_tokens):
+        with pytest.raises(SettingsError, match=f"overhead_tokens is {value!r}: give the number of tokens"):
+            use(HELLO)
+
+
+@pytest.mark.parametrize("value", [None, [], MagicMock()], ids=repr)
+def test_an_overhead_that_is_nothing_like_a_number_is_refused_in_prune_args_only(value: object):
+    assert overhead(SimpleNamespace(overhead_tokens=value)) == 0
+    with pytest.raises(SettingsError, match="overhead_tokens is"):
+        overhead(PruneArgs(overhead_tokens=value))
