@@ -5,7 +5,6 @@ import binascii
 import math
 import struct
 from collections.abc import Mapping
-from functools import lru_cache
 
 # Source: OpenAI's vision guide for the GPT-4o family: 85 tokens for an image, and 170 for each tile of 512 pixels
 # once it is scaled to fit 2048 x 2048 and then to a shortest side of 768.
@@ -18,27 +17,28 @@ UNKNOWN_SIZE = (1024, 1024)  # an image behind a URL or a file id: the size that
 AUDIO_TOKENS_PER_SECOND = 10  # OpenAI's audio guide: one token for 100 ms of the user's speech
 AUDIO_BYTES_PER_SECOND = {"wav": 48_000, "mp3": 16_000}  # 24 kHz PCM16; 128 kbit/s
 FILE_TOKENS = 1_500  # a document whose pages cannot be seen: one page of text
-KINDS = ("image", "audio", "file", "document", "video")
+IMAGES = ("image", "image_url", "input_image", "computer_screenshot")
+SOUNDS = ("audio", "input_audio", "audio_url")
+FILES = ("file", "input_file", "document", "video", "input_video", "video_url")
+KINDS = frozenset((*IMAGES, *SOUNDS, *FILES))
 HEADER_CHARACTERS = 88_000  # base64 characters that are decoded to find an image's size (JPEG headers can be long)
 
 
 def is_media(block: Mapping[str, object]) -> bool:
     """Whether a content block is an image, sound, video or document, by its `type`."""
     kind = block.get("type")
-    return isinstance(kind, str) and _names_media(kind)
-
-
-@lru_cache(maxsize=256)
-def _names_media(kind: str) -> bool:
-    return kind not in ("text", "tool_result") and any(name in kind for name in KINDS)
+    if not isinstance(kind, str) or kind not in KINDS:
+        return False
+    source = _mapping(block.get("source"))
+    return not (source and source.get("type") in ("text", "content"))  # a document of plain text
 
 
 def media_tokens(block: Mapping[str, object]) -> int:
     """Tokens of one media block, by rule."""
     kind = str(block.get("type"))
-    if "image" in kind:
+    if kind in IMAGES:
         return _image_tokens(block)
-    if "audio" in kind:
+    if kind in SOUNDS:
         return _audio_tokens(block)
     return FILE_TOKENS
 

@@ -62,11 +62,13 @@ class Parser:
         same = (replace(new, request=old.request, sent=old.sent, tool=old.tool, call=old.call) for old, new in results)
         return replace(entry, results=tuple(same))
 
-    def answered(self, call_id: object, tool: str) -> ToolCall | None:
-        """The call that a result answers: by id, in order; in XML text the last run's first with the tool's name."""
-        if isinstance(call_id, str):
-            calls = self._open.get(call_id)
-            return calls.pop(0) if calls else None
+    def answered(self, call_id: object) -> ToolCall | None:
+        """The open call with an id, the first of them where the id is used again; it is open no longer."""
+        calls = self._open.get(call_id) if isinstance(call_id, str) else None
+        return calls.pop(0) if calls else None
+
+    def answered_in_text(self, tool: str) -> ToolCall | None:
+        """The first open call of a tool in the text of the model's last run; it is open no longer."""
         name = _plain(tool)
         for index, call in enumerate(self._open_in_text):
             if _plain(call.name) == name:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from autoprune.errors import SettingsError
 from autoprune.tokens import Count
 from autoprune.transcript import ToolResult
 
@@ -41,7 +42,10 @@ class Placeholder:
 
     def text(self, result: ToolResult) -> str:
         """What to put in place of a result's payload."""
-        return inside(self.element(result.tool)) if result.kind == "xml" else self.sentence
+        text = inside(self.element(result.tool)) if result.kind == "xml" else self.sentence
+        if not isinstance(text, str) or not text.strip():
+            raise SettingsError(f"the placeholder of {result.tool!r} is {text!r}: providers refuse blank text")
+        return text
 
     def saves(self, result: ToolResult, text: str) -> int:
         """Tokens that putting `text` in place of the payload saves; below zero where the text is larger."""

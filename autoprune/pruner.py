@@ -51,7 +51,7 @@ class Job:
     @cached_property
     def limit(self) -> int:
         """The safe zone in counted tokens."""
-        return self.safe_zone if self.calibration == 1.0 else math.floor(self.safe_zone / self.calibration)
+        return self.safe_zone if self.calibration == 1.0 else math.floor(self.safe_zone / self.calibration + 1e-6)
 
     @cached_property
     def key(self) -> object:
@@ -115,7 +115,7 @@ class AgenticConversationPruner:
         pruned = history.output(conversation)
         plan_of = self._plan_of(job, history, conversation)
         report = Report(
-            job.strategy.name,
+            getattr(job.strategy, "name", type(job.strategy).__name__),
             job.safe_zone,
             job.calibration,
             job.fallbacks,
@@ -187,6 +187,8 @@ class AgenticConversationPruner:
 
     def _chosen(self, strategy: str | Strategy) -> tuple[Strategy, str | None]:
         if not isinstance(strategy, str):
+            if isinstance(strategy, type) or not callable(getattr(strategy, "step", None)):
+                raise SettingsError(f"{strategy!r} is no strategy: give a name or an object with a method step(view)")
             return strategy, None
         known = self.strategies.get(strategy)
         if known is not None:

@@ -39,7 +39,17 @@ def _replaced(value: object, path: Path, location: Location, text: str) -> objec
         return with_item(value, path[0], _replaced(item(value, path[0]), path[1:], location, text))
     if isinstance(value, str):
         return value[: location.start or 0] + text + (value[location.stop :] if location.stop is not None else "")
-    return [{"type": "text", "text": text}]
+    return [{"type": "text", "text": text, **_cache_mark(value)}]
+
+
+def _cache_mark(blocks: object) -> Mapping[str, object]:
+    """The prompt cache's breakpoint of a list of blocks: the last one stays."""
+    marks = [block["cache_control"] for block in _blocks(blocks) if block.get("cache_control")]
+    return {"cache_control": marks[-1]} if marks else {}
+
+
+def _blocks(value: object) -> list[Mapping[str, object]]:
+    return [block for block in value if isinstance(block, Mapping)] if isinstance(value, list) else []
 
 
 def item(value: object, name: int | str) -> object:

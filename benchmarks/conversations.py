@@ -12,12 +12,37 @@ Message = dict[str, object]
 
 @cache
 def source() -> str:
-    """A few megabytes of code, the same in every run on a machine."""
+    """A few megabytes of what tools print, the same in every run on a machine: numbered code, matches, logs, JSON."""
     folder = Path(sysconfig.get_path("stdlib"))
     files = sorted(path for path in folder.rglob("*.py") if "site-packages" not in path.parts)
-    random.Random(0).shuffle(files)
-    texts = (path.read_text(encoding="utf-8", errors="replace") for path in files)
-    return "\n".join(text for text in texts if "\x00" not in text)[:12_000_000]
+    chance = random.Random(0)
+    chance.shuffle(files)
+    texts: list[str] = []
+    size = 0
+    for path in files:
+        text = path.read_text(encoding="utf-8", errors="replace")
+        texts.append(printed(path.name, text, chance))
+        size += len(texts[-1])
+        if size > 12_000_000:
+            break
+    return "\n".join(texts)
+
+
+def printed(name: str, code: str, chance: random.Random) -> str:
+    """A file as some tool shows it."""
+    lines = code.splitlines()
+    kind = chance.random()
+    if kind < 0.5:
+        return "\n".join(f"{number:6}→{line}" for number, line in enumerate(lines, 1))
+    if kind < 0.7:
+        return "\n".join(f"lib/{name}:{number}:{line}" for number, line in enumerate(lines, 1) if "(" in line)
+    if kind < 0.85:
+        return "\n".join(
+            f"2026-03-{chance.randint(1, 28):02}T12:{number % 60:02}:07.{chance.randint(0, 999):03}Z "
+            f"[{chance.getrandbits(32):08x}] {line.strip()}"
+            for number, line in enumerate(lines)
+        )
+    return json.dumps([{"file": name, "line": number, "text": line} for number, line in enumerate(lines)])
 
 
 def results(number: int, tokens: int) -> Iterator[str]:
@@ -26,7 +51,7 @@ def results(number: int, tokens: int) -> Iterator[str]:
     weights = [chance.lognormvariate(0, 1.3) for _ in range(number)]
     text, at = source(), 0
     for weight in weights:
-        size = max(40, int(weight / sum(weights) * tokens * 4.2))
+        size = max(40, int(weight / sum(weights) * tokens * 3.1))
         yield text[at : at + size]
         at = (at + size) % (len(text) - size)
 

@@ -37,7 +37,8 @@ def texts(draw: st.DrawFn) -> str:
 
 def native_contents() -> st.SearchStrategy[Any]:
     """What a tool's message may hold: a text mostly; also blocks, images, or nothing that has a text at all."""
-    block = st.builds(lambda text: {"type": "text", "text": text}, texts())
+    extra = st.sampled_from(BLOCK_EXTRAS)
+    block = st.builds(lambda text, extra: {"type": "text", "text": text, **extra}, texts(), extra)
     blocks = st.lists(st.one_of(block, block, st.sampled_from(IMAGES)), max_size=3)
     odd = st.sampled_from((None, 7, 2.5, True, [], [[1, [2, "three"]], "four"], {"rows": [1, "two"]}))
     return st.one_of(texts(), texts(), texts(), texts(), blocks, odd)

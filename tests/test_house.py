@@ -16,7 +16,7 @@ MAY_SEE = {
     "tokens": {"errors"},
     "settings": {"errors"},
     "transcript": set(),
-    "placeholders": {"tokens", "transcript"},
+    "placeholders": {"errors", "tokens", "transcript"},
     "targets": {"transcript"},
     "edits": {"placeholders", "transcript"},
     "planning": {"edits", "placeholders", "transcript"},

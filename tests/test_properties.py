@@ -44,7 +44,7 @@ STRATEGIES: dict[str, Strategy] = {
 CHECKED = settings(
     deadline=None,
     derandomize=True,
-    max_examples=50,
+    max_examples=30,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 
@@ -141,8 +141,11 @@ def expected(messages: list[Any], edits: list[Replace]) -> list[Any]:
         start, stop = edit.part.location.start, edit.part.location.stop
         if start is not None:
             holder[last] = holder[last][:start] + INSIDE + holder[last][stop:]
+        elif isinstance(holder[last], str):
+            holder[last] = SENTENCE
         else:
-            holder[last] = SENTENCE if isinstance(holder[last], str) else [{"type": "text", "text": SENTENCE}]
+            marks = [block["cache_control"] for block in holder[last] if "cache_control" in block]
+            holder[last] = [{"type": "text", "text": SENTENCE, **({"cache_control": marks[-1]} if marks else {})}]
     return wanted
 
 
@@ -157,13 +160,13 @@ def test_only_the_planned_payloads_change(strategy: str, case: Case):
 
 
 def skeleton(messages: list[Any]) -> list[object]:
-    """Who speaks, which calls are made and answered, which XML results stand where, and what is empty."""
+    """Who speaks, which calls are made and answered, and which XML results stand where."""
     bones: list[object] = []
     for message in map(fields, messages):
         content = message.get("content")
         texts = re.findall(r"<tool_result [^`>]*>", as_json(content)) if message["role"] == "user" else []
         calls = as_json(message.get("tool_calls"))
-        bones.append((message["role"], message.get("tool_call_id"), calls, texts, is_empty(content)))
+        bones.append((message["role"], message.get("tool_call_id"), calls, texts))
     return bones
 
 
@@ -177,6 +180,8 @@ def is_empty(content: object) -> bool:
 def test_calls_and_results_stay_paired_and_nothing_becomes_empty(strategy: str, case: Case):
     result = case.pruned(strategy)
     assert skeleton(result.conversation) == skeleton(case.messages)
+    for old, new in zip(case.messages, result.conversation, strict=True):
+        assert is_empty(fields(old).get("content")) or not is_empty(fields(new).get("content"))
 
 
 # 4. It never grows
@@ -474,7 +479,7 @@ CHANGES = (
     *(change_the_arguments, rename_the_calls, answer_another_call, change_the_role, change_an_extra_field),
     lose_the_content,
 )
-OnePrunerForAll.TestCase.settings = settings(CHECKED, max_examples=150, stateful_step_count=15)
+OnePrunerForAll.TestCase.settings = settings(CHECKED, max_examples=120, stateful_step_count=15)
 
 
 class TestAPrunerWithAPastDecidesAsANewOne(OnePrunerForAll.TestCase):
@@ -595,6 +600,18 @@ def test_threads_share_a_pruner():
     assert any(text != as_json(messages) for text, messages in zip(wanted, jobs, strict=True))
 
 
+@pytest.mark.parametrize("words", ["Gone.", "See `<tool_result tool_name='X'>`.", "</tool_result>", "漢字 \ud800", "\0"])
+def test_an_odd_replacement_message_does_no_harm(words: str):
+    native = loop([LONG, LONG])
+    xml = written([(90, False)] * 3, as_xml=True)
+    for messages in (native, xml):
+        warm = pruner(70)
+        warm.replacement_message = words
+        once = assert_pure(warm, messages, ToolOutputCleanup()).conversation
+        again = assert_pure(warm, [*once, {"role": "assistant", "content": "I see."}], ToolOutputCleanup())
+        assert as_json(again.conversation[: len(once) - 1]) == as_json(once[:-1])
+
+
 class Vector:
     """Compares like an array: with another one there is no plain yes or no."""
 
@@ -615,7 +632,7 @@ WITH_ENUMS = """
 import enum, resource
 from autoprune import AgenticConversationPruner, PruneArgs
 resource.setrlimit(resource.RLIMIT_AS, (2 * 10**9, 2 * 10**9))
-resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+resource.setrlimit(resource.RLIMIT_CPU, (10, 10))
 
 class Role(enum.StrEnum):
     USER = "user"
@@ -631,7 +648,7 @@ assert pruner.prune_conversations(messages) is messages
 
 
 def test_members_of_enumerations_in_a_message_are_values_like_others():
-    """In another process, which is stopped after 20 seconds of computing or 2 GB: once this did not end."""
+    """In another process, which is stopped after 10 seconds of computing or 2 GB: once this did not end."""
     done = subprocess.run(
         [sys.executable, "-c", WITH_ENUMS],
         capture_output=True,
@@ -780,7 +797,7 @@ def test_statistics_agree_with_the_report(strategy: str, case: Case):
     result = case.pruned(strategy)
     ours = pruner(case.safe_zone)
     assert ours.get_cleanup_statistics(case.messages, result.conversation) == result.report.statistics
-    assert ours.get_cleanup_statistics(case.messages, reparsed(result.conversation)) == result.report.statistics
+    assert ours.get_cleanup_statistics(case.messages, copy.deepcopy(result.conversation)) == result.report.statistics
     assert result.report.statistics == {
         "original_tokens": count(case.messages),
         "pruned_tokens": count(result.conversation),
@@ -820,6 +837,42 @@ def test_one_cleared_result_in_a_deep_copy_is_one(messages: list[Any], data: st.
     if edits:
         after = copy.deepcopy(apply(messages, [data.draw(st.sampled_from(edits))]))
         assert pruner(1).get_cleanup_statistics(messages, after)["tool_results_cleaned"] == 1
+
+
+def test_for_the_statistics_an_object_of_the_sdk_and_its_dump_are_one_message():
+    messages = loop([LONG, LONG])
+    messages[3] = ChatCompletionMessage.model_validate(messages[3])
+    after = [message if isinstance(message, dict) else message.model_dump() for message in messages]
+    figures = pruner(1).get_cleanup_statistics(messages, pruner(60).prune_conversations(after))
+    assert [figures[name] for name in ("tool_results_cleaned", "messages_removed", "messages_summarized")] == [1, 0, 0]
+
+
+# Calls and their results
+
+
+def pairs(messages: list[Any]) -> list[tuple[int, int | None, str]]:
+    """Where each result stands, where its call stands, and the tool."""
+    found = pruner(1).plan(messages).transcript.results
+    return [(part.location.message, part.call and part.call.location.message, part.tool) for part in found]
+
+
+@pytest.mark.parametrize(
+    ("messages", "wanted"),
+    [
+        ([call(), answer("x")], [(1, 0, "read_file")]),
+        ([call(), answer("x"), call(), answer("y")], [(1, 0, "read_file"), (3, 2, "read_file")]),
+        ([call(), call(), answer("x")], [(2, 0, "read_file")]),
+        ([call(), {"role": "user", "content": "Stop."}, call(), answer("x")], [(3, 2, "read_file")]),
+        ([call("a"), call("b"), answer("x", "b"), answer("y", "a")], [(2, 1, "read_file"), (3, 0, "read_file")]),
+        ([answer("x"), call()], [(0, None, "unknown")]),
+        ([answer("x", "gone")], [(0, None, "unknown")]),
+        ([call(), answer("x"), answer("y")], [(1, 0, "read_file"), (2, None, "unknown")]),
+        ([call("12345678-a"), call("12345678-b"), answer("x", "12345678-b")], [(2, 1, "read_file")]),
+        ([call(), answer(None), answer("x")], [(2, None, "unknown")]),
+    ],
+)
+def test_a_result_belongs_to_the_open_call_with_its_id(messages: list[Any], wanted: list[tuple[int, int, str]]):
+    assert pairs(messages) == wanted
 
 
 # The same conversation in two formats

@@ -44,7 +44,7 @@ def test_a_budget_may_be_written_as(written: int | float | str, tokens: int):
 
 @pytest.mark.parametrize(
     ("share", "tokens"),
-    [(0.7, 89_600), ("0.7", 89_600), (" 0.7 ", 89_600), (1.0, WINDOW), ("1.0", WINDOW), (0.00001, 1), ("0.333", 42_624)],
+    [(0.7, 89_600), ("0.7", 89_600), (" 0.7 ", 89_600), (1.0, WINDOW), ("1.0", WINDOW), (1e-5, 1), ("0.333", 42_624)],
 )
 def test_a_share_is_of_the_window_of_the_model(share: float | str, tokens: int):
     assert budget(share, model="gpt-4o") == tokens
@@ -72,8 +72,9 @@ def test_a_share_of_a_window_that_is_not_known_is_refused(
 
 WRONG = [
     *(0, -1, -51_200, 0.0, -0.7, 51_200.5, 1.5, float("nan"), float("inf"), float("-inf")),
-    *("", " ", "0", "0k", "0.0", "-1", "abc", "k", "50kb", "50 tokens", "1e3", "nan", "inf", "50,000", "50**2", "*", "2*"),
+    *("", " ", "0", "0k", "0.0", "-1", "abc", "k", "50kb", "50 tokens", "1e3", "nan", "inf", "50,000", "50**2", "2*"),
     *("51200.5", "1.5", "0.7*1", "9" * 5_000, "9" * 400 + ".0"),
+    *(1e-6, "0.000001"),  # no token of any window
     *(None, True, False, [], [51_200], {}, b"50k", Decimal(50), MagicMock(), object()),
 ]
 
@@ -90,11 +91,10 @@ def test_what_is_no_budget_is_refused_by_its_value_and_with_a_way_to_write_it(va
 def test_a_text_is_a_budget_of_at_least_one_token_or_a_settings_error(text: str):
     try:
         tokens = budget(text, model="gpt-4o")
-    except SettingsError as refusal:
-        assert repr(text) in str(refusal)
-    else:
-        assert tokens >= 1
-        assert type(tokens) is int
+    except SettingsError:
+        return
+    assert tokens >= 1
+    assert type(tokens) is int
 
 
 def test_nothing_is_checked_before_it_is_used():
@@ -142,7 +142,7 @@ def test_a_safe_zone_that_is_no_budget_is_refused_in_any_object(kind: type):
 
 
 def test_a_mock_without_a_safe_zone_is_refused():
-    with pytest.raises(SettingsError, match="the safe zone is <MagicMock .*>, a MagicMock: write it as"):
+    with pytest.raises(SettingsError, match=r"the safe zone is <MagicMock .*>, a MagicMock: write it as"):
         AgenticConversationPruner(MagicMock()).prune(HELLO)
 
 
@@ -159,12 +159,10 @@ def test_overhead_is_counted():
 def test_overhead_leaves_less_room_for_results():
     messages = conversations.openai_chat([conversations.words(300)], [conversations.words(300)])
     tokens = AgenticConversationPruner(PruneArgs()).count_tokens(messages)
-    fits = AgenticConversationPruner(PruneArgs(tokens + 1_000, overhead_tokens=1_000))
-    assert fits.prune_conversations(messages) is messages
-    cleared = conversations.openai_chat([None], [conversations.words(300)])
-    assert AgenticConversationPruner(PruneArgs(tokens + 999, overhead_tokens=1_000)).prune_conversations(messages) == (
-        cleared
-    )
+    pruner = AgenticConversationPruner(PruneArgs(tokens + 1_000, overhead_tokens=1_000))
+    assert pruner.prune_conversations(messages) is messages
+    pruner.args = PruneArgs(tokens + 999, overhead_tokens=1_000)
+    assert pruner.prune_conversations(messages) == conversations.openai_chat([None], [conversations.words(300)])
 
 
 @pytest.mark.parametrize("kind", [PruneArgs, SimpleNamespace])

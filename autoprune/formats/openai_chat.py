@@ -8,7 +8,7 @@ from autoprune.formats.content import NOTHING, TEXT_BLOCKS, fields, tokens
 from autoprune.tokens import MESSAGE_TOKENS, NAME_TOKENS, Count
 from autoprune.transcript import Entry, Location, Path, Speaker, ToolCall, ToolResult
 
-SPEAKERS = {
+SPEAKERS: Mapping[object, Speaker] = {
     "system": Speaker.SYSTEM,
     "developer": Speaker.SYSTEM,
     "user": Speaker.USER,
@@ -37,15 +37,18 @@ class Dialogue(Protocol):
     def tool_name(self, tag: str) -> str:
         """The tool that a start tag names."""
 
-    def answered(self, call_id: object, tool: str) -> ToolCall | None:
-        """The open call that a result answers; it is open no longer."""
+    def answered(self, call_id: object) -> ToolCall | None:
+        """The open call with an id; it is open no longer."""
+
+    def answered_in_text(self, tool: str) -> ToolCall | None:
+        """The open call of a tool in the model's text; it is open no longer."""
 
 
 def parse(message: Mapping[str, object], at: int, dialogue: Dialogue) -> Entry:
     """One message as pruning sees it. Anything unknown in it is counted and otherwise left alone."""
-    speaker = SPEAKERS.get(str(message["role"]), Speaker.OTHER)
+    speaker = SPEAKERS.get(message["role"], Speaker.OTHER)
     content = message.get("content")
-    weight = MESSAGE_TOKENS + (_name_tokens(message, dialogue.count) if len(message) > 2 else 0)
+    weight = MESSAGE_TOKENS + (_name_tokens(message, dialogue.count) if "name" in message else 0)
     if speaker is Speaker.TOOL:
         payload = tokens(content, dialogue.count)
         return Entry(speaker, weight + payload, _result(message, content, payload, at, dialogue))
@@ -60,7 +63,7 @@ def parse(message: Mapping[str, object], at: int, dialogue: Dialogue) -> Entry:
 
 
 def _name_tokens(message: Mapping[str, object], count: Count) -> int:
-    name = message.get("name")
+    name = message["name"]
     return NAME_TOKENS + count(name) if isinstance(name, str) else 0
 
 
@@ -68,19 +71,22 @@ def _calls(message: Mapping[str, object], at: int, dialogue: Dialogue) -> tuple[
     """The native calls of an assistant's message, and the tokens of everything in it but name and content."""
     count, request = dialogue.count, dialogue.request
     calls: list[ToolCall] = []
-    spent = sum(tokens(message[name], count) for name in TEXT_FIELDS if message.get(name))
+    spent = 0
+    for name in TEXT_FIELDS:
+        if name in message:
+            spent += tokens(message[name], count)
     listed = message.get("tool_calls")
     for index, item in enumerate(listed if isinstance(listed, list | tuple) else ()):
         call = fields(item) or NOTHING
-        name, arguments = _function(call)
-        spent += tokens(name, count) + tokens(arguments, count)
+        tool, arguments = _function(call)
+        spent += tokens(tool, count) + tokens(arguments, count)
         known_id = call.get("id")
         call_id = known_id if isinstance(known_id, str) else None
-        calls.append(ToolCall(Location((at, "tool_calls", index)), request, call_id, _tool(name), arguments))
+        calls.append(ToolCall(Location((at, "tool_calls", index)), request, call_id, _tool(tool), arguments))
     if legacy := fields(message.get("function_call")):
-        name, arguments = legacy.get("name"), legacy.get("arguments")
-        spent += tokens(name, count) + tokens(arguments, count)
-        calls.append(ToolCall(Location((at, "function_call")), request, _tool(name), _tool(name), arguments))
+        tool, arguments = legacy.get("name"), legacy.get("arguments")
+        spent += tokens(tool, count) + tokens(arguments, count)
+        calls.append(ToolCall(Location((at, "function_call")), request, _tool(tool), _tool(tool), arguments))
     return calls, spent
 
 
@@ -107,7 +113,7 @@ def _result(
 ) -> tuple[ToolResult, ...]:
     """The one result of a tool's message. Only a string or a list of blocks can be cleared; anything else is text."""
     name = message.get("name")
-    call = dialogue.answered(message.get("tool_call_id") if message["role"] == "tool" else name, "")
+    call = dialogue.answered(message.get("tool_call_id") if message["role"] == "tool" else name)
     if not content or not isinstance(content, str | list):
         return ()
     request, tool = (call.request, call.name) if call else (dialogue.request, _tool(name))
@@ -154,7 +160,7 @@ def _xml_result(text: str, span: xml.Span, path: Path, begin: int, end: int, dia
     """One result in a text; its piece is what stands between `begin` and `end`."""
     tag = text[span.begin : span.start]
     tool = dialogue.tool_name(tag)
-    call = dialogue.answered(None, tool)
+    call = dialogue.answered_in_text(tool)
     piece, start, stop = text[begin:end], span.start - begin, span.stop - begin
     weight = dialogue.count(piece)
     return ToolResult(

@@ -1,0 +1,391 @@
+"""What each strategy clears, where it stops, and what a strategy of the user's own can and cannot do.
+
+Expected conversations are built anew, with None in place of a cleared result, and counted as a whole.
+"""
+
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pytest
+from conversations import ANSWER, DIALECTS, Dialect, Message, Request, oldest_first, openai_chat, words, xml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
+from autoprune.edits import Reason, Replace
+from autoprune.parsing import Parser, parse
+from autoprune.placeholders import Placeholder
+from autoprune.planning import Strategy, View, plan
+from autoprune.rewriting import apply
+from autoprune.strategies import available, written
+from autoprune.strategies.low_water import LowWater
+from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
+from autoprune.tokens import exact
+from autoprune.transcript import ToolResult
+
+both_dialects = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.__name__)
+LAST = words(40)  # a result that the model has not seen yet
+
+
+def pruner(safe_zone: int, **options: int) -> AgenticConversationPruner:
+    return AgenticConversationPruner(PruneArgs(safe_zone, **options))
+
+
+count = AgenticConversationPruner(PruneArgs()).count_tokens
+
+
+# tool_output_cleanup
+
+SIZES = st.one_of(st.integers(0, 60), st.integers(60, 3_000))
+REQUESTS = st.lists(
+    st.one_of(st.lists(SIZES.map(words), min_size=1, max_size=3), SIZES.map(lambda size: f"Go on. {words(size)}")),
+    min_size=1,
+    max_size=8,
+)
+
+
+@both_dialects
+@given(requests=REQUESTS, share=st.floats(0.05, 1.1))
+@settings(max_examples=100, deadline=None)
+def test_cleanup_clears_oldest_first_and_no_more_than_needed(dialect: Dialect, requests: list[Request], share: float):
+    messages = dialect(*requests)
+    limit = int(count(messages) * share)
+    expected = oldest_first(dialect, requests, lambda kept: count(kept) <= limit, count)
+    result = pruner(limit).prune(messages)
+    assert result.conversation == expected
+    assert result.report.tokens_after == count(expected)
+    assert result.report.within_safe_zone == (count(expected) <= limit)
+    if result.plan.edits:
+        assert count(apply(messages, result.plan.edits[:-1])) > limit
+
+
+@both_dialects
+def test_one_token_less_room_clears_one_result_more(dialect: Dialect):
+    texts = [[words(200)], [words(300)], [words(400)], [LAST]]
+    whole, one, two = (count(dialect(*[[None]] * cleared, *texts[cleared:])) for cleared in range(3))
+    for safe_zone, cleared in ((whole, 0), (whole - 1, 1), (one, 1), (one - 1, 2), (two, 2), (two - 1, 3)):
+        result = pruner(safe_zone).prune(dialect(*texts))
+        assert result.conversation == dialect(*[[None]] * cleared, *texts[cleared:])
+        assert result.report.results_cleared == cleared
+        assert result.report.within_safe_zone
+
+
+@both_dialects
+def test_a_result_smaller_than_its_placeholder_is_left_alone(dialect: Dialect):
+    texts = [["Done."], [words(300), "ok"], [LAST]]
+    result = pruner(1).prune(dialect(*texts))
+    assert result.conversation == dialect(["Done."], [None, "ok"], [LAST])
+    assert [str(reason) for reason in result.plan.kept.values()] == ["no_gain", "no_gain", "unseen"]
+
+
+@both_dialects
+@pytest.mark.parametrize("overhead", [0, 700])
+def test_out_of_reach_all_that_was_seen_goes_and_the_report_gives_the_floor(dialect: Dialect, overhead: int):
+    texts = ["Please. " * 500, [words(300), "ok"], [words(400)], [words(800)]]
+    tight = pruner(1_000, overhead_tokens=overhead)
+    report = tight.prune(dialect(*texts)).report
+    floor = dialect("Please. " * 500, [None, "ok"], [None], [words(800)])
+    assert tight.prune_conversations(dialect(*texts)) == floor
+    assert (report.within_safe_zone, report.results_cleared) == (False, 2)
+    assert sum(report.floor.values()) == report.tokens_after == count(floor) + overhead > 1_000
+    assert report.floor["sent beside"] == count([]) + overhead + 3
+    assert report.floor["unseen"] >= 700
+
+
+@pytest.mark.parametrize("ratio", [0.8, 1.1, 1.2, 1.37, 3])
+def test_a_calibrated_conversation_that_just_fits_is_left_alone(ratio: float):
+    for size in range(100, 150):
+        messages = openai_chat([words(1_000)], "a" * size, [LAST])
+        characters = AgenticConversationPruner(PruneArgs(), count=len)
+        characters.args = PruneArgs(characters.count_tokens(messages, calibration=ratio))
+        assert characters.prune(messages, calibration=ratio).conversation is messages
+        characters.args = PruneArgs(characters.count_tokens(messages, calibration=ratio) - 1)
+        pruned = characters.prune(messages, calibration=ratio)
+        assert pruned.conversation == openai_chat([None], "a" * size, [LAST])
+
+
+# low_water
+
+
+ROOMY: list[Request] = [[words(300)] for _ in range(9)] + [[LAST]]
+
+
+@both_dialects
+@pytest.mark.parametrize("target", [0.3, 0.5, 0.75, 1.0])
+def test_low_water_clears_down_to_its_target(dialect: Dialect, target: float):
+    messages = dialect(*ROOMY)
+    limit = count(messages) - 1
+    result = pruner(limit).prune(messages, LowWater(target, minimum_reclaim=0))
+    assert result.conversation == oldest_first(dialect, ROOMY, lambda kept: count(kept) <= target * limit, count)
+    assert {str(edit.reason) for edit in result.plan.edits} == {"to_target"}
+
+
+@both_dialects
+@pytest.mark.parametrize("minimum", [0.0, 0.2, 0.35])
+def test_low_water_reclaims_its_minimum_where_that_is_more(dialect: Dialect, minimum: float):
+    messages = dialect(*ROOMY)
+    whole = count(messages)
+    limit = whole - 1
+    needed = max(1, minimum * limit)
+    expected = oldest_first(dialect, ROOMY, lambda kept: whole - count(kept) >= needed, count)
+    assert pruner(limit).prune_conversations(messages, LowWater(target=1, minimum_reclaim=minimum)) == expected
+
+
+@both_dialects
+def test_low_water_leaves_alone_what_is_within_the_safe_zone(dialect: Dialect):
+    messages = dialect(*ROOMY)
+    assert pruner(count(messages)).prune_conversations(messages, "low_water") is messages
+
+
+@both_dialects
+def test_low_water_never_waits_above_a_safe_zone_that_can_be_reached(dialect: Dialect):
+    requests: list[Request] = [words(2_000), [words(200)], [words(200)], [LAST]]
+    messages = dialect(*requests)
+    result = pruner(count(messages) - 1).prune(messages, LowWater(target=0.9, minimum_reclaim=1.0))
+    assert result.conversation == dialect(words(2_000), [None], [None], [LAST])
+    assert result.report.within_safe_zone
+
+
+@both_dialects
+def test_low_water_waits_out_of_reach_until_its_minimum_is_there(dialect: Dialect):
+    safe_zone = 1_000
+    waiting = LowWater(target=0.5, minimum_reclaim=0.5)  # 500 tokens: two results of 300
+    requests: list[Request] = [words(3_000), *([words(300)] for _ in range(6))]
+    cleared = []
+    for number in range(1, len(requests) + 1):
+        result = pruner(safe_zone).prune(dialect(*requests[:number]), waiting)
+        cleared.append(result.report.results_cleared)
+        assert not result.report.within_safe_zone
+        assert {str(edit.reason) for edit in result.plan.edits} <= {"out_of_reach"}
+    assert cleared == [0, 0, 0, 2, 2, 4, 4]
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        *({"target": target} for target in (0, -0.5, 1.01, float("nan"), float("inf"), "0.6", None)),
+        *({"minimum_reclaim": share} for share in (-0.1, 1.01, float("nan"), "0.1", None)),
+    ],
+    ids=str,
+)
+def test_low_water_refuses_shares_that_are_none(parameters: dict[str, float]):
+    strategy = LowWater(**parameters)
+    with pytest.raises(SettingsError, match=r"LowWater\(.*\): target must be above 0 and at most 1"):
+        pruner(100).prune(openai_chat(*ROOMY), strategy)
+
+
+# In a loop
+
+
+def loop(dialect: Dialect, seed: int) -> Iterator[list[Message]]:
+    """The history of a long session at each of its requests."""
+    chance = random.Random(seed)
+    requests: list[Request] = []
+    for _ in range(40):
+        results = [words(int(chance.lognormvariate(5, 1.2))) for _ in range(chance.choice((1, 1, 2, 3)))]
+        requests.append(words(chance.randrange(10, 1_500)) if chance.random() < 0.15 else results)
+        yield dialect(*requests)
+
+
+STRATEGIES: list[Strategy] = [
+    ToolOutputCleanup(),
+    LowWater(),
+    LowWater(target=0.4, minimum_reclaim=0.3),
+    LowWater(target=1.0, minimum_reclaim=1.0),
+]
+
+
+@both_dialects
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
+@pytest.mark.parametrize(("seed", "safe_zone"), [(0, 4_000), (1, 1_200)])
+def test_full_history_and_pruned_output_fed_back_give_the_same_at_every_request(
+    dialect: Dialect, strategy: Strategy, seed: int, safe_zone: int
+):
+    with_history, with_output = pruner(safe_zone), pruner(safe_zone)
+    fed: list[Message] = []
+    known = cleared = 0
+    for messages in loop(dialect, seed):
+        fed = [*fed, *messages[known:]]
+        known = len(messages)
+        expected = pruner(safe_zone).prune_conversations(messages, strategy)
+        assert with_history.prune_conversations(messages, strategy) == expected
+        assert pruner(safe_zone).prune_conversations(fed, strategy) == expected
+        fed = with_output.prune_conversations(fed, strategy)
+        assert fed == expected
+        cleared += expected != messages
+    assert cleared > 10
+
+
+# A strategy of the user's own
+
+
+@dataclass(frozen=True)
+class LargestFirst:
+    """Clear the largest results first.
+
+    Another line.
+    """
+
+    number: int = 1
+    name = "largest_first"
+
+    def step(self, view: View) -> Iterable[Replace]:
+        largest = sorted(view.candidates(), key=lambda candidate: -candidate.saves)
+        return [candidate.cleared(Reason.OVER_SAFE_ZONE) for candidate in largest[: self.number]]
+
+
+class Never:
+    name = "never"
+
+    def step(self, view: View) -> Iterable[Replace]:
+        return ()
+
+
+class Watching:
+    name = "watching"
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, int, int, int]] = []
+
+    def step(self, view: View) -> Iterable[Replace]:
+        self.asked.append((view.request, view.tokens, view.limit, len(list(view.candidates()))))
+        return ()
+
+
+@both_dialects
+def test_a_strategy_is_asked_at_each_request_over_the_safe_zone_and_sees_nothing_after_it(dialect: Dialect):
+    requests = [[words(100 * number)] for number in range(2, 8)]
+    limit = count(dialect(*requests[:3]))
+    watching = Watching()
+    pruner(limit).prune(dialect(*requests), watching)
+    assert watching.asked == [(number, count(dialect(*requests[:number])), limit, number - 1) for number in (4, 5, 6)]
+
+
+MIXED = [[words(100)], [words(900)], [words(300)], [LAST]]
+WITHOUT_LARGEST = [[words(100)], [None], [words(300)], [LAST]]
+
+
+@both_dialects
+def test_a_strategy_may_be_passed_as_a_value(dialect: Dialect):
+    messages = dialect(*MIXED)
+    tight = pruner(count(messages) - 1)
+    result = tight.prune(messages, LargestFirst())
+    assert result.conversation == dialect(*WITHOUT_LARGEST)
+    assert (result.report.strategy, result.report.fallbacks) == ("largest_first", ())
+    assert tight.plan(messages, LargestFirst()).edits != ()
+    assert tight.prune_conversations(messages, LargestFirst(number=2)) == dialect([words(100)], [None], [None], [LAST])
+    assert tight.prune_conversations(messages, Never()) is messages
+
+
+@both_dialects
+def test_a_strategy_may_be_put_among_the_named_ones(dialect: Dialect):
+    messages = dialect(*MIXED)
+    tight = pruner(count(messages) - 1)
+    tight.strategies["mine"] = LargestFirst()
+    tight.strategies["never"] = Never()
+    assert tight.prune_conversations(messages, "mine") == dialect(*WITHOUT_LARGEST)
+    assert tight.get_available_strategies()[-2:] == [
+        {"name": "mine", "description": "Clear the largest results first.", "config": {"number": 1}},
+        {"name": "never", "description": "", "config": {}},
+    ]
+    assert list(pruner(1).strategies) == list(available())
+
+
+@both_dialects
+def test_an_unknown_name_falls_back_to_the_default_and_the_report_says_so(dialect: Dialect):
+    messages = dialect(*MIXED)
+    safe_zone = count(messages) - 1
+    result = pruner(safe_zone).prune(messages, "no_such_strategy")
+    assert result.conversation == pruner(safe_zone).prune_conversations(messages) == dialect([None], *MIXED[1:])
+    note = "there is no strategy 'no_such_strategy': tool_output_cleanup was used"
+    assert (result.report.strategy, result.report.fallbacks) == ("tool_output_cleanup", (note,))
+    assert note in str(result.report)
+
+
+@dataclass(frozen=True)
+class Everything:
+    """Clears every result of a conversation, twice, in words of its own."""
+
+    results: tuple[ToolResult, ...]
+    name = "everything"
+
+    def step(self, view: View) -> Iterable[Replace]:
+        list(view.candidates())
+        return [Replace(result, "gone", Reason.TO_TARGET, 1_000_000) for result in self.results * 2]
+
+
+@both_dialects
+@pytest.mark.parametrize("closing", [[], [ANSWER]])
+def test_a_strategy_cannot_clear_what_was_not_offered(dialect: Dialect, closing: list[Message]):
+    """Neither an unseen result nor one that would grow, nor with another text, nor to save what it does not."""
+    messages = [*dialect(["ok"], [words(300)], [words(400)]), *closing]
+    placeholder = Placeholder(exact())
+    transcript = parse(messages, Parser(exact()), fixed_tokens=3)
+    small, first, last = transcript.results
+    made = plan(transcript, Everything(transcript.results), 1, placeholder)
+    cleared = [first, last] if closing else [first]
+    assert [(edit.part, edit.text) for edit in made.edits] == [(part, placeholder.text(part)) for part in cleared]
+    after = [*dialect(["ok"], [None], [None if closing else words(400)]), *closing]
+    assert made.tokens == count(after)
+    assert small in made.kept
+
+
+# Written on a command line
+
+
+@pytest.mark.parametrize(
+    ("text", "strategy"),
+    [
+        ("tool_output_cleanup", ToolOutputCleanup()),
+        ("tool_output_cleanup()", ToolOutputCleanup()),
+        ("low_water", LowWater()),
+        (" low_water ( ) ", LowWater()),
+        ("low_water(target=0.6)", LowWater(target=0.6)),
+        ("low_water( target = 0.6,\n minimum_reclaim=0 )", LowWater(target=0.6, minimum_reclaim=0)),
+    ],
+)
+def test_a_strategy_may_be_written_with_its_parameters(text: str, strategy: Strategy):
+    assert written(text) == strategy
+
+
+@pytest.mark.parametrize("text", ["", "  ", "high_water", "high_water(target=1)", "low-water", "low_water(target=0.6"])
+def test_a_text_that_names_no_strategy_is_refused_with_the_names_that_do(text: str):
+    with pytest.raises(SettingsError) as refusal:
+        written(text)
+    assert str(refusal.value) == f"there is no strategy {text!r}; there are {', '.join(available())}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "low_water(0.6)",
+        "low_water(0.6, minimum_reclaim=0)",
+        "low_water(**{'target': 0.6})",
+        "low_water(goal=0.6)",
+        "low_water(name='mine')",
+        "low_water(target=0.6, target=0.7)",
+        "low_water(target=)",
+        "low_water(target=open('a'))",
+        "low_water(target=1 +)",
+        "low_water(target=0.6)(minimum_reclaim=0)",
+        "low_water(target=0.6) + f(minimum_reclaim=0)",
+    ],
+)
+def test_parameters_that_cannot_be_read_are_refused_with_those_there_are(text: str):
+    with pytest.raises(SettingsError) as refusal:
+        written(text)
+    known = "low_water has the parameters: target=0.75, minimum_reclaim=0.1"
+    assert str(refusal.value) == f"strategy {text!r} cannot be read; {known}"
+
+
+def test_a_strategy_without_parameters_takes_none():
+    with pytest.raises(SettingsError, match="tool_output_cleanup has the parameters: none"):
+        written("tool_output_cleanup(target=0.6)")
+
+
+def test_the_helpers_of_these_tests_agree_with_one_another():
+    """A conversation with a result given as None is what the pruner writes, in both dialects."""
+    for dialect in (openai_chat, xml):
+        assert count(dialect([None])) < count(dialect([words(100)]))
+        assert pruner(1).prune_conversations([*dialect([words(100)]), ANSWER]) == [*dialect([None]), ANSWER]
