@@ -55,7 +55,8 @@ def _image_tokens(block: Mapping[str, object]) -> int:
 def _tiles(width: int, height: int) -> int:
     scale = min(1.0, LONGEST_SIDE / max(width, height, 1))
     scale *= min(1.0, SHORTEST_SIDE / max(min(width, height) * scale, 1))
-    return math.ceil(width * scale / TILE_PIXELS) * math.ceil(height * scale / TILE_PIXELS)
+    across, down = (math.ceil(round(side * scale, 6) / TILE_PIXELS) for side in (width, height))
+    return across * down
 
 
 def _audio_tokens(block: Mapping[str, object]) -> int:
@@ -71,7 +72,7 @@ def image_size(address: str) -> tuple[int, int] | None:
         return None
     encoded = address.partition("base64,")[2] if address.startswith("data:") else address
     try:
-        head = base64.b64decode(encoded[:HEADER_CHARACTERS])
+        head = base64.b64decode("".join(encoded[:HEADER_CHARACTERS].split()) + "===")
     except (binascii.Error, ValueError):
         return None
     if head[:8] == b"\x89PNG\r\n\x1a\n" and len(head) >= 24:

@@ -18,15 +18,20 @@ END_TAG = "</tool_result>"
 def element(tool: str, sentence: str = SENTENCE) -> str:
     """A cleared result of the XML dialect as a whole element; the tool's name is left out where it is not known."""
     name = f" tool_name='{tool}'" if tool and tool != "unknown" else ""
-    inside = f"\n<message>{CLEARED}</message>\n<content>{sentence}</content>\n"
-    return f"<tool_result{name} success='true'>{inside}{END_TAG}"
+    return f"<tool_result{name} success='true'>{payload(sentence)}{END_TAG}"
 
 
-def inside(whole: str) -> str:
-    """What stands between the tags of an element; all of it where there are no tags."""
-    if whole.startswith("<tool_result") and whole.endswith(END_TAG):
-        return whole[whole.index(">") + 1 : -len(END_TAG)]
-    return whole
+def payload(sentence: str = SENTENCE) -> str:
+    """What stands between the tags of a cleared result."""
+    return f"\n<message>{CLEARED}</message>\n<content>{sentence}</content>\n"
+
+
+def inside(whole: str, tool: str) -> str:
+    """What stands between the tags of an element made for a tool; all of it where there are no tags."""
+    if not whole.startswith("<tool_result") or not whole.endswith(END_TAG):
+        return whole
+    named = whole.find(tool) + len(tool) if tool else 0  # a name may hold ">"
+    return whole[whole.index(">", named) + 1 : -len(END_TAG)]
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ class Placeholder:
 
     def text(self, result: ToolResult) -> str:
         """What to put in place of a result's payload."""
-        text = inside(self.element(result.tool)) if result.kind == "xml" else self.sentence
+        text = inside(self.element(result.tool), result.tool) if result.kind == "xml" else self.sentence
         if not isinstance(text, str) or not text.strip():
             raise SettingsError(f"the placeholder of {result.tool!r} is {text!r}: providers refuse blank text")
         return text

@@ -10,6 +10,8 @@ from autoprune.errors import SettingsError
 
 SAFE_ZONE_TOKENS = 51_200
 UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
+LARGEST = 10**12  # tokens; no window is near
+LONGEST_TEXT = 40
 AMOUNT = re.compile(r"(\d+(?:_\d+)*(?:\.\d+)?)([km]?)")
 WRITTEN = 'write it as 51200, "50k" (k = 1024), "1.5m", "50*1024", or 0.7 for that share of the model\'s window'
 
@@ -59,31 +61,34 @@ def text_setting(args: object, name: str) -> str | None:
 
 def budget(value: object, *, model: str | None = None, provider: str | None = None) -> int:
     """A token budget as it may be written, in tokens. Raises SettingsError for anything that is no positive budget."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str | Integral):
-        raise SettingsError(f"the safe zone is {value!r}, a {type(value).__name__}: {WRITTEN}")
-    number = _written(value) if isinstance(value, str) else value
+    number = _number(value)
+    tokens: float | None = number
     if isinstance(number, float) and 0 < number <= 1:
-        return math.floor(number * window(model, provider))
-    if isinstance(number, float) and (not math.isfinite(number) or number != math.floor(number)):
-        raise SettingsError(f"the safe zone is {value!r}: {WRITTEN}")
-    if number < 1:
-        raise SettingsError(f"the safe zone is {value!r}, but it must be at least 1 token: {WRITTEN}")
-    return int(number)
+        tokens = math.floor(number * window(model, provider))
+    if tokens is None or not 1 <= tokens <= LARGEST or tokens != math.floor(tokens):
+        kind = "" if isinstance(value, int | float | str) else f", a {type(value).__name__}"
+        raise SettingsError(f"the safe zone is {value!r}{kind}: {WRITTEN}")
+    return int(tokens)
 
 
-def _written(value: str) -> int | float:
-    """The number that a budget's text stands for; a fraction below 1 without a unit stays a share."""
-    product: int | float = 1
-    factors = value.replace(" ", "").lower().split("*")
-    for factor in factors:
-        match = AMOUNT.fullmatch(factor)
-        if not match:
-            raise SettingsError(f"the safe zone is {value!r}: {WRITTEN}")
-        amount = match[1].replace("_", "")
-        number = float(amount) if "." in amount else int(amount)
-        product *= number * UNITS[match[2]]
-    is_share = isinstance(product, float) and len(factors) == 1 and product <= 1 and value.strip()[-1].isdigit()
-    return product if is_share else math.floor(product)
+def _number(value: object) -> int | float | None:
+    """The number that a budget stands for, a float for a share of a window; None where it is none."""
+    if isinstance(value, str):
+        return _written(value.replace(" ", "").lower())
+    if isinstance(value, bool) or not isinstance(value, int | float | Integral):
+        return None
+    return value if isinstance(value, float) else int(value)
+
+
+def _written(text: str) -> int | float | None:
+    """The number in a text: factors with units, or one fraction without."""
+    matches = [AMOUNT.fullmatch(factor) for factor in text.split("*")]
+    if len(text) > LONGEST_TEXT or not all(matches):
+        return None
+    factors = [float(match[1].replace("_", "")) * UNITS[match[2]] for match in matches if match]
+    product = math.prod(factors)
+    is_share = len(factors) == 1 and "." in text and text[-1].isdigit()
+    return product if is_share else int(product) if product > 1 or product == math.floor(product) else None
 
 
 @lru_cache(maxsize=64)

@@ -600,7 +600,10 @@ def test_threads_share_a_pruner():
     assert any(text != as_json(messages) for text, messages in zip(wanted, jobs, strict=True))
 
 
-@pytest.mark.parametrize("words", ["Gone.", "See `<tool_result tool_name='X'>`.", "</tool_result>", "漢字 \ud800", "\0"])
+ODD_WORDS = ("Gone.", "See `<tool_result tool_name='X'>`.", "</tool_result>", "漢字 \ud800", "\0")
+
+
+@pytest.mark.parametrize("words", ODD_WORDS)
 def test_an_odd_replacement_message_does_no_harm(words: str):
     native = loop([LONG, LONG])
     xml = written([(90, False)] * 3, as_xml=True)

@@ -44,7 +44,7 @@ def test_a_budget_may_be_written_as(written: int | float | str, tokens: int):
 
 @pytest.mark.parametrize(
     ("share", "tokens"),
-    [(0.7, 89_600), ("0.7", 89_600), (" 0.7 ", 89_600), (1.0, WINDOW), ("1.0", WINDOW), (1e-5, 1), ("0.333", 42_624)],
+    [(0.7, 89_600), ("0.7", 89_600), (" 0.7 ", 89_600), (1.0, WINDOW), ("1.0", WINDOW), (2e-5, 2), ("0.333", 42_624)],
 )
 def test_a_share_is_of_the_window_of_the_model(share: float | str, tokens: int):
     assert budget(share, model="gpt-4o") == tokens
@@ -133,6 +133,14 @@ def test_the_safe_zone_is_51200_where_none_is_set(args: object):
 def test_the_settings_of_any_object_are_read(kind: type):
     args = kind(conversation_prune_safe_zone_tokens=0.5, model="gpt-4o", provider="openai", overhead_tokens=100)
     assert (safe_zone(args), overhead(args)) == (64_000, 100)
+
+
+@pytest.mark.parametrize("model", [None, "", 7, MagicMock()], ids=repr)
+def test_a_model_that_is_no_name_is_none(model: object):
+    for args in (PruneArgs(1_000, model=model), SimpleNamespace(model=model)):
+        assert AgenticConversationPruner(args).prune(HELLO).report.fallbacks == ()
+    with pytest.raises(SettingsError, match="a share of the context window needs"):
+        safe_zone(PruneArgs(0.7, model=model))
 
 
 @pytest.mark.parametrize("kind", [SimpleNamespace, mock])

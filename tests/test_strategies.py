@@ -62,7 +62,7 @@ def test_cleanup_clears_oldest_first_and_no_more_than_needed(dialect: Dialect, r
 
 @both_dialects
 def test_one_token_less_room_clears_one_result_more(dialect: Dialect):
-    texts = [[words(200)], [words(300)], [words(400)], [LAST]]
+    texts = [[words(200)], [words(300)], [words(400)], [words(1_200)]]  # only the last request is over
     whole, one, two = (count(dialect(*[[None]] * cleared, *texts[cleared:])) for cleared in range(3))
     for safe_zone, cleared in ((whole, 0), (whole - 1, 1), (one, 1), (one - 1, 2), (two, 2), (two - 1, 3)):
         result = pruner(safe_zone).prune(dialect(*texts))
@@ -119,6 +119,15 @@ def test_low_water_clears_down_to_its_target(dialect: Dialect, target: float):
     result = pruner(limit).prune(messages, LowWater(target, minimum_reclaim=0))
     assert result.conversation == oldest_first(dialect, ROOMY, lambda kept: count(kept) <= target * limit, count)
     assert {str(edit.reason) for edit in result.plan.edits} == {"to_target"}
+
+
+@both_dialects
+def test_low_water_stops_exactly_at_its_target(dialect: Dialect):
+    requests = [[words(900)], [words(900)], [words(80)], [words(80)], [words(1_200)]]
+    target = count(dialect([None], [None], *requests[2:]))
+    halfway = LowWater(target=0.5, minimum_reclaim=0)
+    assert pruner(2 * target).prune(dialect(*requests), halfway).report.results_cleared == 2
+    assert pruner(2 * target - 2).prune(dialect(*requests), halfway).report.results_cleared == 3
 
 
 @both_dialects
@@ -202,17 +211,13 @@ STRATEGIES: list[Strategy] = [
 def test_full_history_and_pruned_output_fed_back_give_the_same_at_every_request(
     dialect: Dialect, strategy: Strategy, seed: int, safe_zone: int
 ):
-    with_history, with_output = pruner(safe_zone), pruner(safe_zone)
     fed: list[Message] = []
     known = cleared = 0
     for messages in loop(dialect, seed):
-        fed = [*fed, *messages[known:]]
-        known = len(messages)
         expected = pruner(safe_zone).prune_conversations(messages, strategy)
-        assert with_history.prune_conversations(messages, strategy) == expected
-        assert pruner(safe_zone).prune_conversations(fed, strategy) == expected
-        fed = with_output.prune_conversations(fed, strategy)
+        fed = pruner(safe_zone).prune_conversations([*fed, *messages[known:]], strategy)
         assert fed == expected
+        known = len(messages)
         cleared += expected != messages
     assert cleared > 10
 
@@ -233,6 +238,22 @@ class LargestFirst:
     def step(self, view: View) -> Iterable[Replace]:
         largest = sorted(view.candidates(), key=lambda candidate: -candidate.saves)
         return [candidate.cleared(Reason.OVER_SAFE_ZONE) for candidate in largest[: self.number]]
+
+
+@both_dialects
+@pytest.mark.parametrize("strategy", [*STRATEGIES, LargestFirst()], ids=str)
+@pytest.mark.parametrize(("seed", "safe_zone"), [(0, 4_000), (1, 1_200)])
+def test_what_a_pruner_remembers_changes_no_decision(dialect: Dialect, strategy: Strategy, seed: int, safe_zone: int):
+    with_history, with_output = pruner(safe_zone), pruner(safe_zone)
+    fed: list[Message] = []
+    known = 0
+    for messages in loop(dialect, seed):
+        fed = [*fed, *messages[known:]]
+        known = len(messages)
+        for remembering, passed in ((with_history, messages), (with_output, fed)):
+            expected = pruner(safe_zone).prune_conversations(passed, strategy)
+            assert remembering.prune_conversations(passed, strategy) == expected
+        fed = expected
 
 
 class Never:

@@ -197,19 +197,19 @@ def test_a_cleared_result_has_the_tool_and_the_status_that_it_had(tag: str, tool
 @pytest.mark.parametrize(
     ("tag", "expected"),
     [
-        ("<tool_result tool_name='A &amp; B' success='true'>", xml.StartTag("A & B", False)),
-        ("<tool_result tool_name=\"&lt;x&gt;\" success='&#102;alse'>", xml.StartTag("<x>", True)),
+        ("<tool_result tool_name='A &amp; B' success='true'>", ("A & B", False)),
+        ("<tool_result tool_name=\"&lt;x&gt;\" success='&#102;alse'>", ("<x>", True)),
     ],
 )
-def test_references_in_a_start_tag_are_read_and_stay_as_they_are(tag: str, expected: xml.StartTag):
-    assert xml.read_start_tag(tag) == expected
+def test_references_in_a_start_tag_are_read_and_stay_as_they_are(tag: str, expected: tuple[str, bool]):
+    assert (xml.tool_name(tag), xml.is_error(tag)) == expected
     assert cleaned(f"{tag}{INSIDE}{END}") == f"{tag}{CLEARED}{END}"
 
 
 @pytest.mark.parametrize("tag", ["<tool_result tool_name='\0' success='false'>", "<tool_result tool_name='\ud800'>"])
 def test_a_start_tag_that_lxml_refuses_is_read_all_the_same(tag: str):
     assert cleaned(f"{tag}{INSIDE}{END}") == f"{tag}{CLEARED}{END}"
-    assert xml.read_start_tag(tag) == xml.StartTag(tag[24], True if "false" in tag else None)
+    assert (xml.tool_name(tag), xml.is_error(tag)) == (tag[24], True if "false" in tag else None)
 
 
 # What stands around

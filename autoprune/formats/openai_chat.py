@@ -169,7 +169,7 @@ def _xml_result(text: str, span: xml.Span, path: Path, begin: int, end: int, dia
         sent=dialogue.sent,
         tool=tool,
         kind=xml.KIND,
-        is_error=xml.read_start_tag(tag).is_error,
+        is_error=xml.is_error(tag),
         call=call,
         piece=piece,
         start=start,

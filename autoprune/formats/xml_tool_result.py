@@ -5,8 +5,7 @@ well-formed calls. Nothing is ever serialized again.
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -14,15 +13,12 @@ KIND = "xml"
 WORD = "tool_result"
 UNQUOTED = """[^<>"']*"""
 QUOTED = r"""(?:"[^"\n]{0,512}"|'[^'\n]{0,512}')"""  # may hold ">"
-START_TAG = re.compile(rf"<tool_result\s{UNQUOTED}(?:{QUOTED}{UNQUOTED})*>")
+HEAD = re.compile(rf"<tool_result(?=[\s>/]|\Z){UNQUOTED}(?:{QUOTED}{UNQUOTED})*")  # a start tag without its end
 END_TAG = re.compile(r"</tool_result\s*>")
-NAME = re.compile(r"""<tool_result\b[^>]*?\btool_name\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+ATTRIBUTE = re.compile(r"""([^\s=<>"'/]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 AFTER_END_TAG = re.compile(r"</[\w:.-]+\s*>\Z")
-LONGEST_TAG = 2048
 LONGEST_END_TAG = 128
-FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)
-FENCE_BEFORE = re.compile(r"^[ \t]*```[^\n`]*\n[ \t]*\Z", re.MULTILINE)
-FENCE_AFTER = re.compile(r"\s*\n[ \t]*```")
+FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
 CALL = re.compile(r"^[ \t]*<([a-z][a-z0-9_]*)>[ \t]*\n?", re.MULTILINE)
 ARGUMENT = re.compile(r"\s*<([a-z][a-z0-9_]*)>")
 UNKNOWN = "unknown"
@@ -37,12 +33,13 @@ class Span(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class StartTag:
-    """What a result's start tag says."""
+class Tag(NamedTuple):
+    """A tag in a text. Of start tags only those that name a tool are seen; a quoted one begins no result."""
 
-    tool: str
-    is_error: bool | None
+    begin: int
+    end: int
+    is_start: bool
+    is_quoted: bool
 
 
 def is_tool_result(text: object) -> bool:
@@ -51,55 +48,71 @@ def is_tool_result(text: object) -> bool:
 
 
 def tool_name(text: str) -> str:
-    """The name in the first start tag, closed or not: "unknown" where there is none, "" where it is empty."""
-    return _name_in(text) if len(text) < LONGEST_TAG else _name_in(text[text.find("<tool_result") :][:LONGEST_TAG])
+    """The tool of the first start tag that names one, closed or not: "unknown" where none does; may be ""."""
+    at = text.find("<tool_result") if text else -1
+    while at >= 0:
+        head = HEAD.match(text, at)
+        if head and (name := attributes(head[0]).get("tool_name")) is not None:
+            return name
+        at = text.find("<tool_result", at + 1)
+    return UNKNOWN
+
+
+def is_error(tag: str) -> bool | None:
+    """Whether a start tag says that the tool failed; None where it does not say."""
+    return {"true": False, "false": True}.get(attributes(tag).get("success", "").strip().lower())
 
 
 @lru_cache(maxsize=1024)
-def _name_in(text: str) -> str:
-    match = NAME.search(text)
-    if not match:
-        return UNKNOWN
-    return match[1] if match[1] is not None else match[2]
+def attributes(tag: str) -> Mapping[str, str]:
+    """The attributes of a start tag, closed or not: as lxml reads them, by pattern where it cannot."""
+    from lxml import etree
+
+    parser = etree.XMLPullParser(("start",), resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+    try:
+        parser.feed(tag.rstrip("/>") + ">")
+        events: Any = parser.read_events()
+        return dict(next(events)[1].attrib)
+    except (etree.XMLSyntaxError, ValueError, StopIteration):
+        return {match[1]: match[2] or match[3] or "" for match in reversed(list(ATTRIBUTE.finditer(tag)))}
 
 
 def spans(text: str) -> list[Span]:
     """The results in a text, in order: balanced and outermost, each up to the last end tag before the next result.
 
-    A start tag counts after the text's start, white space or an end tag; elsewhere (after a quotation mark, a
-    backtick, or alone in a fenced block) it is the writer's text, and so is one that is never closed.
+    A start tag counts after the text's start, white space or an end tag. Elsewhere (after a quotation mark or a
+    backtick) and in a closed fenced block it is the writer's text, with its end tag; so is one that is never closed.
     """
-    open_tags: list[tuple[int, int]] = []
+    open_tags: list[Tag] = []
     found: list[Span] = []
-    for begin, end, is_start in _tags(text):
-        if is_start:
-            open_tags.append((begin, end))
+    for tag in _tags(text):
+        if tag.is_start:
+            # What stands quoted inside a result is the tool's text, and need not be balanced.
+            if not tag.is_quoted or all(other.is_quoted for other in open_tags):
+                open_tags.append(tag)
         elif open_tags:
-            first, start = open_tags.pop()
-            while found and found[-1].begin > first:
-                found.pop()
-            found.append(Span(first, start, begin, end))
+            start = open_tags.pop()
+            if not start.is_quoted:
+                while found and found[-1].begin > start.begin:
+                    found.pop()
+                found.append(Span(start.begin, start.end, tag.begin, tag.end))
         elif found:
-            found[-1] = found[-1]._replace(stop=begin, end=end)
+            found[-1] = found[-1]._replace(stop=tag.begin, end=tag.end)
     return _unfenced(text, found)
 
 
-def _tags(text: str) -> Iterator[tuple[int, int, bool]]:
-    """The tags that count: begin, end, and whether it is a start tag. Found by the word: patterns alone are slow."""
+def _tags(text: str) -> Iterator[Tag]:
+    """The tags in order. Found by the word: a pattern alone is slow on a long text."""
     at = text.find(WORD)
     while at >= 0:
-        if text[at - 1] == "<" and at:
-            tag = START_TAG.match(text, at - 1)
-            if tag and _is_named(tag[0]) and _begins_result(text, at - 1):
-                yield *tag.span(), True
+        if at and text[at - 1] == "<":
+            head = HEAD.match(text, at - 1)
+            end = head.end() if head else 0
+            if head and text[end : end + 1] == ">" and head[0][-1] != "/" and "tool_name" in attributes(head[0]):
+                yield Tag(at - 1, end + 1, True, not _begins_result(text, at - 1))
         elif text[at - 2 : at] == "</" and (tag := END_TAG.match(text, at - 2)):
-            yield *tag.span(), False
+            yield Tag(*tag.span(), False, False)
         at = text.find(WORD, at + len(WORD))
-
-
-@lru_cache(maxsize=1024)
-def _is_named(tag: str) -> bool:
-    return NAME.match(tag) is not None and not tag.endswith("/>")
 
 
 def _begins_result(text: str, at: int) -> bool:
@@ -108,16 +121,27 @@ def _begins_result(text: str, at: int) -> bool:
 
 
 def _unfenced(text: str, found: list[Span]) -> list[Span]:
-    """Without the spans that fill a fenced code block of the writer's: an open fence before, a fence after."""
-    kept, at, is_open = [], 0, False
-    for span in found:
-        outside = text[at : span.begin]
-        if "```" in outside:
-            is_open ^= len(FENCE.findall(outside)) % 2 == 1
-        if not (is_open and FENCE_BEFORE.search(outside) and FENCE_AFTER.match(text, span.end)):
-            kept.append(span)
-        at = span.end
-    return kept
+    """Without the spans that stand in a fenced block of the writer's."""
+    edges = [0, *(edge for span in found for edge in (span.begin, span.end)), len(text)]
+    gaps = list(zip(edges[::2], edges[1::2], strict=True))
+    if not found or not any("```" in text[begin:end] or "~~~" in text[begin:end] for begin, end in gaps):
+        return found
+    fences = [fence for begin, end in gaps for fence in FENCE.finditer(text, begin, end)]
+    blocks = _blocks(fences)
+    return [span for span in found if not any(begin < span.begin < end for begin, end in blocks)]
+
+
+def _blocks(fences: list[re.Match[str]]) -> list[tuple[int, int]]:
+    """Where fenced blocks begin and end; one that is never closed is none."""
+    blocks = []
+    opened: re.Match[str] | None = None
+    for fence in fences:
+        if opened is None:
+            opened = fence
+        elif fence[1].startswith(opened[1]) and not fence[2].strip():
+            blocks.append((opened.start(), fence.end()))
+            opened = None
+    return blocks
 
 
 def cuts(text: str, found: list[Span]) -> list[int]:
@@ -126,28 +150,6 @@ def cuts(text: str, found: list[Span]) -> list[int]:
     Exact for o200k and cl100k: after a newline before "<", and between "<tool_result" and a single space.
     """
     return [at if text[at - 1 : at] == "\n" else at + len("<tool_result") for at, *_ in found[1:]]
-
-
-@lru_cache(maxsize=1024)
-def read_start_tag(tag: str) -> StartTag:
-    """The tool's name and whether it failed. lxml reads the tag; where it cannot, the name is found by pattern."""
-    from lxml import etree
-
-    parser = etree.XMLPullParser(("start",), resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
-    try:
-        parser.feed(tag)
-        events: Any = parser.read_events()
-        attributes = dict(next(events)[1].attrib)
-    except (etree.XMLSyntaxError, ValueError, StopIteration):
-        attributes = {}
-    success = attributes.get("success") or _pattern_value(tag, "success")
-    failed = {"true": False, "false": True}.get((success or "").strip().lower())
-    return StartTag(attributes.get("tool_name", tool_name(tag)), failed)
-
-
-def _pattern_value(tag: str, name: str) -> str | None:
-    match = re.search(rf"""\b{name}\s*=\s*["']([^"']*)["']""", tag)
-    return match[1] if match else None
 
 
 def calls(text: str) -> list[tuple[int, int, str, dict[str, str]]]:
