@@ -1,18 +1,22 @@
 """A conversation that grows: what was read and decided before is not read and decided again. A memo, never a state.
 
 Whatever is remembered is compared first with what the caller passes: the messages by equality, and the objects that
-were passed before with a copy of their containers, so that a change made in place is noticed.
+were passed before with a copy of their containers, so that a change made in place is noticed (all but a change to an
+equal value, such as 1 for True or another order of keys).
 """
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
 from threading import Lock
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from autoprune.edits import Replace
+from autoprune.formats.content import nested, written
 from autoprune.media import is_media
 from autoprune.parsing import Parser, checked
 from autoprune.planning import Walk
-from autoprune.rewriting import by_message, rewrite
+from autoprune.rewriting import rewrite
 from autoprune.tokens import MESSAGE_TOKENS
 from autoprune.transcript import Entry
 
@@ -29,6 +33,7 @@ class History:
         self.walk = walk
         self.given: list[object] = []
         self.rewritten: dict[int, object] = {}
+        self._edits_of: dict[int, list[Replace]] = {}
         self._live: list[Container] = []
         self._frozen: list[Container] = []
         self._bound = bound
@@ -42,13 +47,13 @@ class History:
 
     def matches(self, messages: list[object]) -> bool:
         """Whether `messages` goes on from what was given, or from what was returned, and nothing has changed since."""
-        if messages[: len(self.given)] == self.given:
+        if same(messages[: len(self.given)], self.given):
             self._is_fed_back = False
-        elif self.walk.edits and self.walk.is_settled() and messages[: len(self.given)] == self._expected():
+        elif self.walk.edits and self.walk.is_settled() and same(messages[: len(self.given)], self._expected()):
             self._is_fed_back = True
         else:
             return False
-        return self._live == self._frozen
+        return same(self._live, self._frozen)
 
     def extend(self, messages: list[object]) -> bool:
         """Take the messages that are new, and decide. False where the memo does not hold for this continuation."""
@@ -67,24 +72,23 @@ class History:
         walk = self.walk
         if not walk.edits:
             return conversation
-        self._rewrite(conversation)
+        self._rewrite()
         output = list(conversation)
         for at, message in self.rewritten.items():
-            output[at] = message
+            # Equal is not the same: another order of keys, or 1 for true, is the caller's to keep.
+            is_known = conversation[at] is self.given[at]
+            output[at] = message if is_known else rewrite(conversation[at], self._edits_of[at])
         return output
 
-    def _rewrite(self, conversation: list[object]) -> None:
-        """Make the edits that are new; a message is always rewritten from the caller's own."""
-        walk = self.walk
-        touched = {edit.part.location.message for edit in walk.edits[self._edits_made :]}
-        if touched:
-            several = any(len(walk.entries[at].results) > 1 for at in touched)
-            edits = walk.edits if several else walk.edits[self._edits_made :]
-            groups = by_message(edits)
-            for at in touched:
-                self.rewritten[at] = rewrite(conversation[at], groups[at])
-                snapshot(self.rewritten[at], self._live, self._frozen)
-            self._edits_made = len(walk.edits)
+    def _rewrite(self) -> None:
+        """Make the edits that are new."""
+        fresh = self.walk.edits[self._edits_made :]
+        for edit in fresh:
+            self._edits_of.setdefault(edit.part.location.message, []).append(edit)
+        for at in {edit.part.location.message for edit in fresh}:
+            self.rewritten[at] = rewrite(self.given[at], self._edits_of[at])
+            snapshot(self.rewritten[at], self._live, self._frozen)
+        self._edits_made = len(self.walk.edits)
 
     def _read(self, messages: list[object]) -> bool:
         walk, parser = self.walk, self.parser
@@ -102,7 +106,7 @@ class History:
         for at, message in self.rewritten.items():
             entries[at] = self.parser.read_again(message, at, self.walk.entries[at])
         self.walk.settle(entries)
-        self.given, self.rewritten, self._edits_made = self._expected(), {}, 0
+        self.given, self.rewritten, self._edits_of, self._edits_made = self._expected(), {}, {}, 0
 
     def _expected(self) -> list[object]:
         """What was returned."""
@@ -112,11 +116,21 @@ class History:
         return returned
 
 
+LEAVES = (str, int, float, bytes, Enum, type, type(None))
+
+
+def same(left: list[Any], right: list[Any]) -> bool:
+    """Whether two lists are equal, as far as their items can be compared."""
+    try:
+        return bool(left == right)
+    except (ValueError, TypeError, RecursionError):  # an array, a very deep nest: read them anew
+        return False
+
+
 def snapshot(message: object, live: list[Container], frozen: list[Container]) -> None:
     """Add every list and mapping in a message to `live`, and a copy of each to `frozen`."""
     open_values: list[object] = [message]
-    while open_values:
-        value = open_values.pop()
+    for value in nested(open_values):
         kind = type(value)
         if kind is dict or kind is list or isinstance(value, Mapping | list):
             held: Container = value  # type: ignore[assignment]
@@ -128,7 +142,7 @@ def snapshot(message: object, live: list[Container], frozen: list[Container]) ->
                     open_values.append(item)
         elif kind is tuple:
             open_values.extend(value)  # type: ignore[arg-type]
-        else:
+        elif not isinstance(value, LEAVES):
             open_values.extend(_own_fields(value))
 
 
@@ -136,8 +150,7 @@ def token_bound(message: object) -> float:
     """What the tokens of a message never exceed: the bytes of its texts; infinite where it holds media."""
     total: float = MESSAGE_TOKENS
     open_values: list[object] = [message]
-    while open_values:
-        value = open_values.pop()
+    for value in nested(open_values):
         if isinstance(value, str):
             total += utf8_bytes(value)
         elif isinstance(value, Mapping):
@@ -147,8 +160,10 @@ def token_bound(message: object) -> float:
         elif isinstance(value, list | tuple):
             open_values.extend(value)
         elif isinstance(value, bool | int | float):
-            total += len(str(value))
-        else:
+            total += len(written(value))
+        elif isinstance(value, Enum):
+            open_values.append(value.value)
+        elif not isinstance(value, LEAVES):
             open_values.extend(_own_fields(value))
     return total
 

@@ -26,7 +26,7 @@ def payload(sentence: str = SENTENCE) -> str:
     return f"\n<message>{CLEARED}</message>\n<content>{sentence}</content>\n"
 
 
-def inside(whole: str, tool: str) -> str:
+def inside(whole: str, tool: str = "") -> str:
     """What stands between the tags of an element made for a tool; all of it where there are no tags."""
     if not whole.startswith("<tool_result") or not whole.endswith(END_TAG):
         return whole
@@ -58,4 +58,4 @@ class Placeholder:
 
     def stands_in(self, result: ToolResult) -> bool:
         """Whether the result was cleared before."""
-        return bool(result.piece) and result.text == self.text(result)
+        return result.text == self.text(result)

@@ -79,10 +79,19 @@ def _frames(transcript: Transcript) -> list[str]:
 
 
 def _fingerprints(messages: Sequence[object]) -> list[str]:
-    return [json.dumps(message, sort_keys=True, default=_plain) for message in messages]
+    return [_fingerprint(message) for message in messages]
+
+
+def _fingerprint(message: object) -> str:
+    """The same text for the same message, be it a mapping or an SDK's object; a field that is None is no field."""
+    try:
+        return json.dumps(_plain(message), sort_keys=True, default=repr)
+    except RecursionError:  # nested too deeply to be written: known by identity alone
+        return str(id(message))
 
 
 def _plain(value: object) -> object:
-    """What json cannot write: an SDK's object by its fields, anything else by its text."""
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
     known = fields(value)
-    return repr(value) if known is None else {name: item for name, item in known.items() if item is not None}
+    return value if known is None else {str(name): _plain(item) for name, item in known.items() if item is not None}

@@ -48,8 +48,8 @@ class ToolResult:
     """What a tool answered. Its identity is its place: call ids are reused in the wild.
 
     `request` made the call; `sent` is the first request whose prompt holds the result. `piece` is the counted string
-    that the payload stands in, from `start` to `stop`; its tokens are `piece_tokens`. A payload of several blocks has
-    no piece: replacing it replaces all of them. `tokens` is what the payload adds to the prompt.
+    that the payload stands in, from `start` to `stop`; its tokens are `piece_tokens`. Of a payload of blocks the piece
+    is their text, and the tokens count all of them. `tokens` is what the payload adds to the prompt.
     """
 
     location: Location

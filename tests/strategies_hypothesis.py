@@ -148,6 +148,36 @@ def conversations(draw: st.DrawFn, format: str | None = None) -> list[Any]:
     return [separate(message) for message in messages]
 
 
+@st.composite
+def loops(draw: st.DrawFn) -> list[Any]:
+    """An agent at work: one turn, every round has results worth clearing, in OpenAI's format, in XML or mixed."""
+    messages: list[Any] = [{"role": "user", "content": "Fix it."}]
+    for at in range(draw(st.integers(3, 7))):
+        sizes = draw(st.lists(st.sampled_from((1, 30, 60, 90)), min_size=1, max_size=3))
+        results = [f"{at}: {PHRASES[0] * size}" for size in sizes]
+        messages += draw(st.sampled_from((_native_round, _xml_round, _xml_round_in_blocks)))(results)
+    return messages
+
+
+def _native_round(results: list[str]) -> list[Any]:
+    made = [
+        {"id": f"call_{at}", "type": "function", "function": {"name": "read_file", "arguments": '{"path": "a.py"}'}}
+        for at in range(len(results))
+    ]
+    answers = [{"role": "tool", "tool_call_id": f"call_{at}", "content": text} for at, text in enumerate(results)]
+    return [ChatCompletionMessage(role="assistant", content=None, tool_calls=made), *answers]
+
+
+def _xml_round(results: list[str]) -> list[Any]:
+    whole = [f"<tool_result tool_name='X' success='true'>{text}</tool_result>" for text in results]
+    return [{"role": "assistant", "content": "I read."}, {"role": "user", "content": "\n".join(whole)}]
+
+
+def _xml_round_in_blocks(results: list[str]) -> list[Any]:
+    blocks = [{"type": "text", "text": _xml_round([text])[1]["content"]} for text in results]
+    return [{"role": "assistant", "content": "I read."}, {"role": "user", "content": blocks}]
+
+
 def separate(message: Any) -> Any:
     """A message that shares nothing with any other."""
     if isinstance(message, ChatCompletionMessage):

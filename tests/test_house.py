@@ -21,7 +21,7 @@ MAY_SEE = {
     "edits": {"placeholders", "transcript"},
     "planning": {"edits", "placeholders", "transcript"},
     "strategies": {"edits", "errors", "planning", "strategies"},
-    "formats": {"formats", "media", "tokens", "transcript"},
+    "formats": {"errors", "formats", "media", "tokens", "transcript"},
     "parsing": {"errors", "formats", "tokens", "transcript"},
     "rewriting": {"edits", "transcript"},
     "statistics": {"edits", "formats", "rewriting", "transcript"},

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from autoprune.formats import xml_tool_result as xml
-from autoprune.formats.content import NOTHING, TEXT_BLOCKS, fields, tokens
+from autoprune.formats.content import NOTHING, TEXT_BLOCKS, fields, text_of, tokens
 from autoprune.tokens import MESSAGE_TOKENS, NAME_TOKENS, Count
 from autoprune.transcript import Entry, Location, Path, Speaker, ToolCall, ToolResult
 
@@ -117,7 +117,7 @@ def _result(
     if not content or not isinstance(content, str | list):
         return ()
     request, tool = (call.request, call.name) if call else (dialogue.request, _tool(name))
-    piece = content if isinstance(content, str) else ""
+    piece = content if isinstance(content, str) else text_of(content)
     location, stop = Location((at, "content")), len(piece)
     return (ToolResult(location, request, dialogue.sent, tool, KIND, None, call, piece, 0, stop, weight, weight),)
 

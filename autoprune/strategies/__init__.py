@@ -41,9 +41,12 @@ def written(text: str) -> Strategy:
 def _configured(strategy: Strategy, arguments: str, text: str) -> Strategy:
     try:
         call = ast.parse(f"f({arguments})", mode="eval").body
-        assert isinstance(call, ast.Call)
-        values = {word.arg: ast.literal_eval(word.value) for word in call.keywords if word.arg and not call.args}
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
+            raise ValueError("parameters are given by name")
+        values = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+        if len(values) != len(call.keywords):
+            raise ValueError("a parameter is given twice")
         return dataclasses.replace(strategy, **values)  # type: ignore[type-var]
-    except (SyntaxError, ValueError, TypeError, AssertionError) as error:
+    except (SyntaxError, ValueError, TypeError) as error:
         names = ", ".join(f"{name}={value!r}" for name, value in config(strategy).items()) or "none"
         raise SettingsError(f"strategy {text!r} cannot be read; {strategy.name} has the parameters: {names}") from error

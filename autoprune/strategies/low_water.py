@@ -38,5 +38,7 @@ class LowWater:
             yield candidate.cleared(Reason.TO_TARGET if in_reach else Reason.OUT_OF_REACH)
 
     def _check(self) -> None:
-        if not 0 < self.target <= 1 or not 0 <= self.minimum_reclaim <= 1:
+        shares = (self.target, self.minimum_reclaim)
+        is_number = all(isinstance(share, int | float) and not isinstance(share, bool) for share in shares)
+        if not is_number or not 0 < self.target <= 1 or not 0 <= self.minimum_reclaim <= 1:
             raise SettingsError(f"{self}: target must be above 0 and at most 1, minimum_reclaim between 0 and 1")
