@@ -79,7 +79,22 @@ def image_size(address: str) -> tuple[int, int] | None:
         return struct.unpack(">II", head[16:24])
     if head[:6] in (b"GIF87a", b"GIF89a") and len(head) >= 10:
         return struct.unpack("<HH", head[6:10])
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return _webp_size(head)
     return _jpeg_size(head) if head[:2] == b"\xff\xd8" else None
+
+
+def _webp_size(head: bytes) -> tuple[int, int] | None:
+    """The size in the first chunk: lossy (VP8), lossless (VP8L), or extended (VP8X)."""
+    if len(head) < 30:
+        return None
+    if head[12:16] == b"VP8 ":
+        width, height = struct.unpack("<HH", head[26:30])
+        return width & 0x3FFF, height & 0x3FFF
+    if head[12:16] == b"VP8L":
+        bits = int.from_bytes(head[21:25], "little")
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    return int.from_bytes(head[24:27], "little") + 1, int.from_bytes(head[27:30], "little") + 1
 
 
 def _jpeg_size(head: bytes) -> tuple[int, int] | None:
@@ -87,6 +102,9 @@ def _jpeg_size(head: bytes) -> tuple[int, int] | None:
     at = 2
     while at + 9 <= len(head) and head[at] == 0xFF:
         marker = head[at + 1]
+        if marker == 0xFF:  # a fill byte
+            at += 1
+            continue
         if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
             height, width = struct.unpack(">HH", head[at + 5 : at + 9])
             return width, height

@@ -42,7 +42,10 @@ class View(Protocol):
 
 
 class Strategy(Protocol):
-    """Decides what to clear. It is asked at each request whose prompt is over the safe zone."""
+    """Decides what to clear. It is asked at each request whose prompt is over the safe zone.
+
+    Its edits are made of the candidates that the view offers (`candidate.cleared(reason)`); any other is not made.
+    """
 
     @property
     def name(self) -> str:

@@ -17,8 +17,8 @@ class Report:
     """The outcome of one prune. Tokens are the provider's where a calibration was given, else counted ones.
 
     `tokens_before` and `tokens_after` are what the safe zone is compared with. `fallbacks` says in words whatever was
-    not done as asked. `seconds` is the time the prune took. Where the bytes of the messages alone showed that nothing is
-    to do, the report counts when it is first asked: ask before you change messages in place.
+    not done as asked. `seconds` is the time the prune took. Where the bytes of the messages alone showed that there is
+    nothing to do, the report counts when it is first asked: ask before you change messages in place.
     """
 
     strategy: str

@@ -4,7 +4,7 @@ import math
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from numbers import Integral
+from numbers import Integral, Number
 
 from autoprune.errors import SettingsError
 
@@ -43,14 +43,12 @@ def safe_zone(args: object) -> int:
 def overhead(args: object) -> int:
     """The tokens that are sent beside the messages. Raises SettingsError for a number below zero or none at all."""
     value = getattr(args, "overhead_tokens", 0)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        # A mock answers every attribute with another mock; an object that is no PruneArgs need not know this one.
-        if not isinstance(args, PruneArgs) and not isinstance(value, int | float | str):
-            return 0
-        raise SettingsError(
-            f"overhead_tokens is {value!r}: give the number of tokens sent beside the messages, 0 or more"
-        )
-    return value
+    if isinstance(value, Integral) and not isinstance(value, bool) and value >= 0:
+        return int(value)
+    # A mock answers every attribute with another mock; an object that is no PruneArgs need not know this one.
+    if not isinstance(args, PruneArgs) and not isinstance(value, Number | str):
+        return 0
+    raise SettingsError(f"overhead_tokens is {value!r}: give the number of tokens sent beside the messages, 0 or more")
 
 
 def text_setting(args: object, name: str) -> str | None:
@@ -99,8 +97,9 @@ def window(model: str | None, provider: str | None = None) -> int:
     from genai_prices.data_snapshot import get_snapshot
 
     hint = "give the safe zone in tokens, or name another model or PruneArgs(provider=...)"
+    name = model if provider else model.rpartition("/")[2]  # "openai/gpt-4o", as gateways write it
     try:
-        found, info = get_snapshot().find_provider_model(model, None, provider, None)
+        found, info = get_snapshot().find_provider_model(name, None, provider, None)
     except LookupError as error:
         raise SettingsError(f"the context window of {model!r} is not known: {error}; {hint}") from error
     if info.context_window is None:

@@ -6,6 +6,7 @@ its ids are tiktoken's (`tests/test_tokens.py` compares them).
 
 import math
 import os
+import re
 import tempfile
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -24,7 +25,7 @@ NAME_TOKENS = 1
 REPLY_TOKENS = 3
 # Encodings by the vocabulary that counts them: harmony adds special tokens to o200k, which count as text here.
 BUNDLED = {"o200k_base": "o200k_base", "o200k_harmony": "o200k_base", "cl100k_base": "cl100k_base"}
-MAX_PIECES = 60_000  # of splintr's own cache of split pieces: about 20 MB
+MAX_PIECES = 60_000  # of splintr's cache of split pieces, about 20 MB; it has a bound of its own, a little above
 CHECK_CHARACTERS = 2_000_000  # between two looks at that cache
 MEMO_CHARACTERS = 16_000_000  # in one of the memo's two generations
 VOCABULARY_URL = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"  # what tiktoken's cache is keyed by
@@ -138,9 +139,10 @@ def for_model(model: str | None) -> tuple[Count, str | None]:
 
 def _at_hand(encoding: str) -> bool:
     """Whether tiktoken has a vocabulary in its cache, so that it does not reach for the network."""
-    folder = os.environ.get("TIKTOKEN_CACHE_DIR") or os.environ.get("DATA_GYM_CACHE_DIR")
-    folder = folder or os.path.join(tempfile.gettempdir(), "data-gym-cache")
-    return os.path.exists(os.path.join(folder, sha1(VOCABULARY_URL.format(encoding).encode()).hexdigest()))
+    default = os.path.join(tempfile.gettempdir(), "data-gym-cache")
+    folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR", default))
+    key = sha1(VOCABULARY_URL.format(encoding.replace("_edit", "_base")).encode()).hexdigest()
+    return bool(folder) and os.path.exists(os.path.join(folder, key))
 
 
 @cache
@@ -148,8 +150,8 @@ def _from_tiktoken(encoding: str) -> Count:
     import tiktoken
 
     encode = tiktoken.get_encoding(encoding).encode_ordinary
-    # tiktoken panics on a run of a million white-space characters: count such a text in slices.
-    return lambda text: sum(len(encode(text[at : at + 100_000])) for at in range(0, len(text), 100_000))
+    # tiktoken panics on a run of a million white-space characters: such a run is counted in slices.
+    return lambda text: sum(len(encode(piece)) for piece in re.split(r"(\s{100000})", text) if piece)
 
 
 def calibration(usage: object, counted: int) -> float:

@@ -238,3 +238,22 @@ def test_a_result_with_an_image_is_cleared_whole_and_saves_what_the_image_costs(
     cleared = {**conversation[2], "content": [{"type": "text", "text": pruner.replacement_message}]}
     assert result.conversation == [*conversation[:2], cleared, conversation[3]]
     assert result.report.tokens_after == pruner.count_tokens(result.conversation)
+
+
+def webp(chunk: bytes) -> str:
+    data = b"RIFF" + (1000).to_bytes(4, "little") + b"WEBP" + chunk
+    return base64.b64encode(data + b"\0" * 40).decode()
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        b"VP8 " + b"\0" * 4 + b"\0\0\0\x9d\x01\x2a" + (640).to_bytes(2, "little") + (480).to_bytes(2, "little"),
+        b"VP8L" + b"\0" * 4 + b"\x2f" + (639 | 479 << 14).to_bytes(4, "little"),
+        b"VP8X" + b"\0" * 4 + b"\0" * 4 + (639).to_bytes(3, "little") + (479).to_bytes(3, "little"),
+    ],
+    ids=["lossy", "lossless", "extended"],
+)
+def test_the_size_of_a_webp_image_is_read(chunk: bytes):
+    assert image_size(webp(chunk)) == (640, 480)
+    assert image_size(base64.b64encode(b"RIFF\0\0\0\0WEBP" + chunk[:4]).decode()) is None

@@ -46,9 +46,7 @@ ROOT = Path(__file__).parent.parent
 ORDINARY_TOKENS = {"o200k_base": 199_998, "cl100k_base": 100_256}
 MILLION = 1_000_000
 both_encodings = pytest.mark.parametrize("encoding", list(ORDINARY_TOKENS))
-many_examples = settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+many_examples = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture(scope="session", autouse=True)
