@@ -43,7 +43,7 @@ def safe_zone(args: object) -> int:
 def overhead(args: object) -> int:
     """The tokens that are sent beside the messages. Raises SettingsError for a number below zero or none at all."""
     value = getattr(args, "overhead_tokens", 0)
-    if isinstance(value, Integral) and not isinstance(value, bool) and value >= 0:
+    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0:
         return int(value)
     # A mock answers every attribute with another mock; an object that is no PruneArgs need not know this one.
     if not isinstance(args, PruneArgs) and not isinstance(value, Number | str):
