@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any, TypeAlias
 
 from autoprune.edits import Replace
-from autoprune.formats.content import nested, written
+from autoprune.formats.content import MOST_VALUES, nested, too_many, written
 from autoprune.media import is_media
 from autoprune.parsing import Parser, checked
 from autoprune.planning import Walk
@@ -130,11 +130,15 @@ def same(left: list[Any], right: list[Any]) -> bool:
 def snapshot(message: object, live: list[Container], frozen: list[Container]) -> None:
     """Add every list and mapping in a message to `live`, and a copy of each to `frozen`."""
     open_values: list[object] = [message]
-    for value in nested(open_values):
+    most = len(live) + MOST_VALUES
+    while open_values:
+        value = open_values.pop()
         kind = type(value)
         if kind is dict or kind is list or isinstance(value, Mapping | list):
             held: Container = value  # type: ignore[assignment]
             live.append(held)
+            if len(live) > most:
+                raise too_many()
             frozen.append(held.copy() if isinstance(held, dict | list) else dict(held))
             values: Iterable[object] = held.values() if isinstance(held, Mapping) else held
             for item in values:

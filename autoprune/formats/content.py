@@ -31,6 +31,8 @@ def tokens(content: object, count: Count) -> int:
     """
     if type(content) is str:
         return count(content)
+    if content is None:
+        return 0
     total = 0
     open_values: list[object] = [content]
     for value in nested(open_values):
@@ -62,7 +64,14 @@ def nested(open_values: list[object]) -> Iterator[object]:
         if not open_values:
             return
         yield open_values.pop()
-    raise ConversationError(f"a message holds more than {MOST_VALUES:,} values, or a list or mapping that holds itself")
+    raise too_many()
+
+
+def too_many() -> ConversationError:
+    """The error for a message that never ends."""
+    return ConversationError(
+        f"a message holds more than {MOST_VALUES:,} values, or a list or mapping that holds itself"
+    )
 
 
 def written(number: bool | int | float) -> str:

@@ -124,7 +124,7 @@ def _unfenced(text: str, found: list[Span]) -> list[Span]:
     """Without the spans that stand in a fenced block of the writer's."""
     edges = [0, *(edge for span in found for edge in (span.begin, span.end)), len(text)]
     gaps = list(zip(edges[::2], edges[1::2], strict=True))
-    if not found or not any("```" in text[begin:end] or "~~~" in text[begin:end] for begin, end in gaps):
+    if not any("```" in text[begin:end] or "~~~" in text[begin:end] for begin, end in gaps[:-1]):
         return found
     fences = [fence for begin, end in gaps for fence in FENCE.finditer(text, begin, end)]
     blocks = _blocks(fences)
