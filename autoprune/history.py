@@ -21,6 +21,7 @@ from autoprune.tokens import MESSAGE_TOKENS
 from autoprune.transcript import Entry
 
 REMEMBERED = 8  # conversations per pruner
+LEAVES = (str, int, float, bytes, Enum, type, type(None))
 Container: TypeAlias = Mapping[str, object] | list[object]
 
 
@@ -114,9 +115,6 @@ class History:
         for at, message in self.rewritten.items():
             returned[at] = message
         return returned
-
-
-LEAVES = (str, int, float, bytes, Enum, type, type(None))
 
 
 def same(left: list[Any], right: list[Any]) -> bool:

@@ -122,7 +122,7 @@ class AgenticConversationPruner:
             self._clock() - started,
             plan_of,
         )
-        if pruned is not conversation or history.walk.tokens > job.limit or job.fallbacks:
+        if pruned is not conversation or history.walk.tokens > job.limit:
             _log(report)
         self._memory.keep(job.key, history)
         return Result(pruned, report)
@@ -193,7 +193,9 @@ class AgenticConversationPruner:
         known = self.strategies.get(strategy)
         if known is not None:
             return known, None
-        return DEFAULT, f"there is no strategy {strategy!r}: {DEFAULT.name} was used"
+        fallback = f"there is no strategy {strategy!r}: {DEFAULT.name} was used"
+        logger.warning(fallback)
+        return DEFAULT, fallback
 
     def _count(self) -> tuple[Memo, str | None]:
         """The counter for the model that `args` name now, and a warning where it estimates."""
@@ -249,4 +251,4 @@ def _ratio(calibration: float) -> float:
 def _log(report: Report) -> None:
     """One line with bound fields, silent unless the program calls `logger.enable("autoprune")`."""
     with_fields = logger.opt(lazy=True, capture=False).patch(lambda record: record["extra"].update(report.fields))
-    with_fields.log("WARNING" if report.fallbacks else "INFO", "{}", lambda: report)
+    with_fields.info("{}", lambda: report)

@@ -152,10 +152,11 @@ def test_a_prune_is_one_line_with_fields(records: list[Any]):
     json.dumps(record["extra"])
 
 
-def test_a_fallback_is_a_warning(records: list[Any]):
+def test_an_unknown_strategy_is_a_warning(records: list[Any]):
     logger.enable("autoprune")
-    report(strategy="nope")
-    assert [record["level"].name for record in records] == ["WARNING"]
+    found = report(strategy="nope {oops}")
+    assert [record["level"].name for record in records] == ["WARNING", "INFO"]
+    assert found.fallbacks == (records[0]["message"],)
 
 
 def test_a_call_with_nothing_to_do_says_nothing(records: list[Any]):
