@@ -27,6 +27,11 @@ def by_message(edits: Iterable[Replace]) -> dict[int, list[Replace]]:
 
 def rewrite(message: object, edits: Sequence[Replace]) -> object:
     """One message with its edits made."""
+    if len(edits) == 1 and type(message) is dict:
+        (edit,) = edits
+        name = edit.part.location.path[-1]
+        if len(edit.part.location.path) == 2 and isinstance(message[name], str):
+            return {**message, name: _spliced(message[name], edit.part.location, edit.text)}
     # Back to front, so that the offsets of earlier spans stay true.
     for edit in sorted(edits, key=lambda edit: edit.part.location.start or 0, reverse=True):
         message = _replaced(message, edit.part.location.path[1:], edit.part.location, edit.text)
@@ -38,8 +43,12 @@ def _replaced(value: object, path: Path, location: Location, text: str) -> objec
     if path:
         return with_item(value, path[0], _replaced(item(value, path[0]), path[1:], location, text))
     if isinstance(value, str):
-        return value[: location.start or 0] + text + (value[location.stop :] if location.stop is not None else "")
+        return _spliced(value, location, text)
     return [{"type": "text", "text": text, **_cache_mark(value)}]
+
+
+def _spliced(value: str, location: Location, text: str) -> str:
+    return text if location.start is None else value[: location.start] + text + value[location.stop :]
 
 
 def _cache_mark(blocks: object) -> Mapping[str, object]:

@@ -92,8 +92,13 @@ class Case:
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     """A conversation, and a safe zone from tiny to huge; often one that has to be worked for."""
-    messages = draw(conversations())
-    return Case(messages, draw(safe_zones(count(messages))))
+    messages = draw(st.one_of(conversations(), loops()))
+    tokens = count(messages)
+    edges = [tokens]  # exactly what is left when so many results are cleared
+    for edit in pruner(1).plan(messages).edits:
+        edges.append(edges[-1] - edit.saved)
+    exactly = st.builds(lambda edge, more: max(1, edge + more), st.sampled_from(edges), st.sampled_from((-1, 0, 1)))
+    return Case(messages, draw(st.one_of(safe_zones(tokens), exactly)))
 
 
 def for_each_strategy(test: Callable[..., None]) -> Callable[..., None]:
@@ -586,6 +591,15 @@ def test_a_report_says_what_was_although_the_messages_change_later():
     messages[6]["content"].append({"type": "text", "text": LONG})
     messages.append({"role": "user", "content": LONG})
     assert facts(result) == wanted
+
+
+def test_a_change_inside_a_tuple_is_noticed():
+    block = {"type": "text", "text": "short"}
+    messages = [*loop([LONG, LONG]), {"role": "user", "content": (block,)}]
+    warm = pruner(count(messages))
+    assert_pure(warm, messages, ToolOutputCleanup())
+    block["text"] = LONG
+    assert [row["cleared"] for row in assert_pure(warm, messages, ToolOutputCleanup()).report.rows] == [True, False]
 
 
 def test_one_message_object_may_stand_in_many_places():
