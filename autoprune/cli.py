@@ -4,7 +4,6 @@ Exit codes: 0 within the safe zone; 1 still over it, and the report says why; 2 
 read as a conversation or written.
 """
 
-import json
 import os
 import sys
 import time
@@ -20,7 +19,7 @@ from autoprune import __version__
 from autoprune.errors import AutopruneError, ConversationError, SessionError
 from autoprune.pruner import AgenticConversationPruner
 from autoprune.report import Report
-from autoprune.sessions import Session, load
+from autoprune.sessions import Session, dumped, load
 from autoprune.settings import SAFE_ZONE_TOKENS, PruneArgs
 from autoprune.strategies import DEFAULT, written
 from autoprune.tables import explanation, statistics, strategies, summary
@@ -44,6 +43,8 @@ Output = Annotated[
     str | None, typer.Option("-o", "--output", help="Where the conversation goes; - is standard output.")
 ]
 Model = Annotated[str | None, typer.Option(help="The model: for its encoding, and its window if a share is given.")]
+Provider = Annotated[str | None, typer.Option(help="Who serves the model, where its window depends on that.")]
+Overhead = Annotated[int, typer.Option(help="Tokens sent beside the messages: system prompt, tool schemas.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -77,6 +78,8 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write no conversation.")] = False,
     as_json: AsJson = False,
     model: Model = None,
+    provider: Provider = None,
+    overhead: Overhead = 0,
     verbose: Annotated[bool, typer.Option("--verbose", help="Print the log line of the prune.")] = False,
 ) -> None:
     """Prune a session. The conversation goes to -o, or to standard output when that is no terminal."""
@@ -85,7 +88,7 @@ def prune(
     if verbose:
         logger.enable("autoprune")
     chosen = written(strategy)
-    pruner = AgenticConversationPruner(PruneArgs(safe_zone, model=model))
+    pruner = AgenticConversationPruner(PruneArgs(safe_zone, model=model, provider=provider, overhead_tokens=overhead))
     loaded = _load(session)
     _count_with_progress(pruner, loaded.messages)
     result = pruner.prune(loaded.messages, chosen)
@@ -167,7 +170,8 @@ def _count_with_progress(pruner: AgenticConversationPruner, messages: list[objec
             if time.monotonic() - started > SLOW_SECONDS and not progress.live.is_started:
                 progress.start()
     finally:
-        progress.stop()
+        if progress.live.is_started:
+            progress.stop()
 
 
 def _print(table: RenderableType, *, to_stderr: bool = False) -> None:
@@ -176,7 +180,7 @@ def _print(table: RenderableType, *, to_stderr: bool = False) -> None:
 
 
 def _print_json(value: object) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    print(dumped(value, 2))
 
 
 def _fail(error: Exception, code: int) -> None:

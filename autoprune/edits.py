@@ -44,13 +44,13 @@ class Replace:
     """Put `text` where the payload of `part` stands, which saves `saved` tokens; the walk says at which `request`."""
 
     part: ToolResult
-    text: str
+    text: str = field(repr=False)
     reason: Reason
     saved: int
     request: int = -1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plan:
     """What to change in a transcript so that it has at most `limit` tokens. Every result is in `edits` or in `kept`."""
 

@@ -12,9 +12,10 @@ from threading import Lock
 from typing import Any, TypeAlias
 
 from autoprune.edits import Replace
-from autoprune.formats.content import MOST_VALUES, nested, too_many, written
+from autoprune.errors import ConversationError
+from autoprune.formats.content import MOST_CONTAINERS, endless, nested, written
 from autoprune.media import is_media
-from autoprune.parsing import Parser, checked
+from autoprune.parsing import Parser, checked, placed
 from autoprune.planning import Walk
 from autoprune.rewriting import rewrite
 from autoprune.tokens import MESSAGE_TOKENS
@@ -61,12 +62,20 @@ class History:
         if self._is_fed_back:
             self._settle()
         for at in range(len(self.given), len(messages)):
-            snapshot(messages[at], self._live, self._frozen)
-            if self._bound <= self.walk.limit:
-                self._bound += token_bound(checked(messages[at], at))
+            self._take(messages[at], at)
         # Only what is new is taken: equal messages of the caller's are not kept, nor freed, here.
         self.given += messages[len(self.given) :]
         return self._bound <= self.walk.limit or self._read(messages)
+
+    def _take(self, message: object, at: int) -> None:
+        """Bound a message's tokens by its bytes, and remember what its containers hold."""
+        checked(message, at)
+        try:
+            if self._bound <= self.walk.limit:
+                self._bound += token_bound(message)
+            snapshot(message, self._live, self._frozen)
+        except ConversationError as error:
+            raise placed(error, at) from error
 
     def output(self, conversation: list[object]) -> list[object]:
         """The pruned conversation: the caller's list itself where there is nothing to do."""
@@ -128,7 +137,7 @@ def same(left: list[Any], right: list[Any]) -> bool:
 def snapshot(message: object, live: list[Container], frozen: list[Container]) -> None:
     """Add every list and mapping in a message to `live`, and a copy of each to `frozen`."""
     open_values: list[object] = [message]
-    most = len(live) + MOST_VALUES
+    most = len(live) + MOST_CONTAINERS
     while open_values:
         value = open_values.pop()
         kind = type(value)
@@ -136,7 +145,7 @@ def snapshot(message: object, live: list[Container], frozen: list[Container]) ->
             held: Container = value  # type: ignore[assignment]
             live.append(held)
             if len(live) > most:
-                raise too_many()
+                raise endless()
             frozen.append(held.copy() if isinstance(held, dict | list) else dict(held))
             values: Iterable[object] = held.values() if isinstance(held, Mapping) else held
             for item in values:

@@ -50,7 +50,10 @@ class Parser:
                 self._open_in_text.clear()
         else:
             self._in_run = False
-        entry = openai_chat.parse(known, at, self)
+        try:
+            entry = openai_chat.parse(known, at, self)
+        except ConversationError as error:
+            raise placed(error, at) from error
         for call in entry.calls:
             self._expect(call)
         return entry
@@ -84,6 +87,11 @@ class Parser:
         if calls and calls[0].request != call.request:
             calls.clear()
         calls.append(call)
+
+
+def placed(error: ConversationError, at: int) -> ConversationError:
+    """The error with the place of its message."""
+    return error if error.path else ConversationError(f"message {at} cannot be read: {error}", (at,))
 
 
 def checked(message: object, at: int) -> Mapping[str, object]:

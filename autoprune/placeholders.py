@@ -47,9 +47,10 @@ class Placeholder:
 
     def text(self, result: ToolResult) -> str:
         """What to put in place of a result's payload."""
-        text = inside(self.element(result.tool), result.tool) if result.kind == "xml" else self.sentence
-        if not isinstance(text, str) or not text.strip():
-            raise SettingsError(f"the placeholder of {result.tool!r} is {text!r}: providers refuse blank text")
+        whole = self.element(result.tool) if result.kind == "xml" else self.sentence
+        text = inside(whole, result.tool) if isinstance(whole, str) else ""
+        if not text.strip():
+            raise SettingsError(f"the placeholder of {result.tool!r} is {whole!r}: providers refuse blank text")
         return text
 
     def saves(self, result: ToolResult, text: str) -> int:

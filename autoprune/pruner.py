@@ -88,7 +88,7 @@ class AgenticConversationPruner:
     def prune_conversations(
         self,
         conversations: list[Any],
-        strategy_name: str | Strategy = DEFAULT.name,
+        strategy_name: str | Strategy | None = None,
         *,
         conversation_id: object = None,
         calibration: float = 1.0,
@@ -99,15 +99,15 @@ class AgenticConversationPruner:
     def prune(
         self,
         conversation: list[Any],
-        strategy: str | Strategy = DEFAULT.name,
+        strategy: str | Strategy | None = None,
         *,
         calibration: float = 1.0,
     ) -> Result:
         """Prune a conversation: `.conversation` to send, `.report` and `.plan` of what was done and why.
 
-        `strategy` is a name of `self.strategies` or a strategy itself; an unknown name falls back to the default, and
-        the report says so. `calibration` is the provider's tokens per counted token (`tokens.calibration`). Raises
-        ConversationError or SettingsError; the caller's messages are never changed.
+        `strategy` is a name of `self.strategies`, a strategy itself, or None for the default; an unknown name falls
+        back to the default, and the report says so. `calibration` is the provider's tokens per counted token
+        (`tokens.calibration`). Raises ConversationError or SettingsError; the caller's messages are never changed.
         """
         started = self._clock()
         job = self._job(strategy, calibration)
@@ -122,15 +122,14 @@ class AgenticConversationPruner:
             self._clock() - started,
             plan_of,
         )
-        if pruned is not conversation or history.walk.tokens > job.limit:
-            _log(report)
+        _log(report, "INFO" if pruned is not conversation or history.walk.tokens > job.limit else "DEBUG")
         self._memory.keep(job.key, history)
         return Result(pruned, report)
 
     def plan(
         self,
         conversation: list[Any],
-        strategy: str | Strategy = DEFAULT.name,
+        strategy: str | Strategy | None = None,
         *,
         calibration: float = 1.0,
     ) -> Plan:
@@ -152,7 +151,7 @@ class AgenticConversationPruner:
             self._parse(_checked(conversation), beside)
             for conversation in (original_conversations, pruned_conversations)
         )
-        return statistics(before, after)
+        return statistics(before, after, self._job(None, 1.0).placeholder)
 
     def get_available_strategies(self) -> list[dict[str, object]]:
         """The strategies by name, with what each does and its parameters."""
@@ -173,7 +172,7 @@ class AgenticConversationPruner:
         """A cleared XML result as an element, of which the part between the tags is used. A subclass may change it."""
         return element(tool_name, self.replacement_message)
 
-    def _job(self, strategy: str | Strategy, calibration: float) -> Job:
+    def _job(self, strategy: str | Strategy | None, calibration: float) -> Job:
         chosen, fallback = self._chosen(strategy)
         count, estimate = self._count()
         return Job(
@@ -185,7 +184,9 @@ class AgenticConversationPruner:
             tuple(note for note in (fallback, estimate) if note),
         )
 
-    def _chosen(self, strategy: str | Strategy) -> tuple[Strategy, str | None]:
+    def _chosen(self, strategy: str | Strategy | None) -> tuple[Strategy, str | None]:
+        if strategy is None:
+            return DEFAULT, None
         if not isinstance(strategy, str):
             if isinstance(strategy, type) or not callable(getattr(strategy, "step", None)):
                 raise SettingsError(f"{strategy!r} is no strategy: give a name or an object with a method step(view)")
@@ -248,7 +249,7 @@ def _ratio(calibration: float) -> float:
     raise SettingsError(f"calibration is {calibration!r}: give a ratio above 0, such as tokens.calibration returns")
 
 
-def _log(report: Report) -> None:
+def _log(report: Report, level: str) -> None:
     """One line with bound fields, silent unless the program calls `logger.enable("autoprune")`."""
     with_fields = logger.opt(lazy=True, capture=False).patch(lambda record: record["extra"].update(report.fields))
-    with_fields.info("{}", lambda: report)
+    with_fields.log(level, "{}", lambda: report)

@@ -1,18 +1,19 @@
 """What a prune did, and why. Decides nothing; counts only what is asked for."""
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 
 from autoprune.edits import Plan, Reason
+from autoprune.statistics import figures
 from autoprune.targets import target
 from autoprune.tokens import scaled
 from autoprune.transcript import Speaker, ToolResult
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Report:
     """The outcome of one prune. Tokens are the provider's where a calibration was given, else counted ones.
 
@@ -25,8 +26,8 @@ class Report:
     safe_zone: int
     calibration: float
     fallbacks: tuple[str, ...]
-    seconds: float = field(compare=False)
-    plan_of: Callable[[], Plan] = field(compare=False, repr=False)
+    seconds: float
+    plan_of: Callable[[], Plan]
 
     @cached_property
     def plan(self) -> Plan:
@@ -151,17 +152,8 @@ class Report:
     @property
     def statistics(self) -> dict[str, int | float]:
         """The statistics of `get_cleanup_statistics`, for this prune."""
-        return {
-            "original_tokens": self.tokens_before,
-            "pruned_tokens": self.tokens_after,
-            "tokens_saved": self.tokens_saved,
-            "compression_ratio": self.compression_ratio,
-            "tool_results_cleaned": self.results_cleared,
-            "tool_calls_cleaned": 0,
-            "messages_removed": 0,
-            "messages_summarized": 0,
-            "total_messages": len(self.plan.transcript.entries),
-        }
+        messages = len(self.plan.transcript.entries)
+        return figures(self.tokens_before, self.tokens_after, messages, self.results_cleared)
 
     @property
     def fields(self) -> dict[str, object]:
@@ -199,7 +191,12 @@ class Report:
             f"{self.strategy}: {self.tokens_before:,} → {self.tokens_after:,} tokens, {self.results_cleared} of "
             f"{self.results} tool results cleared, {state} the safe zone of {self.safe_zone:,}"
         )
+        if not self.within_safe_zone:
+            part, tokens = max(self.floor.items(), key=lambda item: item[1])
+            line += f" ({part}: {tokens:,})"
         return "; ".join((line, *self.fallbacks))
+
+    __repr__ = __str__
 
     def __rich__(self) -> object:
         """What `rich.print` shows."""
@@ -208,16 +205,33 @@ class Report:
         return summary(self)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        head = "".join(f"<th>{name}</th>" for name in ("tool", "results", "tokens", "cleared", "saved"))
-        body = "".join(
-            f"<tr><td>{escape(tool)}</td>" + "".join(f"<td>{row[name]:,}</td>" for name in row) + "</tr>"
-            for tool, row in self.tools.items()
-        )
-        title = f"<p><b>autoprune</b> {escape(str(self))}</p>"
-        return f"{title}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        """What a notebook shows: the line, the tools, and what is left where that is still too much."""
+        tools = [[tool, *(f"{figure:,}" for figure in row.values())] for tool, row in self.tools.items()]
+        page = f"<p><b>autoprune</b> {escape(str(self))}</p>"
+        page += _html(("tool", "results", "tokens", "cleared", "saved"), tools)
+        if not self.within_safe_zone:
+            left = [[FLOOR[part], f"{tokens:,}"] for part, tokens in self.floor.items() if tokens]
+            page += _html(("what is left", "tokens"), left)
+        return page
 
 
+def _html(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in names)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+FLOOR = {
+    "system": "system and developer messages",
+    "user": "the user's words",
+    "assistant": "the assistant's words and calls",
+    "frames": "what stands around the tools' results",
+    "other": "messages of other roles",
+    "unseen": "results that the model has not seen yet",
+    "kept": "results that were kept",
+    "cleared": "placeholders",
+    "sent beside": "sent beside the messages",
+}
 PARTS = {
     Speaker.SYSTEM: "system",
     Speaker.USER: "user",

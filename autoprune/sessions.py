@@ -21,16 +21,16 @@ def load(text: str, name: str) -> Session:
     """The session in a file's text; `name` is what errors call it. Raises SessionError with line and column."""
     if not text.strip():
         raise SessionError(f"{name} is empty: give {READABLE}")
-    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     if len(lines) > 1 and _is_whole(lines[0][1]):
         return Session([_message(_parsed(line, name, number), name, number) for number, line in lines], _as_lines)
     value = _parsed(text, name)
     indent = 2 if len(lines) > 1 else None
     if isinstance(value, list):
-        return Session([_message(item, name) for item in value], lambda messages: _dumped(messages, indent) + "\n")
+        return Session([_message(item, name) for item in value], lambda messages: dumped(messages, indent) + "\n")
     if isinstance(value, dict) and isinstance(value.get("messages"), list):
         messages = [_message(item, name) for item in value["messages"]]
-        return Session(messages, lambda pruned: _dumped({**value, "messages": pruned}, indent) + "\n")
+        return Session(messages, lambda pruned: dumped({**value, "messages": pruned}, indent) + "\n")
     if isinstance(value, dict) and isinstance(value.get("role"), str):
         return Session([value], _as_lines)
     raise SessionError(f"{name} holds {_described(value)}: give {READABLE}")
@@ -49,8 +49,8 @@ def _parsed(text: str, name: str, line: int = 1) -> object:
     except json.JSONDecodeError as error:
         where = f"line {line + error.lineno - 1}, column {error.colno}"
         raise SessionError(f"{name} is broken JSON at {where}: {error.msg}") from error
-    except RecursionError as error:
-        raise SessionError(f"{name} nests lists or objects too deeply to be read") from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, a very deep nest
+        raise SessionError(f"{name} holds a number or a nest that cannot be read: {error}") from error
 
 
 def _message(value: object, name: str, line: int | None = None) -> object:
@@ -69,10 +69,10 @@ def _described(value: object) -> str:
 
 
 def _as_lines(messages: list[object]) -> str:
-    return "".join(_dumped(message, None) + "\n" for message in messages)
+    return "".join(dumped(message) + "\n" for message in messages)
 
 
-def _dumped(value: object, indent: int | None) -> str:
+def dumped(value: object, indent: int | None = None) -> str:
     """JSON text, readable where it can be written as UTF-8, escaped where it holds a lone surrogate."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     try:

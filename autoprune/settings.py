@@ -91,17 +91,24 @@ def _written(text: str) -> int | float | None:
 
 @lru_cache(maxsize=64)
 def window(model: str | None, provider: str | None = None) -> int:
-    """The context window of a model in tokens, from genai-prices. Raises SettingsError where it is not known."""
+    """The context window of a model in tokens, from genai-prices. Raises SettingsError where it is not known.
+
+    Some models have another window with each provider: name it, as `provider` or as in "github-copilot/gpt-5"; without
+    one, it is the window with the model's own vendor.
+    """
     if model is None:
-        raise SettingsError("a safe zone that is a share of the context window needs PruneArgs(model=...)")
+        raise SettingsError("a safe zone that is a share of the context window needs a model: PruneArgs(model=...)")
     from genai_prices.data_snapshot import get_snapshot
 
-    hint = "give the safe zone in tokens, or name another model or PruneArgs(provider=...)"
-    name = model if provider else model.rpartition("/")[2]  # "openai/gpt-4o", as gateways write it
-    try:
-        found, info = get_snapshot().find_provider_model(name, None, provider, None)
-    except LookupError as error:
-        raise SettingsError(f"the context window of {model!r} is not known: {error}; {hint}") from error
-    if info.context_window is None:
-        raise SettingsError(f"the context window of {model!r} at {found.name} is not known; {hint}")
-    return int(info.context_window)
+    prefix, _, name = model.rpartition("/")
+    said: list[str] = []
+    for wanted, vendor in dict.fromkeys(((model, provider), (name, provider or prefix or None), (name, provider))):
+        try:
+            found, info = get_snapshot().find_provider_model(wanted, None, vendor, None)
+        except LookupError as error:
+            said.append(f"the context window of {model!r} is not known: {error}")
+            continue
+        if info.context_window is not None:
+            return int(info.context_window)
+        said.append(f"the context window of {model!r} at {found.name} is not known")
+    raise SettingsError(f"{said[0]}; give the safe zone in tokens, or name another model or PruneArgs(provider=...)")

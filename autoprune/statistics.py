@@ -1,91 +1,149 @@
 """What became of one conversation in another: compared by content and position, whoever changed it."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import cached_property
 
-from autoprune.edits import Reason, Replace
 from autoprune.formats.content import fields
-from autoprune.rewriting import rewrite
-from autoprune.transcript import Entry, Transcript
+from autoprune.placeholders import CLEARED, Placeholder
+from autoprune.transcript import ToolResult, Transcript
 
 Pair = tuple[int | None, int | None]  # the index before, the index after; None: it is not there
 
 
-def statistics(before: Transcript, after: Transcript) -> dict[str, int | float]:
-    """Tokens, cleared results, dropped and summarized messages, from two transcripts."""
+def figures(
+    original: int, pruned: int, messages: int, cleaned: int, removed: int = 0, summarized: int = 0
+) -> dict[str, int | float]:
+    """The statistics by their names: tokens before and after, messages before, and what was done to them."""
+    return {
+        "original_tokens": original,
+        "pruned_tokens": pruned,
+        "tokens_saved": original - pruned,
+        "compression_ratio": pruned / original if original else 1.0,
+        "tool_results_cleaned": cleaned,
+        "tool_calls_cleaned": 0,
+        "messages_removed": removed,
+        "messages_summarized": summarized,
+        "total_messages": messages,
+    }
+
+
+def statistics(before: Transcript, after: Transcript, placeholder: Placeholder) -> dict[str, int | float]:
+    """Tokens, cleared results, dropped and summarized messages, from two transcripts.
+
+    A result counts as cleared where its payload differs and is smaller, or is a placeholder. A message that is gone
+    counts as summarized where another stands in its place, else as removed.
+    """
     cleaned = removed = summarized = 0
-    for group in _groups(before, after):
+    for group in Alignment(before, after, placeholder).groups():
         missing = sum(new is None for _, new in group)
         if any(old is None for old, _ in group):
             summarized += missing
         else:
             removed += missing
-        pairs = ((before.entries[old], after.entries[new]) for old, new in group if old is not None and new is not None)
-        cleaned += sum(_cleared(old, new) for old, new in pairs)
-    return {
-        "original_tokens": before.tokens,
-        "pruned_tokens": after.tokens,
-        "tokens_saved": before.tokens - after.tokens,
-        "compression_ratio": after.tokens / before.tokens if before.tokens else 1.0,
-        "tool_results_cleaned": cleaned,
-        "tool_calls_cleaned": 0,
-        "messages_removed": removed,
-        "messages_summarized": summarized,
-        "total_messages": len(before.entries),
-    }
+        for old, new in group:
+            if old is not None and new is not None:
+                results = zip(before.entries[old].results, after.entries[new].results, strict=False)
+                cleaned += sum(_is_cleared(was, now, placeholder) for was, now in results)
+    return figures(before.tokens, after.tokens, len(before.entries), cleaned, removed, summarized)
 
 
-def _cleared(old: Entry, new: Entry) -> int:
-    return sum(kept.tokens < was.tokens for was, kept in zip(old.results, new.results, strict=False))
+def _is_cleared(was: ToolResult, now: ToolResult, placeholder: Placeholder) -> bool:
+    return not _is_same(was, now) and (now.tokens < was.tokens or _is_placeholder(now, placeholder))
 
 
-def _groups(before: Transcript, after: Transcript) -> Iterator[list[Pair]]:
-    """Pairs of messages, grouped so that what was dropped stands with what came in its place."""
-    frames = _frames(before), _frames(after)
-    if frames[0] == frames[1]:
-        yield [(index, index) for index in range(len(frames[0]))]
-        return
-    matcher = SequenceMatcher(None, _fingerprints(before.messages), _fingerprints(after.messages), autojunk=False)
-    for kind, start, stop, new_start, new_stop in matcher.get_opcodes():
-        if kind == "equal":
-            yield list(zip(range(start, stop), range(new_start, new_stop), strict=True))
-        else:
-            yield _gap(frames[0], range(start, stop), frames[1], range(new_start, new_stop))
+def _is_same(was: ToolResult, now: ToolResult) -> bool:
+    return was.text == now.text and was.tokens == now.tokens
 
 
-def _gap(frames: list[str], old: range, new_frames: list[str], new: range) -> list[Pair]:
-    """Pairs in a stretch that differs: a message whose frame comes again, in order, has only had results cleared."""
-    pairs: list[Pair] = []
-    at = old.start
-    for index in new:
-        match = next((other for other in range(at, old.stop) if frames[other] == new_frames[index]), None)
-        if match is None:
-            pairs.append((None, index))
-            continue
-        pairs.extend((other, None) for other in range(at, match))
-        pairs.append((match, index))
-        at = match + 1
-    return [*pairs, *((other, None) for other in range(at, old.stop))]
+def _is_placeholder(result: ToolResult, placeholder: Placeholder) -> bool:
+    return placeholder.stands_in(result) or CLEARED in result.text
 
 
-def _frames(transcript: Transcript) -> list[str]:
-    """Each message without what its results hold."""
-    frames = []
-    for message, entry in zip(transcript.messages, transcript.entries, strict=True):
-        edits = [Replace(result, "", Reason.NOT_CHOSEN, 0) for result in entry.results]
-        frames.append(rewrite(message, edits))
-    return _fingerprints(frames)
+@dataclass(frozen=True)
+class Alignment:
+    """Which message of one conversation is which of another."""
+
+    before: Transcript
+    after: Transcript
+    placeholder: Placeholder
+
+    @cached_property
+    def kinds(self) -> tuple[Sequence[Hashable], Sequence[Hashable]]:
+        """Per message what stays of it when its results are cleared, before and after."""
+        return _kinds(self.before), _kinds(self.after)
+
+    def groups(self) -> Iterator[list[Pair]]:
+        """Pairs of messages, grouped so that what was dropped stands with what came in its place."""
+        kinds, new_kinds = self.kinds
+        length, new_length = len(kinds), len(new_kinds)
+        if kinds == new_kinds:
+            yield [(index, index) for index in range(length)]
+            return
+        shorter = min(length, new_length)
+        head = next((at for at in range(shorter) if not self._stays(at, at)), shorter)
+        ends = range(1, shorter - head + 1)
+        tail = next((at - 1 for at in ends if not self._stays(length - at, new_length - at)), shorter - head)
+        yield [(index, index) for index in range(head)]
+        yield from self._middle(range(head, length - tail), range(head, new_length - tail))
+        yield [(length - at, new_length - at) for at in range(tail, 0, -1)]
+
+    def _stays(self, old: int, new: int) -> bool:
+        """Whether a message is there again, at most with results replaced by placeholders."""
+        results = zip(self.before.entries[old].results, self.after.entries[new].results, strict=False)
+        is_kind = self.kinds[0][old] == self.kinds[1][new]
+        return is_kind and all(_is_same(was, now) or _is_placeholder(now, self.placeholder) for was, now in results)
+
+    def _middle(self, old: range, new: range) -> Iterator[list[Pair]]:
+        """The groups of a stretch: messages that stayed to the letter, and what stands between them."""
+        prints = [_fingerprint(self.before.messages[at]) for at in old]
+        new_prints = [_fingerprint(self.after.messages[at]) for at in new]
+        matcher = SequenceMatcher(None, prints, new_prints, autojunk=False)
+        for tag, first, last, new_first, new_last in matcher.get_opcodes():
+            stretch, new_stretch = old[first:last], new[new_first:new_last]
+            if tag == "equal":
+                yield list(zip(stretch, new_stretch, strict=True))
+            else:
+                yield self._gap(stretch, new_stretch)
+
+    def _gap(self, old: range, new: range) -> list[Pair]:
+        """Pairs in a stretch that differs: a message whose kind comes again, in order, has only had results cleared."""
+        places: dict[Hashable, list[int]] = defaultdict(list)
+        for index in reversed(old):
+            places[self.kinds[0][index]].append(index)
+        pairs: list[Pair] = []
+        at = old.start
+        for index in new:
+            found = places[self.kinds[1][index]]
+            while found and found[-1] < at:
+                found.pop()
+            if not found:
+                pairs.append((None, index))
+                continue
+            pairs.extend((other, None) for other in range(at, found[-1]))
+            pairs.append((found[-1], index))
+            at = found[-1] + 1
+        return [*pairs, *((other, None) for other in range(at, old.stop))]
 
 
-def _fingerprints(messages: Sequence[object]) -> list[str]:
-    return [_fingerprint(message) for message in messages]
+def _kinds(transcript: Transcript) -> list[Hashable]:
+    """What stays of each message when its results are cleared: all but its content; of one without results, all."""
+    return [
+        (_fingerprint(message, "content"), *(result.tool for result in entry.results))
+        if entry.results
+        else _fingerprint(message)
+        for message, entry in zip(transcript.messages, transcript.entries, strict=True)
+    ]
 
 
-def _fingerprint(message: object) -> str:
+def _fingerprint(message: object, *without: str) -> str:
     """The same text for the same message, be it a mapping or an SDK's object; a field that is None is no field."""
+    known = {name: item for name, item in (fields(message) or {}).items() if name not in without}
     try:
-        return json.dumps(_plain(message), sort_keys=True, default=repr)
+        return json.dumps(_plain(known), sort_keys=True, default=repr)
     except RecursionError:  # nested too deeply to be written: known by identity alone
         return str(id(message))
 

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from autoprune.report import Report
+from autoprune.report import FLOOR, Report
 
 LONGEST_TARGET = 36  # so that a row fits in 140 columns
 
@@ -41,7 +41,7 @@ def _tools(report: Report) -> Table:
         ("tool", "left"), ("results", "right"), ("tokens", "right"), ("cleared", "right"), ("saved", "right")
     )
     for tool, row in report.tools.items():
-        table.add_row(Text(tool), *(f"{row[name]:,}" for name in ("results", "tokens", "cleared", "saved")))
+        table.add_row(Text(_printable(tool)), *(f"{row[name]:,}" for name in ("results", "tokens", "cleared", "saved")))
     return table
 
 
@@ -53,19 +53,6 @@ def _floor(report: Report) -> Table:
     return table
 
 
-FLOOR = {
-    "system": "system and developer messages",
-    "user": "the user's words",
-    "assistant": "the assistant's words and calls",
-    "frames": "what stands around the tools' results",
-    "other": "messages of other roles",
-    "unseen": "results that the model has not seen yet",
-    "kept": "results that were kept",
-    "cleared": "placeholders",
-    "sent beside": "sent beside the messages",
-}
-
-
 def explanation(report: Report) -> Table:
     """Per tool result, oldest first: its turn, tool, target, tokens, kept or cleared, and why."""
     columns = (("message", "right"), ("turn", "right"), ("tool", "left"), ("target", "left"), ("tokens", "right"))
@@ -74,8 +61,8 @@ def explanation(report: Report) -> Table:
         table.add_row(
             str(row["message"]),
             str(row["turn"]),
-            Text.assemble(str(row["tool"]), (" ✗" if row["failed"] else "", "red")),
-            Text(_shortened(str(row["target"]))),
+            Text.assemble(_printable(row["tool"]), (" ✗" if row["failed"] else "", "red")),
+            Text(_shortened(_printable(row["target"]))),
             _tokens(row),
             Text("cleared", style="yellow") if row["cleared"] else Text("kept", style="green"),
             Text(str(row["why"]), style="dim"),
@@ -85,6 +72,11 @@ def explanation(report: Report) -> Table:
 
 def _tokens(row: Mapping[str, object]) -> str:
     return f"{row['tokens']:,} → {row['tokens_after']:,}" if row["cleared"] else f"{row['tokens']:,}"
+
+
+def _printable(text: object) -> str:
+    """A text from a conversation without what would steer the terminal or cannot be written."""
+    return "".join(character if character.isprintable() else "·" for character in str(text))
 
 
 def _shortened(target: str) -> str:

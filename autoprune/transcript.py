@@ -59,7 +59,7 @@ class ToolResult:
     kind: str
     is_error: bool | None
     call: ToolCall | None
-    piece: str
+    piece: str = field(repr=False)
     start: int
     stop: int
     piece_tokens: int

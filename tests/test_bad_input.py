@@ -166,3 +166,42 @@ def test_a_failing_counter_is_not_a_pruner_switched_off():
 
     with pytest.raises(RuntimeError, match="no count today"):
         AgenticConversationPruner(PruneArgs(10), count=failing).prune_conversations([{"role": "user", "content": "x"}])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "</z>" + "<a>\n" * 100_000,
+        "<a>\n" * 100_000 + "</a>",
+        "<tool_result tool_name='x'>\n" * 30_000,
+        "`<tool_result tool_name='x'>` " * 30_000,
+        "<tool_result tool_name='x'>y</tool_result>\n```\n```\n" * 10_000,
+        "<tool_result tool_name='x' " + "a='b' " * 30_000,
+        "<tool_result tool_name='x' a=" * 30_000,
+    ],
+    ids=["calls never closed", "calls closed once", "results never closed", "quoted", "fences", "a long tag", "no tag"],
+)
+def test_a_text_made_to_be_slow_is_read_like_any_other(text: str):
+    """Each of these would take minutes if the time grew with the square of the length."""
+    messages = [{"role": "assistant", "content": text}, {"role": "user", "content": text}]
+    assert pruner(10).prune_conversations(messages) is messages
+
+
+def test_a_content_that_holds_itself_is_named_with_its_place():
+    content: list[Any] = []
+    content.append(content)
+    messages = [{"role": "user", "content": "x"}, {"role": "user", "content": content}]
+    for safe_zone in (10, 1_000_000):
+        with pytest.raises(ConversationError, match=r"message 1 cannot be read: it holds .* itself") as caught:
+            pruner(safe_zone).prune_conversations(messages)
+        assert caught.value.path == (1,)
+
+
+@pytest.mark.parametrize("content", [None, "", [], 7, {"a": LONG}])
+def test_a_tools_answer_of_whatever_kind_is_a_result_with_a_reason(content: Any):
+    messages = [{"role": "assistant", "content": "x"}, {"role": "tool", "content": content}]
+    messages.append({"role": "assistant", "content": "y"})
+    result = pruner(10).prune(messages)
+    assert result.conversation is messages
+    assert [(row["message"], row["reason"]) for row in result.report.rows] == [(1, "no_gain")]
+    assert sum(result.report.floor.values()) == result.report.tokens_after

@@ -24,8 +24,8 @@ MAY_SEE = {
     "formats": {"errors", "formats", "media", "tokens", "transcript"},
     "parsing": {"errors", "formats", "tokens", "transcript"},
     "rewriting": {"edits", "transcript"},
-    "statistics": {"edits", "formats", "rewriting", "transcript"},
-    "report": {"edits", "targets", "tokens", "transcript", "tables"},
+    "statistics": {"formats", "placeholders", "transcript"},
+    "report": {"edits", "statistics", "targets", "tokens", "transcript", "tables"},
     "sessions": {"errors"},
     "tables": {"report"},
 }

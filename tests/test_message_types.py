@@ -109,7 +109,7 @@ def test_a_blank_placeholder_is_refused_before_a_provider_refuses_it(sentence: A
         ours.prune(around({"role": "tool", "tool_call_id": "c", "content": LONG}))
 
 
-@pytest.mark.parametrize("strategy", [None, 5, object()])
+@pytest.mark.parametrize("strategy", [5, object(), PruneArgs])
 def test_what_is_no_strategy_is_refused(strategy: Any):
     with pytest.raises(SettingsError, match=r"is no strategy: give a name or an object with a method step\(view\)"):
         AgenticConversationPruner(PruneArgs(100)).prune([], strategy)

@@ -45,7 +45,7 @@ ALL = sorted(STRATEGIES)
 CHECKED = settings(
     deadline=None,
     derandomize=True,
-    max_examples=30,
+    max_examples=45,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 
@@ -504,7 +504,7 @@ class OnePrunerForAll(RuleBasedStateMachine):
         self.goes_on(0, 0)
 
 
-OnePrunerForAll.TestCase.settings = settings(CHECKED, max_examples=150, stateful_step_count=20)
+OnePrunerForAll.TestCase.settings = settings(CHECKED, max_examples=250, stateful_step_count=20)
 
 
 class TestAPrunerWithAPastDecidesAsANewOne(OnePrunerForAll.TestCase):
@@ -737,6 +737,49 @@ def text_for(part: ToolResult) -> str:
 def test_oldest_first_one_by_one_and_no_more_than_needed(case: Case):
     result = case.pruned("tool_output_cleanup")
     assert as_json(result.conversation) == as_json(clear_one_by_one(case.messages, case.safe_zone))
+
+
+def small_loops() -> list[list[Any]]:
+    """Conversations of a few hundred tokens, half of which can be cleared, in either format."""
+    asks = {"role": "user", "content": "Please mind all of this. " * 40}
+    texts = [f"{at} " + "word " * size for at, size in enumerate((160, 9, 90, 240, 110, 190))]
+    whole = [f"<tool_result tool_name='X' success='true'>{text}</tool_result>" for text in texts]
+    replies = ["\n".join(whole[:2]), whole[2], f"{whole[3]} and {whole[4]}", whole[5]]
+    xml = [[{"role": "assistant", "content": "I read."}, {"role": "user", "content": reply}] for reply in replies]
+    return [[asks, *loop(texts)[1:]], [asks, *(message for pair in xml for message in pair)]]
+
+
+@pytest.mark.parametrize("messages", small_loops(), ids=["openai", "xml"])
+def test_every_safe_zone_is_met_exactly(messages: list[Any]):
+    tokens = count(messages)
+    left = [tokens]  # after none, one, two … are cleared
+    for edit in pruner(1).plan(messages).edits:
+        left.append(left[-1] - edit.saved)
+    assert len(left) > 4
+    for safe_zone in range(left[-1] - 2, tokens + 2):
+        result = pruner(safe_zone).prune(messages)
+        needed = next((number for number, after in enumerate(left) if after <= safe_zone), len(left) - 1)
+        assert result.report.results_cleared == needed
+        assert result.report.tokens_after == left[needed]
+        assert (result.conversation is messages) == (needed == 0)
+
+
+@pytest.mark.parametrize("messages", small_loops(), ids=["openai", "xml"])
+@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name.startswith("low_water")])
+def test_low_water_meets_every_safe_zone_that_can_be_met(messages: list[Any], strategy: str):
+    tokens, least = count(messages), count(pruner(1).prune_conversations(messages))
+    assert tokens > least + 100
+    for safe_zone in range(least - 2, tokens + 2):
+        result = pruner(safe_zone).prune(messages, STRATEGIES[strategy])
+        assert result.report.within_safe_zone == (safe_zone >= least)
+        assert (result.conversation is messages) == (safe_zone >= tokens)
+
+
+@pytest.mark.parametrize("messages", small_loops(), ids=["openai", "xml"])
+def test_low_water_without_a_margin_is_the_literal_contract(messages: list[Any]):
+    for safe_zone in range(1, count(messages) + 2):
+        literal, ours = (pruner(safe_zone).prune(messages, one) for one in (ToolOutputCleanup(), LowWater(1.0, 0.0)))
+        assert as_json(ours.conversation) == as_json(literal.conversation)
 
 
 @for_each_strategy

@@ -58,6 +58,19 @@ def test_a_row_says_where_what_and_why():
     assert (last["cleared"], last["reason"]) == (False, "unseen")
 
 
+def test_what_stands_in_the_way_is_said_wherever_a_report_is_shown():
+    found = report(safe_zone=100, results=2)
+    assert {row["reason"] for row in found.rows} == {"out_of_reach", "unseen"}
+    assert str(found).endswith("over the safe zone of 100 (unseen: 2,401)")
+    assert "results that the model has not seen yet" in found._repr_html_()
+
+
+def test_no_representation_holds_the_conversation():
+    result = AgenticConversationPruner(PruneArgs(5_000)).prune(conversation(5))
+    assert repr(result.report) == str(result.report)
+    assert len(repr(result)) + len(repr(result.plan)) < 3_000
+
+
 def test_the_floor_says_what_stands_in_the_way():
     found = report(safe_zone=100, results=2)
     assert not found.within_safe_zone
@@ -159,7 +172,7 @@ def test_an_unknown_strategy_is_a_warning(records: list[Any]):
     assert found.fallbacks == (records[0]["message"],)
 
 
-def test_a_call_with_nothing_to_do_says_nothing(records: list[Any]):
+def test_a_call_with_nothing_to_do_is_a_line_for_debugging(records: list[Any]):
     logger.enable("autoprune")
     report(safe_zone=1_000_000)
-    assert records == []
+    assert [record["level"].name for record in records] == ["DEBUG"]

@@ -48,6 +48,15 @@ def test_a_lone_surrogate_is_written_as_json_can_write_it():
     assert load(text, "again").messages == session.messages
 
 
+@pytest.mark.parametrize("odd", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\r"])
+def test_a_line_ends_at_a_newline_and_nowhere_else(odd: str):
+    messages = [{"role": "user", "content": f"a{odd}b"}, {"role": "assistant", "content": odd}]
+    text = "\r\n".join(json.dumps(message, ensure_ascii=False) for message in messages)
+    session = load(text, "s")
+    assert session.messages == messages
+    assert load(session.write(messages), "again").messages == messages
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -66,7 +75,8 @@ def test_a_lone_surrogate_is_written_as_json_can_write_it():
         ('{"role": "user"}\n{"type": "y"}', "line 2 holds an object with the fields type"),
         ('[{"type": "message", "content": []}]', "holds an object with the fields type, content"),
         ('{"messages": [3]}', "holds a number where a message"),
-        ("[" * 100_000, "nests lists or objects too deeply"),
+        ('[{"role": "user", "content": ' + "9" * 5_000 + "}]", "holds a number or a nest that cannot be read"),
+        ("[" * 100_000, "holds a number or a nest that cannot be read"),
     ],
 )
 def test_anything_else_is_an_error_that_names_what_was_found(text: str, said: str):

@@ -57,7 +57,7 @@ def test_a_share_is_of_the_window_of_the_model(share: float | str, tokens: int):
 @pytest.mark.parametrize(
     ("model", "provider", "words"),
     [
-        (None, None, r"share of the context window needs PruneArgs\(model=...\)"),
+        (None, None, r"share of the context window needs a model: PruneArgs\(model=...\)"),
         ("no-such-model", None, "the context window of 'no-such-model' is not known: .*give the safe zone in tokens"),
         ("gpt-4o", "no-such-provider", "the context window of 'gpt-4o' is not known: .*no-such-provider"),
         ("gemini-2.5-pro", None, "the context window of 'gemini-2.5-pro' at Google is not known; give the safe zone"),

@@ -8,7 +8,8 @@ from autoprune.media import is_media, media_tokens
 from autoprune.tokens import Count
 
 NOTHING: Mapping[str, object] = {}
-MOST_VALUES = 1_000_000  # in one message
+MOST_VALUES = 5_000_000  # in one message
+MOST_CONTAINERS = 200_000  # lists and mappings, likewise
 LARGEST_DECIMAL = 10**4000  # Python refuses to write longer ones
 TEXT_BLOCKS = ("text", "input_text", "output_text")
 
@@ -64,14 +65,13 @@ def nested(open_values: list[object]) -> Iterator[object]:
         if not open_values:
             return
         yield open_values.pop()
-    raise too_many()
+    raise endless()
 
 
-def too_many() -> ConversationError:
+def endless() -> ConversationError:
     """The error for a message that never ends."""
-    return ConversationError(
-        f"a message holds more than {MOST_VALUES:,} values, or a list or mapping that holds itself"
-    )
+    most = f"{MOST_VALUES:,} values or {MOST_CONTAINERS:,} lists and mappings"
+    return ConversationError(f"it holds more than {most}, or a list or mapping that holds itself")
 
 
 def written(number: bool | int | float) -> str:

@@ -1,12 +1,12 @@
 """OpenAI Chat Completions, and the XML dialect inside its texts: one message in, one entry out."""
 
 from collections.abc import Iterator, Mapping
-from typing import Protocol
 
 from autoprune.formats import xml_tool_result as xml
 from autoprune.formats.content import NOTHING, TEXT_BLOCKS, fields, text_of, tokens
+from autoprune.formats.dialogue import Dialogue
 from autoprune.tokens import MESSAGE_TOKENS, NAME_TOKENS, Count
-from autoprune.transcript import Entry, Location, Path, Speaker, ToolCall, ToolResult
+from autoprune.transcript import Entry, Location, Speaker, ToolCall, ToolResult
 
 SPEAKERS: Mapping[object, Speaker] = {
     "system": Speaker.SYSTEM,
@@ -16,32 +16,9 @@ SPEAKERS: Mapping[object, Speaker] = {
     "tool": Speaker.TOOL,
     "function": Speaker.TOOL,
 }
-# What a provider receives besides the content; `reasoning_content` is what DeepSeek, Qwen and others take back.
 KIND = "openai_chat"
+# What a provider receives besides the content; `reasoning_content` is what DeepSeek, Qwen and others take back.
 TEXT_FIELDS = ("refusal", "reasoning_content")
-
-
-class Dialogue(Protocol):
-    """What has gone before, as far as the next message needs it."""
-
-    count: Count
-    sent: int
-
-    @property
-    def request(self) -> int:
-        """The request that the model answers, or has answered last."""
-
-    def is_tool_result(self, text: str) -> bool:
-        """Whether a user's text can hold results."""
-
-    def tool_name(self, tag: str) -> str:
-        """The tool that a start tag names."""
-
-    def answered(self, call_id: object) -> ToolCall | None:
-        """The open call with an id; it is open no longer."""
-
-    def answered_in_text(self, tool: str) -> ToolCall | None:
-        """The open call of a tool in the model's text; it is open no longer."""
 
 
 def parse(message: Mapping[str, object], at: int, dialogue: Dialogue) -> Entry:
@@ -111,21 +88,21 @@ def _calls_in_text(content: object, at: int, dialogue: Dialogue) -> Iterator[Too
 def _result(
     message: Mapping[str, object], content: object, weight: int, at: int, dialogue: Dialogue
 ) -> tuple[ToolResult, ...]:
-    """The one result of a tool's message. Only a string or a list of blocks can be cleared; anything else is text."""
+    """The one result of a tool's message. Only a text or a list of blocks can be cleared, and has a piece."""
     name = message.get("name")
     call = dialogue.answered(message.get("tool_call_id") if message["role"] == "tool" else name)
-    if not content or not isinstance(content, str | list):
-        return ()
     request, tool = (call.request, call.name) if call else (dialogue.request, _tool(name))
-    piece = content if isinstance(content, str) else text_of(content)
-    location, stop = Location((at, "content")), len(piece)
-    return (ToolResult(location, request, dialogue.sent, tool, KIND, None, call, piece, 0, stop, weight, weight),)
+    location, piece, piece_tokens = Location((at, "content")), "", 0
+    if isinstance(content, str | list):
+        piece, piece_tokens = (content if isinstance(content, str) else text_of(content)), weight
+    stop = len(piece)
+    return (ToolResult(location, request, dialogue.sent, tool, KIND, None, call, piece, 0, stop, piece_tokens, weight),)
 
 
 def _user_content(content: object, at: int, dialogue: Dialogue) -> tuple[tuple[ToolResult, ...], int]:
     """The results in a user's message and the tokens of its content: a text, blocks of text, or anything else."""
     if isinstance(content, str):
-        results, weight = _read_text(content, (at, "content"), dialogue)
+        results, weight = xml.results(content, (at, "content"), dialogue)
         return tuple(results), weight
     if not isinstance(content, list):
         return (), tokens(content, dialogue.count)
@@ -135,45 +112,9 @@ def _user_content(content: object, at: int, dialogue: Dialogue) -> tuple[tuple[T
         block = fields(item) or NOTHING
         text = block.get("text")
         if block.get("type") in TEXT_BLOCKS and isinstance(text, str):
-            results, weight = _read_text(text, (at, "content", index, "text"), dialogue)
+            results, weight = xml.results(text, (at, "content", index, "text"), dialogue)
             found += results
         else:
             weight = tokens(item, dialogue.count)
         total += weight
     return tuple(found), total
-
-
-def _read_text(text: str, path: Path, dialogue: Dialogue) -> tuple[list[ToolResult], int]:
-    """A user's text: counted in pieces, so that clearing one result never counts the others anew."""
-    found = xml.spans(text) if "<tool_result" in text and dialogue.is_tool_result(text) else []
-    if not found:
-        return [], dialogue.count(text)
-    edges = [0, *xml.cuts(text, found), len(text)]
-    results = [
-        _xml_result(text, span, path, begin, end, dialogue)
-        for span, begin, end in zip(found, edges, edges[1:], strict=False)
-    ]
-    return results, sum(result.piece_tokens for result in results)
-
-
-def _xml_result(text: str, span: xml.Span, path: Path, begin: int, end: int, dialogue: Dialogue) -> ToolResult:
-    """One result in a text; its piece is what stands between `begin` and `end`."""
-    tag = text[span.begin : span.start]
-    tool = dialogue.tool_name(tag)
-    call = dialogue.answered_in_text(tool)
-    piece, start, stop = text[begin:end], span.start - begin, span.stop - begin
-    weight = dialogue.count(piece)
-    return ToolResult(
-        location=Location(path, span.start, span.stop),
-        request=call.request if call else dialogue.request,
-        sent=dialogue.sent,
-        tool=tool,
-        kind=xml.KIND,
-        is_error=xml.is_error(tag),
-        call=call,
-        piece=piece,
-        start=start,
-        stop=stop,
-        piece_tokens=weight,
-        tokens=weight - dialogue.count(piece[:start] + piece[stop:]),
-    )

@@ -5,9 +5,13 @@ well-formed calls. Nothing is ever serialized again.
 """
 
 import re
+from bisect import bisect
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
+
+from autoprune.formats.dialogue import Dialogue
+from autoprune.transcript import Location, Path, ToolResult
 
 KIND = "xml"
 WORD = "tool_result"
@@ -16,6 +20,7 @@ QUOTED = r"""(?:"[^"\n]{0,512}"|'[^'\n]{0,512}')"""  # may hold ">"
 HEAD = re.compile(rf"<tool_result(?=[\s>/]|\Z){UNQUOTED}(?:{QUOTED}{UNQUOTED})*")  # a start tag without its end
 END_TAG = re.compile(r"</tool_result\s*>")
 ATTRIBUTE = re.compile(r"""([^\s=<>"'/]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+QUOTATION_MARKS = ("`", '"', "'", "“", "‘", "«")
 AFTER_END_TAG = re.compile(r"</[\w:.-]+\s*>\Z")
 LONGEST_END_TAG = 128
 FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
@@ -77,6 +82,42 @@ def attributes(tag: str) -> Mapping[str, str]:
         return {match[1]: match[2] or match[3] or "" for match in reversed(list(ATTRIBUTE.finditer(tag)))}
 
 
+def results(text: str, path: Path, dialogue: Dialogue) -> tuple[list[ToolResult], int]:
+    """A user's text: counted in pieces, so that clearing one result never counts the others anew."""
+    found = spans(text) if "<tool_result" in text and dialogue.is_tool_result(text) else []
+    if not found:
+        return [], dialogue.count(text)
+    edges = [0, *cuts(text, found), len(text)]
+    read = [
+        _result(text, span, path, begin, end, dialogue)
+        for span, begin, end in zip(found, edges, edges[1:], strict=False)
+    ]
+    return read, sum(result.piece_tokens for result in read)
+
+
+def _result(text: str, span: Span, path: Path, begin: int, end: int, dialogue: Dialogue) -> ToolResult:
+    """One result in a text; its piece is what stands between `begin` and `end`."""
+    tag = text[span.begin : span.start]
+    tool = dialogue.tool_name(tag)
+    call = dialogue.answered_in_text(tool)
+    piece, start, stop = text[begin:end], span.start - begin, span.stop - begin
+    weight = dialogue.count(piece)
+    return ToolResult(
+        location=Location(path, span.start, span.stop),
+        request=call.request if call else dialogue.request,
+        sent=dialogue.sent,
+        tool=tool,
+        kind=KIND,
+        is_error=is_error(tag),
+        call=call,
+        piece=piece,
+        start=start,
+        stop=stop,
+        piece_tokens=weight,
+        tokens=weight - dialogue.count(piece[:start] + piece[stop:]),
+    )
+
+
 def spans(text: str) -> list[Span]:
     """The results in a text, in order: balanced and outermost, each up to the last end tag before the next result.
 
@@ -84,19 +125,22 @@ def spans(text: str) -> list[Span]:
     backtick) and in a closed fenced block it is the writer's text, with its end tag; so is one that is never closed.
     """
     open_tags: list[Tag] = []
+    unquoted = 0
     found: list[Span] = []
     for tag in _tags(text):
         if tag.is_start:
             # What stands quoted inside a result is the tool's text, and need not be balanced.
-            if not tag.is_quoted or all(other.is_quoted for other in open_tags):
+            if not tag.is_quoted or not unquoted:
                 open_tags.append(tag)
+                unquoted += not tag.is_quoted
         elif open_tags:
             start = open_tags.pop()
             if not start.is_quoted:
+                unquoted -= 1
                 while found and found[-1].begin > start.begin:
                     found.pop()
                 found.append(Span(start.begin, start.end, tag.begin, tag.end))
-        elif found:
+        elif found and not tag.is_quoted:
             found[-1] = found[-1]._replace(stop=tag.begin, end=tag.end)
     return _unfenced(text, found)
 
@@ -105,14 +149,16 @@ def _tags(text: str) -> Iterator[Tag]:
     """The tags in order. Found by the word: a pattern alone is slow on a long text."""
     at = text.find(WORD)
     while at >= 0:
+        after = at + len(WORD)
         if at and text[at - 1] == "<":
             head = HEAD.match(text, at - 1)
             end = head.end() if head else 0
             if head and text[end : end + 1] == ">" and head[0][-1] != "/" and "tool_name" in attributes(head[0]):
+                after = end
                 yield Tag(at - 1, end + 1, True, not _begins_result(text, at - 1))
         elif text[at - 2 : at] == "</" and (tag := END_TAG.match(text, at - 2)):
-            yield Tag(*tag.span(), False, False)
-        at = text.find(WORD, at + len(WORD))
+            yield Tag(*tag.span(), False, text[at - 3 : at - 2] in QUOTATION_MARKS)
+        at = text.find(WORD, after)
 
 
 def _begins_result(text: str, at: int) -> bool:
@@ -128,7 +174,12 @@ def _unfenced(text: str, found: list[Span]) -> list[Span]:
         return found
     fences = [fence for begin, end in gaps for fence in FENCE.finditer(text, begin, end)]
     blocks = _blocks(fences)
-    return [span for span in found if not any(begin < span.begin < end for begin, end in blocks)]
+    begins = [begin for begin, _ in blocks]
+    return [span for span in found if not _is_within(blocks, bisect(begins, span.begin) - 1, span.begin)]
+
+
+def _is_within(blocks: list[tuple[int, int]], index: int, at: int) -> bool:
+    return index >= 0 and at < blocks[index][1]
 
 
 def _blocks(fences: list[re.Match[str]]) -> list[tuple[int, int]]:
@@ -158,21 +209,37 @@ def calls(text: str) -> list[tuple[int, int, str, dict[str, str]]]:
     A call is an element at the start of a line that holds elements only: `<read_file><path>a.py</path></read_file>`.
     """
     found = []
+    ends = EndTags(text)
     at = 0
     while match := CALL.search(text, at):
         at = match.end()
-        stop = text.find(f"</{match[1]}>", at)
-        if stop >= 0 and (arguments := _arguments(text, at, stop)):
-            end = stop + len(match[1]) + 3
-            found.append((match.start(), end, match[1], arguments))
-            at = end
+        stop = ends.find(match[1], at)
+        if stop >= 0 and (arguments := _arguments(text, at, stop, ends)):
+            at = stop + len(match[1]) + 3
+            found.append((match.start(), at, match[1], arguments))
     return found
 
 
-def _arguments(text: str, at: int, stop: int) -> dict[str, str]:
-    """The elements between two offsets; a value runs to its last end tag before the next element, and may be raw."""
+def _arguments(text: str, at: int, stop: int, ends: "EndTags") -> dict[str, str]:
+    """The elements between two offsets, and nothing else; a value runs to its first end tag, and may be raw."""
     arguments: dict[str, str] = {}
-    while (match := ARGUMENT.match(text, at, stop)) and (end := text.find(f"</{match[1]}>", match.end(), stop)) >= 0:
+    while (match := ARGUMENT.match(text, at, stop)) and 0 <= (end := ends.find(match[1], match.end())) < stop:
         arguments[match[1]] = text[match.end() : end]
         at = end + len(match[1]) + 3
     return arguments if not text[at:stop].strip() else {}
+
+
+class EndTags:
+    """Finds end tags in a text, each stretch of it once: a text of start tags alone takes no longer than another."""
+
+    def __init__(self, text: str) -> None:
+        """Look in `text`, from its start to its end."""
+        self.text = text
+        self._next: dict[str, int] = {}
+
+    def find(self, name: str, at: int) -> int:
+        """Where the first end tag of an element stands at or after an offset; -1 for nowhere."""
+        known = self._next.get(name, 0)
+        if 0 <= known < at or name not in self._next:
+            known = self._next[name] = self.text.find(f"</{name}>", at)
+        return known

@@ -1,10 +1,9 @@
 """The literal contract: clear the oldest result, and the next, and stop as soon as the safe zone is reached."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from autoprune.edits import Reason, Replace
-from autoprune.planning import View
+from autoprune.planning import Candidate, View
 
 
 @dataclass(frozen=True)
@@ -13,11 +12,14 @@ class ToolOutputCleanup:
 
     name = "tool_output_cleanup"
 
-    def step(self, view: View) -> Iterator[Replace]:
+    def step(self, view: View) -> list[Replace]:
         """No more than needed; all that can be cleared where even that is not enough."""
         excess = view.tokens - view.limit
+        chosen: list[Candidate] = []
         for candidate in view.candidates():
             if excess <= 0:
-                return
+                break
             excess -= candidate.saves
-            yield candidate.cleared(Reason.OVER_SAFE_ZONE)
+            chosen.append(candidate)
+        reason = Reason.OVER_SAFE_ZONE if excess <= 0 else Reason.OUT_OF_REACH
+        return [candidate.cleared(reason) for candidate in chosen]
