@@ -132,7 +132,8 @@ class Alignment:
 def _kinds(transcript: Transcript) -> list[Hashable]:
     """What stays of each message when its results are cleared: all but its content; of one without results, all."""
     return [
-        (_fingerprint(message, "content"), *(result.tool for result in entry.results))
+        # Of a native result the tool is known by its call, which may be gone.
+        (_fingerprint(message, "content"), *(result.tool if result.kind == "xml" else "" for result in entry.results))
         if entry.results
         else _fingerprint(message)
         for message, entry in zip(transcript.messages, transcript.entries, strict=True)

@@ -946,7 +946,7 @@ def pairs(messages: list[Any]) -> list[tuple[int, int | None, str]]:
         ([answer("x", "gone")], [(0, None, "unknown")]),
         ([call(), answer("x"), answer("y")], [(1, 0, "read_file"), (2, None, "unknown")]),
         ([call("12345678-a"), call("12345678-b"), answer("x", "12345678-b")], [(2, 1, "read_file")]),
-        ([call(), answer(None), answer("x")], [(2, None, "unknown")]),
+        ([call(), answer(None), answer("x")], [(1, 0, "read_file"), (2, None, "unknown")]),
     ],
 )
 def test_a_result_belongs_to_the_open_call_with_its_id(messages: list[Any], wanted: list[tuple[int, int, str]]):
