@@ -59,4 +59,4 @@ def test_every_file_that_the_pages_link_to_exists():
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
     for page in pages:
         for link in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
-            assert (page.parent / link).exists(), f"{page.name} links to {link}"
+            assert (page.parent / link).stat().st_size > 0, f"{page.name} links to {link}"
