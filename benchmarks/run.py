@@ -153,6 +153,13 @@ def main() -> None:
     print(f"memory after a loop to 1M tokens: {memory():.0f} MB (to reach: 64)")
 
 
+def print_head(what: str, messages: Messages) -> None:
+    """What is measured, and how long a pass over it takes."""
+    texts = conversations.texts(messages)
+    base = statistics.median(one_pass(texts) for _ in range(5))
+    print(f"\n{what}, {total(messages):,} tokens, one pass {base * 1e3:.1f} ms")
+
+
 def print_row(what: str, messages: Messages, work: Callable[[], float], aim: float, repeats: int) -> None:
     """A figure, in milliseconds and as a ratio."""
     spent, ratio = paired(messages, work, repeats)
@@ -161,13 +168,13 @@ def print_row(what: str, messages: Messages, work: Callable[[], float], aim: flo
 
 def print_cold(shape: str, messages: Messages) -> None:
     """One call on a conversation never seen before."""
-    print(f"\n{shape}, {len(messages)} messages, {total(messages):,} tokens")
+    print_head(f"{shape}, {len(messages)} messages", messages)
     print_row("one cold call", messages, lambda: cold(messages), 1.15, 15)
 
 
 def print_loop(shape: str, messages: Messages) -> None:
     """A whole loop in three calling styles, and one more request at its end."""
-    print(f"\n{shape}, a loop of {len(requests(messages))} requests, {total(messages):,} tokens")
+    print_head(f"{shape}, a loop of {len(requests(messages))} requests", messages)
     for style, aim in (("same objects", 1.5), ("stored back", 1.5), ("re-parsed", 9.0)):
         print_row(f"whole loop, {style}", messages, lambda style=style: loop(messages, style), aim, 3)
     for style, aim in (("same objects", 0.02), ("re-parsed", 0.10)):
