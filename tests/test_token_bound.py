@@ -1,0 +1,48 @@
+"""The bytes of a message bound its tokens: what lets a small conversation go uncounted."""
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies_hypothesis import conversations
+
+from autoprune.history import token_bound
+from autoprune.parsing import Parser
+from autoprune.tokens import exact
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=12,
+)
+
+
+def counted(message: Any) -> int:
+    return Parser(exact()).read(message, 0).tokens
+
+
+@settings(deadline=None, derandomize=True, max_examples=150)
+@given(messages=conversations())
+def test_no_message_has_more_tokens_than_its_bound(messages: list[Any]):
+    for message in messages:
+        assert counted(message) <= token_bound(message)
+
+
+@settings(deadline=None, derandomize=True, max_examples=300)
+@given(role=st.sampled_from(["system", "user", "assistant", "tool"]), content=JSON, name=st.none() | st.text())
+def test_nor_has_one_with_odd_contents(role: str, content: Any, name: str | None):
+    message = {"role": role, "content": content, "name": name}
+    assert counted(message) <= token_bound(message)
+
+
+@pytest.mark.parametrize("text", ["x", "漢字" * 50, "👩‍👩‍👧" * 20, "\ud800" * 9, "é" * 99, "<|endoftext|>", "\0" * 30])
+def test_nor_has_any_text(text: str):
+    message = {"role": "user", "content": text}
+    assert counted(message) <= token_bound(message)
+    assert token_bound(message) <= len(text.encode("utf-8", "surrogatepass")) + len("user") + 3
+
+
+def test_media_have_no_bound():
+    assert token_bound({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}) == math.inf
