@@ -90,6 +90,10 @@ class History:
             output[at] = message if is_known else rewrite(conversation[at], self._edits_of[at])
         return output
 
+    def copies(self) -> dict[int, Container]:
+        """What each container of the messages held when it was read, by its id; the containers live as long as this."""
+        return {id(live): frozen for live, frozen in zip(self._live, self._frozen, strict=True)}
+
     def _rewrite(self) -> None:
         """Make the edits that are new."""
         fresh = self.walk.edits[self._edits_made :]
@@ -177,6 +181,20 @@ def token_bound(message: object) -> float:
         elif not isinstance(value, LEAVES):
             open_values.extend(_own_fields(value))
     return total
+
+
+def as_read(value: object, copies: Mapping[int, Container]) -> Any:
+    """A message as it was when its containers were copied; an SDK's object as the mapping of its fields."""
+    held = copies.get(id(value))
+    if isinstance(held, Mapping):
+        return {name: as_read(item, copies) for name, item in held.items()}
+    if isinstance(held, list):
+        return [as_read(item, copies) for item in held]
+    if isinstance(value, tuple):
+        return tuple(as_read(item, copies) for item in value)
+    if isinstance(value, LEAVES):
+        return value
+    return {name: item for own in _own_fields(value) for name, item in as_read(own, copies).items()}
 
 
 def _own_fields(value: object) -> Iterator[object]:

@@ -19,7 +19,7 @@ class Report:
 
     `tokens_before` and `tokens_after` are what the safe zone is compared with. `fallbacks` says in words whatever was
     not done as asked. `seconds` is the time the prune took. Where the bytes of the messages alone showed that there is
-    nothing to do, the report counts when it is first asked: ask before you change messages in place.
+    nothing to do, the report counts when it is first asked.
     """
 
     strategy: str

@@ -2,27 +2,24 @@
 
 import copy
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autoprune.edits import Replace
 from autoprune.transcript import Location, Path
 
 
-def apply(messages: Sequence[object], edits: Iterable[Replace]) -> list[object]:
-    """The conversation with the edits made. Messages that no edit names are the same objects."""
-    rewritten = list(messages)
-    for at, group in by_message(edits).items():
-        rewritten[at] = rewrite(messages[at], group)
-    return rewritten
-
-
-def by_message(edits: Iterable[Replace]) -> dict[int, list[Replace]]:
-    """Edits by the index of the message that they change."""
+def apply(messages: list[Any], edits: Sequence[Replace]) -> list[Any]:
+    """The conversation with the edits made. What no edit names is the same object; the list too, without edits."""
+    if not edits:
+        return messages
     groups: dict[int, list[Replace]] = {}
     for edit in edits:
         groups.setdefault(edit.part.location.message, []).append(edit)
-    return groups
+    rewritten = list(messages)
+    for at, group in groups.items():
+        rewritten[at] = rewrite(messages[at], group)
+    return rewritten
 
 
 def rewrite(message: object, edits: Sequence[Replace]) -> object:
