@@ -6,7 +6,7 @@ equal value, such as 1 for True or another order of keys).
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from threading import Lock
 from typing import Any, TypeAlias
@@ -90,9 +90,15 @@ class History:
             output[at] = message if is_known else rewrite(conversation[at], self._edits_of[at])
         return output
 
-    def copies(self) -> dict[int, Container]:
-        """What each container of the messages held when it was read, by its id; the containers live as long as this."""
-        return {id(live): frozen for live, frozen in zip(self._live, self._frozen, strict=True)}
+    def as_read(self) -> Callable[[], list[Any]]:
+        """The messages as they are now, to be had later, whatever becomes of them in between."""
+        given, live, frozen = list(self.given), list(self._live), list(self._frozen)
+
+        def messages() -> list[Any]:
+            copies = {id(container): copy for container, copy in zip(live, frozen, strict=True)}
+            return [as_read(message, copies) for message in given]
+
+        return messages
 
     def _rewrite(self) -> None:
         """Make the edits that are new."""

@@ -12,7 +12,7 @@ from loguru import logger
 from autoprune.edits import Plan
 from autoprune.errors import ConversationError, SettingsError
 from autoprune.formats import xml_tool_result as xml
-from autoprune.history import History, Memory, as_read
+from autoprune.history import History, Memory
 from autoprune.parsing import Parser, parse
 from autoprune.placeholders import SENTENCE, Placeholder, element
 from autoprune.planning import Strategy, Walk, plan
@@ -229,13 +229,8 @@ class AgenticConversationPruner:
         """The plan, kept; or how to come by it, where the messages did not even have to be read."""
         walk, given = history.walk, list(conversation)
         if not history.is_read:
-            known, copies = list(history.given), history.copies()
-
-            def count() -> Plan:
-                messages = [as_read(message, copies) for message in known]
-                return Plan(self._parse(messages, job.overhead), (), job.limit, job.placeholder)
-
-            return count
+            messages = history.as_read()
+            return lambda: Plan(self._parse(messages(), job.overhead), (), job.limit, job.placeholder)
         transcript = Transcript(given, tuple(walk.entries), job.overhead + REPLY_TOKENS)
         return partial(Plan, transcript, tuple(walk.edits), job.limit, job.placeholder)
 
