@@ -8,7 +8,7 @@ from autoprune.transcript import ToolCall
 # Names that agents' tools give to what they touch, most telling first.
 NAMES = (
     *("path", "file_path", "filepath", "filename", "file", "target_file", "absolute_path", "notebook_path", "paths"),
-    *("command", "cmd", "script", "pattern", "query", "regex", "url", "directory", "dir", "input"),
+    *("command", "cmd", "script", "pattern", "query", "regex", "url", "directory", "dir", "input", "description"),
 )
 
 

@@ -126,6 +126,7 @@ def call_of(given: object) -> ToolCall:
         ('{"cmd": ["ls", "-l"]}', "ls -l"),
         ('{"query": "two\\n words"}', "two words"),
         ({"limit": 5}, ""),
+        ({"description": "Look for callers", "prompt": "Find them."}, "Look for callers"),
         ("not json", "not json"),
         ("[1]", "[1]"),
         (None, ""),
