@@ -25,7 +25,7 @@ from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 CHECKED = settings(
     deadline=None,
     derandomize=True,
-    max_examples=12,
+    max_examples=20,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 VARIANTS = 3  # of the strategy and the safe zone, for each conversation

@@ -42,4 +42,4 @@ STEPS = st.lists(st.one_of(READ, READ, WRITE, RUN), min_size=1, max_size=3)
 def rounds() -> st.SearchStrategy[list[Round]]:
     """What an agent does in a few requests."""
     words = st.sampled_from(("And now?", "Mind `</tool_result>`.", "a < b"))
-    return st.lists(st.one_of(STEPS, STEPS, STEPS, words), min_size=2, max_size=6)
+    return st.lists(st.one_of(STEPS, STEPS, STEPS, words), min_size=3, max_size=7)

@@ -26,6 +26,7 @@ from sendable import accepts, rules
 
 from autoprune import AgenticConversationPruner, PruneArgs, ToolInputs, problems
 from autoprune.edits import Plan, Replace
+from autoprune.planning import Strategy
 from autoprune.reasons import Reason
 from autoprune.rewriting import apply
 from autoprune.strategies.low_water import LowWater
@@ -161,20 +162,50 @@ def test_only_results_that_the_model_has_seen_are_cleared_and_nobodys_words(case
             assert message.get("role") in ("user", "tool", "function", None)
 
 
-# 9. The budget is met, or the report says why not
+@every_format
+def test_what_is_protected_is_not_cleared(case: Case):
+    protect, plan = case.strategy.protect, case.pruned().plan
+    results = plan.transcript.results
+    newest = results[-protect.last_results :] if protect.last_results else ()
+    for part, edit in plan.results.items():
+        if edit.reason is not Reason.CLAMPED:
+            assert part not in newest
+            assert not protect.tools or not part.tool.startswith("read_")
+            assert callable(protect.pinned) or part.location.message not in protect.pinned
+            assert part.tokens >= protect.minimum_tokens
+            assert not (protect.failed and part.is_error)
+
+
+# 9. The budget is met, or the report says why not; no more is cleared than is needed
 
 
 @every_format
 def test_the_budget_is_met_or_nothing_is_left_to_clear_and_the_floor_adds_up(case: Case):
     result = case.pruned()
-    floor = result.report.floor
-    assert result.report.within_safe_zone == (count(result.conversation) <= case.safe_zone)
-    assert sum(floor.values()) == result.report.tokens_after
-    assert min(floor.values()) >= 0
-    if not result.report.within_safe_zone:
-        least = case.strategy.minimum_reclaim if isinstance(case.strategy, LowWater) else 0
+    report = result.report
+    assert report.within_safe_zone == (count(result.conversation) <= case.safe_zone)
+    assert sum(report.floor.values()) == report.tokens_after
+    assert min(report.floor.values()) >= 0
+    if not report.within_safe_zone:
         left = sum(edit.saved for edit in everything(result.conversation, case).edits)
-        assert left == 0 or left < least * case.safe_zone
+        is_out_of_reach = report.tokens_after - left > case.safe_zone
+        assert left == 0 or (is_out_of_reach and left < least(case.strategy) * case.safe_zone)
+
+
+@every_format
+def test_without_the_last_edit_something_would_be_missing(case: Case):
+    plan = case.pruned().plan
+    edits = [edit for edit in plan.edits if edit.reason is not Reason.CLAMPED]
+    if edits:
+        last = edits[-1].saved - edits[-1].saved_before
+        batch = sum(edit.saved - edit.saved_before for edit in edits if edit.request == edits[-1].request)
+        target = getattr(case.strategy, "target", 1.0)
+        assert plan.tokens + last > target * case.safe_zone or batch - last < least(case.strategy) * case.safe_zone
+
+
+def least(strategy: Strategy) -> float:
+    """What a strategy clears at least, as a share of the safe zone."""
+    return strategy.minimum_reclaim if isinstance(strategy, LowWater) else 0.0
 
 
 def everything(messages: list[Any], case: Case) -> Plan:

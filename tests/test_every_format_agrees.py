@@ -28,7 +28,7 @@ from autoprune.containers import token_bound
 from autoprune.formats.detection import SHIPPED, detected
 from autoprune.parsing import Parser
 from autoprune.planning import Strategy
-from autoprune.tokens import exact
+from autoprune.tokens import MESSAGE_TOKENS, exact
 from autoprune.transcript import Part
 
 TOLD = ("turn", "request", "tool", "tokens", "tokens_after", "cleared", "reason", "target")
@@ -122,12 +122,16 @@ def formats(messages: list[Any]) -> set[str]:
     return {known.NAME for message in messages for known in SHIPPED if known.seen(fields(message))}
 
 
-# What bounds a message's tokens
+# What a message's tokens are, and what bounds them
 
 
 @every_format
-def test_the_bytes_of_a_message_bound_its_tokens(case: Case):
-    parser = Parser(exact())
+def test_the_bytes_of_a_message_bound_its_tokens_and_a_text_counts_as_a_whole(case: Case):
+    """Although it is counted in pieces, one for each result in it."""
+    count, parser = exact(), Parser(exact())
     for messages in (case.messages, case.pruned().conversation):
         for at, message in enumerate(messages):
-            assert parser.read(message, at).tokens <= token_bound(message)
+            tokens, known = parser.read(message, at).tokens, fields(message)
+            assert tokens <= token_bound(message)
+            if known.get("role") == "user" and isinstance(known.get("content"), str) and "name" not in known:
+                assert tokens == MESSAGE_TOKENS + count(known["content"])

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from every_format import SENTENCE, Case, as_bytes, every_format, is_models, shape
+from every_format import SENTENCE, Case, as_bytes, every_format, fields, is_models, shape
+from pydantic import BaseModel
 from rounds import WIRE, Round, Step
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
 
@@ -137,6 +138,34 @@ def test_a_pruner_with_a_past_decides_as_a_new_one(case: Case):
         own = [[new is old for new, old in zip(one.conversation, given, strict=True)] for one in (got, wanted)]
         assert own[0] == own[1]
         assert (got.conversation is given) == (wanted.conversation is given)
+
+
+@every_format
+def test_a_change_in_place_is_noticed(case: Case):
+    messages = copy.deepcopy(case.messages)
+    warm = case.pruner
+    for message in messages[:: len(messages) // 3 + 1]:
+        warm.prune(messages, case.strategy)
+        lengthen(message)
+        got, wanted = warm.prune(messages, case.strategy), case.pruner.prune(messages, case.strategy)
+        assert shape(got.conversation) == shape(wanted.conversation)
+        assert facts(got) == facts(wanted)
+
+
+def lengthen(value: Any) -> None:
+    """Make the texts that a message holds longer, wherever they stand in it."""
+    for name, held in fields(value).items() if isinstance(value, dict | BaseModel) else ():
+        if name in ("text", "content", "output", "stdout") and isinstance(held, str):
+            put(value, name, held + " and more" * 40)
+        for item in held if isinstance(held, list) else [held]:
+            lengthen(item)
+
+
+def put(holder: Any, name: str, value: object) -> None:
+    if isinstance(holder, dict):
+        holder[name] = value
+    else:
+        setattr(holder, name, value)
 
 
 @every_format
