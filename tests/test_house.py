@@ -52,11 +52,14 @@ MAY_SEE = {
     "tables": {"reasons", "repair", "report", "rules", "sessions"},
     "repairs": {"formats", "repairs", "rewriting", "rules", "validation"},
     "repair": {"repairs", "rules", "validation"},
+    "readable": {"formats", "media", "transcript"},
+    "splitting": {"transcript"},
+    "summarizers": {"clamping", "errors", "outcomes", "readable", "summarizers", "targets", "tokens", "transcript"},
     "terms": {"errors", "options", "placeholders", "planning", "thinking"},
 }
 ONLY_IN = {
     "lxml": {"formats.xml_tool_result"},
-    "openai": set(),
+    "openai": {"summarizers.openai"},
     "typer": {"cli"},
     "rich": {"cli", "tables"},
     "splintr": {"tokens"},

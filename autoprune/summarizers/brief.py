@@ -1,0 +1,69 @@
+"""What a summarizer is asked, and what it gives back. Writes nothing itself."""
+
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from autoprune.readable import Utterance
+from autoprune.tokens import Count
+
+
+@dataclass(frozen=True)
+class Brief:
+    """What to summarize: `utterances`, oldest first, that continue what `previous` already sums up ("" for nothing).
+
+    The summary takes the place of both and has at most `max_tokens` tokens by `count`. `request` is what the user
+    wants now, which stays in the conversation in full ("" where that is not known).
+    """
+
+    utterances: tuple[Utterance, ...] = field(repr=False)
+    previous: str = ""
+    max_tokens: int = 2_000
+    count: Count = field(default=len, repr=False)
+    request: str = ""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A summary, and what it took to write it: tokens and dollars where the provider said so."""
+
+    text: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Why a summarizer gave no summary, in words."""
+
+    why: str
+
+
+Answer: TypeAlias = Written | Failed
+
+
+class Summarizer(Protocol):
+    """Anything that turns a brief into a text, at once or awaited; whatever it raises counts as a failure.
+
+    Optional attributes: `calls_model` (False for one that needs no model, True where absent) and `identity` (a text
+    that differs wherever the same brief would be answered in another way; the name of its class where absent).
+    """
+
+    def __call__(self, brief: Brief, /) -> "str | Written | Awaitable[str | Written]":
+        """The summary."""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One question to one summarizer."""
+
+    summarizer: Callable[[Brief], object]
+    brief: Brief
+
+
+# A summarizer of several steps has `steps(brief)`: it yields the questions that may be asked at the same time, is sent
+# their answers in the same order, and returns its text. So it knows nothing of threads or of async.
+Steps: TypeAlias = Generator[Sequence[Ask], Sequence[Answer], Answer]
+Parameters: TypeAlias = Mapping[str, object]
