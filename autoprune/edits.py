@@ -52,8 +52,8 @@ class Shortening(Protocol):
 class Plan:
     """What to change in a transcript so that it has at most `limit` tokens. Every result is in `edits` or in `kept`.
 
-    `stripped` are blocks of thinking that are taken out because what they are bound to has changed, `doomed` those that
-    must stay until their turn is over.
+    Nothing is edited now that stands before `bound_before`, () for nothing. `stripped` are blocks of thinking that are
+    taken out because what they are bound to has changed, `doomed` those that must stay until their turn is over.
     """
 
     transcript: Transcript = field(repr=False)
@@ -62,6 +62,7 @@ class Plan:
     placeholder: Placeholder = field(repr=False)
     protections: Protections = NOTHING
     shortening: Shortening | None = None
+    bound_before: Path = ()
     stripped: tuple[Thought, ...] = ()
     doomed: tuple[Thought, ...] = ()
 
@@ -109,7 +110,7 @@ class Plan:
         return (part for call in self.transcript.calls for part in call.inputs if self._may_be_shortened(part))
 
     def _may_be_shortened(self, part: ToolInput) -> bool:
-        if self.shortening is None or part in self.inputs:
+        if self.shortening is None or part in self.inputs or part.location.path < self.bound_before:
             return False
         result = self.answers.get(part)
         if result is not None and part not in self.shortening.of(result):
@@ -132,4 +133,6 @@ class Plan:
             return Reason.UNSEEN
         if self.placeholder.saves(result, self.placeholder.text(result)) <= 0:
             return Reason.NO_GAIN
+        if result.location.path < self.bound_before:
+            return Reason.BOUND
         return self._guard(result) or (Reason.WITHIN_SAFE_ZONE if self.tokens <= self.limit else Reason.NOT_CHOSEN)

@@ -11,7 +11,7 @@ from autoprune.options import clamp, protections, tool_inputs
 from autoprune.placeholders import Placeholder
 from autoprune.protections import Guard, guard
 from autoprune.reasons import Reason
-from autoprune.transcript import Entry, Part, Speaker, ToolCall, ToolInput, ToolResult, Transcript
+from autoprune.transcript import Entry, Part, Path, Speaker, ToolCall, ToolInput, ToolResult, Transcript
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +61,19 @@ class Strategy(Protocol):
         """The edits to make at a request; what is cleared stays cleared."""
 
 
-def plan(transcript: Transcript, strategy: Strategy, limit: int, placeholder: Placeholder) -> Plan:
-    """What a strategy clears in a conversation so that its prompt has at most `limit` tokens."""
-    walk = Walk(strategy, limit, transcript.fixed_tokens, placeholder)
+def plan(
+    transcript: Transcript, strategy: Strategy, limit: int, placeholder: Placeholder, *, keeps_thinking: bool = False
+) -> Plan:
+    """What a strategy clears in a conversation so that its prompt has at most `limit` tokens.
+
+    `keeps_thinking`: nothing is edited that a block of thinking already stands behind.
+    """
+    walk = Walk(strategy, limit, transcript.fixed_tokens, placeholder, keeps_thinking=keeps_thinking)
     for message, entry in zip(transcript.messages, transcript.entries, strict=True):
         walk.append(message, entry)
     walk.ask()
-    return Plan(transcript, tuple(walk.edits.values()), limit, placeholder, walk.protections, walk.tool_inputs)
+    bound = walk.bound_before
+    return Plan(transcript, tuple(walk.edits.values()), limit, placeholder, walk.protections, walk.tool_inputs, bound)
 
 
 class Walk:
@@ -76,7 +82,15 @@ class Walk:
     It is itself the view that the strategy gets, so no decision can depend on what comes later.
     """
 
-    def __init__(self, strategy: Strategy, limit: int, fixed_tokens: int, placeholder: Placeholder) -> None:
+    def __init__(
+        self,
+        strategy: Strategy,
+        limit: int,
+        fixed_tokens: int,
+        placeholder: Placeholder,
+        *,
+        keeps_thinking: bool = False,
+    ) -> None:
         """Start before the first message."""
         self.strategy = strategy
         self.protections = protections(strategy)
@@ -89,7 +103,8 @@ class Walk:
         self.entries: list[Entry] = []
         self.edits: dict[Part, Replace] = {}
         self.edits_made = 0
-        self.has_thinking = False
+        self.newest_thinking: Path = ()
+        self._keeps_thinking = keeps_thinking
         self._clamp = clamp(strategy)
         self._results: list[ToolResult] = []
         self._unseen: list[ToolResult] = []
@@ -108,6 +123,11 @@ class Walk:
         """Whether the last message is the model's."""
         return bool(self.entries) and self.entries[-1].speaker is Speaker.MODEL
 
+    @property
+    def bound_before(self) -> Path:
+        """Where the newest thinking stands that what precedes it is kept for; () for nowhere."""
+        return self.newest_thinking if self._keeps_thinking else ()
+
     def append(self, message: object, entry: Entry) -> None:
         """Take the next message."""
         if entry.speaker is Speaker.MODEL and not self.in_run:
@@ -118,7 +138,8 @@ class Walk:
         self.messages.append(message)
         self.entries.append(entry)
         self.tokens += entry.tokens
-        self.has_thinking = self.has_thinking or bool(entry.thinking)
+        if entry.thinking:
+            self.newest_thinking = entry.thinking[-1].location.path
         self._unseen.extend(entry.results)
         if not self.protections.is_off:
             self._results.extend(entry.results)
@@ -183,9 +204,9 @@ class Walk:
 
     def candidates(self) -> Iterator[Candidate]:
         """The parts that may be cleared, oldest first: the model has seen them, and they would be smaller."""
-        why = self._guard()
+        why, bound = self._guard(), self.bound_before
         for part, known in self._seen.items():
-            if why and self._is_protected(part, why):
+            if (bound and part.location.path < bound) or (why and self._is_protected(part, why)):
                 continue
             candidate = known or self._weigh(part)
             if candidate.saves > 0:

@@ -110,11 +110,11 @@ class AgenticConversationPruner:
         history = self._history(terms, _checked(conversation))
         plan_of = self._plan_of(terms, history, conversation)
         aftermath = NOTHING
-        if history.walk.has_thinking:
+        if history.walk.newest_thinking:
             found = plan_of()
             aftermath = outcome(terms.thinking, found)
             plan_of = partial(aftermath.applied, found)
-        pruned = conversation if aftermath.is_refused else strip(history.output(conversation), aftermath.stripped)
+        pruned = strip(history.output(conversation), aftermath.stripped)
         report = Report(
             getattr(terms.strategy, "name", type(terms.strategy).__name__),
             terms.safe_zone,
@@ -139,7 +139,8 @@ class AgenticConversationPruner:
         """What `prune` would do: a dry run."""
         terms = self._terms(strategy, calibration)
         transcript = self._parse(_checked(conversation), terms.overhead, wants_inputs=terms.wants_inputs)
-        found = plan(transcript, terms.strategy, terms.limit, terms.placeholder)
+        keeps = terms.thinking is ThinkingPolicy.REFUSE
+        found = plan(transcript, terms.strategy, terms.limit, terms.placeholder, keeps_thinking=keeps)
         return outcome(terms.thinking, found).applied(found)
 
     def count_tokens(self, conversation: list[Any], *, calibration: float = 1.0) -> int:
@@ -232,7 +233,8 @@ class AgenticConversationPruner:
         is_exact = isinstance(self._count()[0].count, ExactCounter) and terms.calibration == 1.0
         looks_back = terms.thinking in (ThinkingPolicy.DROP_BLOCK, ThinkingPolicy.STRIP)
         is_bounded = is_exact and clamp(terms.strategy) is None and not looks_back
-        walk = Walk(terms.strategy, terms.limit, fixed, terms.placeholder)
+        keeps_thinking = terms.thinking is ThinkingPolicy.REFUSE
+        walk = Walk(terms.strategy, terms.limit, fixed, terms.placeholder, keeps_thinking=keeps_thinking)
         history = History(self._parser(wants_inputs=terms.wants_inputs), walk, fixed if is_bounded else math.inf)
         history.extend(conversation)
         return history
@@ -240,7 +242,7 @@ class AgenticConversationPruner:
     def _plan_of(self, terms: Terms, history: History, conversation: list[Any]) -> Callable[[], Plan]:
         """The plan, kept; or how to come by it, where the messages did not even have to be read."""
         walk, given = history.walk, list(conversation)
-        terms_of_plan = terms.limit, terms.placeholder, walk.protections, walk.tool_inputs
+        terms_of_plan = terms.limit, terms.placeholder, walk.protections, walk.tool_inputs, walk.bound_before
         if not history.is_read:
             messages = history.as_read()
             read = partial(self._parse, overhead=terms.overhead, wants_inputs=terms.wants_inputs)

@@ -15,6 +15,7 @@ class Reason(StrEnum):
     UNSEEN = "unseen"
     NO_GAIN = "no_gain"
     ALREADY_CLEARED = "already_cleared"
+    BOUND = "bound"
     PINNED = "pinned"
     PROTECTED_TOOL = "protected_tool"
     PROTECTED_PATH = "protected_path"
@@ -40,6 +41,7 @@ SENTENCES = {
     Reason.UNSEEN: "the model has not seen it yet",
     Reason.NO_GAIN: "a placeholder would not be smaller",
     Reason.ALREADY_CLEARED: "it was cleared before",
+    Reason.BOUND: "thinking behind it is bound to it, and thinking_policy is 'refuse'",
     Reason.PINNED: "protected: its message is pinned",
     Reason.PROTECTED_TOOL: "protected: its tool",
     Reason.PROTECTED_PATH: "protected: its path",

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from autoprune.edits import Plan
 from autoprune.errors import SettingsError
+from autoprune.reasons import Reason
 from autoprune.transcript import Path, Thought, Transcript
 
 BINDING_MODELS = (
@@ -24,7 +25,7 @@ class ThinkingPolicy(StrEnum):
     """What becomes of thinking blocks behind an edit.
 
     `drop_block` returns request parameters by which the API drops them itself; `strip` takes them out, but for those of
-    the latest turn, which must stay; `refuse` makes no edit at all where there are such blocks; `report` says so and
+    the latest turn, which must stay; `refuse` edits nothing that thinking already stands behind; `report` says so and
     does nothing.
     """
 
@@ -52,13 +53,11 @@ class Outcome:
     parameters: Mapping[str, object]
     stripped: tuple[Thought, ...] = ()
     doomed: tuple[Thought, ...] = ()
-    is_refused: bool = False
     notes: tuple[str, ...] = ()
 
     def applied(self, plan: Plan) -> Plan:
         """The plan that comes of it."""
-        edits = () if self.is_refused else plan.edits
-        return replace(plan, edits=edits, stripped=self.stripped, doomed=self.doomed)
+        return replace(plan, stripped=self.stripped, doomed=self.doomed)
 
 
 NOTHING = Outcome({})
@@ -73,13 +72,20 @@ def outcome(chosen: ThinkingPolicy, plan: Plan) -> Outcome:
         if chosen is ThinkingPolicy.STRIP:
             return _stripped(plan.transcript, behind)
         return Outcome(drop_block()) if behind else NOTHING
+    if chosen is ThinkingPolicy.REFUSE:
+        return _refused(plan)
     behind = _behind(plan.transcript, edited)
     if not behind:
         return NOTHING
     number = f"{len(behind)} thinking block{'s stand' if len(behind) > 1 else ' stands'} behind the first edit"
-    if chosen is ThinkingPolicy.REFUSE:
-        return Outcome({}, is_refused=True, notes=(f"nothing was pruned: {number} (thinking_policy 'refuse')",))
     return Outcome({}, notes=(f"{number}; models that bind thinking to its prefix refuse it: see thinking_policy",))
+
+
+def _refused(plan: Plan) -> Outcome:
+    """The walk has edited nothing that thinking stood behind at that time; what has followed is bound to the edit."""
+    bound = sum(reason is Reason.BOUND for reason in plan.kept.values())
+    note = f"{bound} tool results were kept for the thinking behind them (thinking_policy 'refuse')"
+    return Outcome({}, notes=(note,)) if bound and plan.tokens > plan.limit else NOTHING
 
 
 def drop_block() -> dict[str, object]:

@@ -21,6 +21,7 @@ from strict_provider.server import serve
 from strict_provider.tools import run_tool
 
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, Result, ToolInputs, calibration
+from autoprune.edits import Replace
 from autoprune.placeholders import SENTENCE
 from autoprune.planning import Strategy
 from autoprune.strategies import LowWater
@@ -436,20 +437,30 @@ def test_thinking_is_stripped_between_turns_and_nothing_is_refused(feeds_back: b
         loop(thinking_policy="report")
 
 
-def test_nothing_is_pruned_any_more_where_thinking_would_be_behind_it():
-    """The model begins to think in the second half: in the first one much was cleared, and then nothing is."""
+@pytest.mark.parametrize("feeds_back", [True, False], ids=["fed back", "full history"])
+def test_nothing_is_pruned_any_more_where_thinking_would_be_behind_it(feeds_back: bool):
+    """The model begins to think in the second half: in the first one much was cleared, and then nothing more is."""
     script = agent(60)
     half = len(script) // 2
     script = (*(replace(turn, thinking="") for turn in script[:half]), *script[half:])
     narrow = {"conversation_prune_safe_zone_tokens": SAFE_ZONE // 2, "thinking_policy": "refuse"}
-    run = play(ANTHROPIC, "low_water", feeds_back=True, script=script, **narrow)
-    is_refused = [any("nothing was pruned" in note for note in result.report.fallbacks) for result in run.pruned]
-    cleared = [result.report.results_cleared for result in run.pruned]
+    run = play(ANTHROPIC, "low_water", feeds_back=feeds_back, script=script, **narrow)
+    is_refused = [
+        any("were kept for the thinking" in note for note in result.report.fallbacks) for result in run.pruned
+    ]
+    cleared = [len(fresh(result)) for result in run.pruned]
     assert run.refusals == []
     assert len(run.requests) == len(script)
     assert is_refused == sorted(is_refused)
     assert is_refused.count(True) > 20 < sum(cleared)
-    assert not any(cleared[half:])
+    behind = (edit.part.location.path > result.plan.bound_before for result in run.pruned for edit in fresh(result))
+    assert all(behind)
+
+
+def fresh(result: Result) -> list[Replace]:
+    """The edits of the request that a prune stands before."""
+    last = len(result.plan.transcript.requests) - 1
+    return [edit for edit in result.plan.edits if edit.request == last]
 
 
 # Calibration

@@ -37,7 +37,7 @@ MAY_SEE = {
         "tool_inputs",
         "transcript",
     },
-    "thinking": {"edits", "errors", "transcript"},
+    "thinking": {"edits", "errors", "reasons", "transcript"},
     "strategies": {"clamping", "edits", "errors", "planning", "protections", "reasons", "strategies", "tool_inputs"},
     "formats": {"errors", "formats", "media", "tokens", "transcript"},
     "parsing": {"errors", "formats", "tokens", "transcript"},

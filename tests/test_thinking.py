@@ -14,6 +14,7 @@ from strict_provider.scripts import Call, Turn
 
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, Result, SettingsError, ToolInputs
 from autoprune.planning import Strategy
+from autoprune.reasons import Reason
 from autoprune.rewriting import strip
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
@@ -114,17 +115,34 @@ def test_strip_takes_out_all_thinking_behind_the_edit_but_that_of_the_latest_tur
     assert f", 2 thinking blocks stripped, within the safe zone of {ROOM:,}" in str(result.report)
 
 
-def test_refuse_makes_no_edit():
+def test_refuse_leaves_cleared_what_was_cleared_before_there_was_thinking():
+    """The thinking that came then is bound to the placeholder: the full history must not bring the result back."""
+    safe_zone = count([*TURNS[:1], *plain_calls(2)]) - 1
+    bound = pruner(safe_zone, "refuse")
+    messages = [TURNS[0], *plain_calls(2)]
+    before = bound.prune(messages).conversation
+    messages += [called(7, thinking("Now I think.")), answered(7, words(300))]
+    after = bound.prune(messages).conversation
+    assert before[2] == answered(0, SENTENCE)
+    assert after[: len(before)] == before
+
+
+def plain_calls(number: int) -> list[Message]:
+    return [message for at in range(number) for message in (called(at), answered(at, words(300)))]
+
+
+def test_refuse_edits_nothing_that_thinking_stands_behind():
     result = pruner(ROOM, "refuse").prune(TURNS)
     assert result.conversation is TURNS
     assert result.request_parameters == {}
     (note,) = notes(result)
-    assert note == "nothing was pruned: 5 thinking blocks stand behind the first edit (thinking_policy 'refuse')"
+    assert note == "2 tool results were kept for the thinking behind them (thinking_policy 'refuse')"
+    assert set(result.plan.kept.values()) == {Reason.BOUND, Reason.UNSEEN}
     assert result.plan.edits == ()
     report = result.report
     assert (report.results_cleared, report.tokens_after, report.within_safe_zone) == (0, report.tokens_before, False)
     assert sum(report.floor.values()) == report.tokens_after == count(TURNS)
-    assert [row["reason"] for row in report.rows] == ["not_chosen", "not_chosen", "unseen"]
+    assert [row["reason"] for row in report.rows] == ["bound", "bound", "unseen"]
     assert (report.first_changed_message, report.cache_tokens_lost) == (None, 0)
 
 
