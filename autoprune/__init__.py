@@ -2,10 +2,11 @@
 
 from loguru import logger
 
+from autoprune.base import Result
 from autoprune.clamping import Clamp
 from autoprune.errors import AutopruneError, ConversationError, RuleError, SessionError, SettingsError
 from autoprune.protections import Protections
-from autoprune.pruner import AgenticConversationPruner, Result
+from autoprune.pruner import AgenticConversationPruner
 from autoprune.repair import repair
 from autoprune.report import Report
 from autoprune.settings import PruneArgs

@@ -7,22 +7,28 @@ read as a conversation or written; 4 a provider's rule is broken.
 import os
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from loguru import logger
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
 
 from autoprune import __version__
+from autoprune.environment import Setting, unknown
 from autoprune.errors import AutopruneError, ConversationError, RuleError, SessionError
+from autoprune.planning import Strategy
 from autoprune.pruner import AgenticConversationPruner
 from autoprune.repair import repair
 from autoprune.report import Report
+from autoprune.scaffold import is_in_file, loaded, names, new_strategy
 from autoprune.sessions import Session, dumped, load
-from autoprune.settings import SAFE_ZONE_TOKENS, PruneArgs
+from autoprune.settings import PruneArgs, effective_settings
 from autoprune.strategies import DEFAULT, written
 from autoprune.tables import broken_rules, explanation, origin, repairs, statistics, strategies, summary
 from autoprune.validation import problems
@@ -30,6 +36,8 @@ from autoprune.validation import problems
 OVER_SAFE_ZONE, WRONG_OPTION, UNREADABLE, RULE_BROKEN = 1, 2, 3, 4
 PIPE_WIDTH = 140  # columns of a table that is not printed on a terminal
 SLOW_SECONDS = 1.0
+# What counts where nobody gave a setting that has no default value.
+NOBODYS = {"strategy": DEFAULT.name, "format": "found out for each message", "thinking_policy": "by the model"}
 
 app = typer.Typer(
     add_completion=False,
@@ -40,14 +48,18 @@ app = typer.Typer(
 )
 
 SessionFile = Annotated[str, typer.Argument(help="A session file; - reads standard input.")]
-SafeZone = Annotated[str, typer.Option(help="The token budget: 51200, 50k, 50*1024, or 0.7 of the model's window.")]
-StrategyName = Annotated[str, typer.Option(help="A strategy, such as low_water or low_water(target=0.6).")]
+SafeZone = Annotated[
+    str | None, typer.Option(help="The token budget: 51200 (the default), 50k, 50*1024, or 0.7 of the model's window.")
+]
+StrategyName = Annotated[
+    str | None, typer.Option(help="A strategy: low_water, low_water(target=0.6), or one in a file, mine.py:Mine.")
+]
 Output = Annotated[
     str | None, typer.Option("-o", "--output", help="Where the conversation goes; - is standard output.")
 ]
 Model = Annotated[str | None, typer.Option(help="The model: for its encoding, and its window if a share is given.")]
 Provider = Annotated[str | None, typer.Option(help="Who serves the model, where its window depends on that.")]
-Overhead = Annotated[int, typer.Option(help="Tokens sent beside the messages: system prompt, tool schemas.")]
+Overhead = Annotated[int | None, typer.Option(help="Tokens sent beside the messages: system prompt, tool schemas.")]
 Format = Annotated[str | None, typer.Option("--format", help="The wire format of all messages; else it is found out.")]
 Thinking = Annotated[
     str | None, typer.Option(help="Thinking blocks behind an edit: drop_block, strip, refuse or report.")
@@ -81,15 +93,15 @@ def version(show: Annotated[bool, typer.Option("--version", help="Print the vers
 @app.command()
 def prune(
     session: SessionFile,
-    safe_zone: SafeZone = str(SAFE_ZONE_TOKENS),
-    strategy: StrategyName = DEFAULT.name,
+    safe_zone: SafeZone = None,
+    strategy: StrategyName = None,
     output: Output = None,
     explain: Annotated[bool, typer.Option("--explain", help="Print per tool result what was done and why.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write no conversation.")] = False,
     as_json: AsJson = False,
     model: Model = None,
     provider: Provider = None,
-    overhead: Overhead = 0,
+    overhead: Overhead = None,
     written_in: Format = None,
     thinking_policy: Thinking = None,
     run: RunNumber = 1,
@@ -101,9 +113,9 @@ def prune(
         raise typer.BadParameter("--json and -o - both want standard output")
     if verbose:
         logger.enable("autoprune")
-    chosen = written(strategy)
-    args = PruneArgs(
-        safe_zone,
+    chosen = _strategy(strategy)
+    args = _args(
+        conversation_prune_safe_zone_tokens=safe_zone,
         model=model,
         provider=provider,
         overhead_tokens=overhead,
@@ -167,6 +179,48 @@ def list_strategies(as_json: AsJson = False) -> None:
         _print(strategies(rows))
 
 
+@app.command("settings")
+def list_settings(as_json: AsJson = False) -> None:
+    """List the settings as they count here, and where each comes from: an AUTOPRUNE_* variable, or the default."""
+    found = effective_settings()
+    AgenticConversationPruner(PruneArgs()).plan([])  # refuses what a prune would
+    if as_json:
+        _print_json([asdict(each) for each in found])
+    else:
+        _print(_settings(found))
+    for name in unknown(os.environ):
+        print(f"autoprune: there is no setting {name}", file=sys.stderr)
+
+
+@app.command("new-strategy")
+def start_strategy(
+    name: Annotated[str, typer.Argument(help="Its name, such as LargestFirst or largest_first.")],
+    folder: Annotated[str, typer.Option(help="Where the files go.")] = ".",
+) -> None:
+    """Write a strategy of your own to begin with, and its test. Nothing is written over."""
+    texts = {Path(folder, file): text for file, text in new_strategy(name).items()}
+    for path in texts:
+        if path.exists():
+            raise SessionError(f"{path} is there already: nothing was written")
+    for path, text in texts.items():
+        _write(str(path), text)
+    strategy, test = texts
+    class_name, _ = names(name)
+    print(f"{strategy}  the strategy: autoprune prune SESSION --strategy {strategy}:{class_name}")
+    print(f"{test}  its test: pytest {test}")
+
+
+def _args(**options: Any) -> PruneArgs:
+    """The options that were given; what was not is left to the environment."""
+    return PruneArgs(**{name: value for name, value in options.items() if value is not None})
+
+
+def _strategy(text: str | None) -> Strategy | None:
+    if text is None:
+        return None
+    return loaded(text) if is_in_file(text) else written(text)
+
+
 def _load(name: str, run: int = 1) -> Session:
     """A conversation of a session file, or of standard input."""
     called = "standard input" if name == "-" else name
@@ -222,6 +276,15 @@ def _count_with_progress(pruner: AgenticConversationPruner, messages: list[objec
     finally:
         if progress.live.is_started:
             progress.stop()
+
+
+def _settings(found: Sequence[Setting]) -> Table:
+    """The settings with their values and where they come from."""
+    table = Table("setting", "value", "from", box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for each in found:
+        value = NOBODYS.get(each.name, "none") if each.value is None else each.value
+        table.add_row(each.name, Text(f"{value:,}" if isinstance(value, int) else str(value)), each.where or "default")
+    return table
 
 
 def _print(table: RenderableType, *, to_stderr: bool = False) -> None:

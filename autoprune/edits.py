@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 from autoprune.placeholders import Placeholder
 from autoprune.protections import NOTHING, Guard, Protections, guard
 from autoprune.reasons import Reason
-from autoprune.transcript import Part, Path, Thought, ToolInput, ToolResult, Transcript
+from autoprune.transcript import Part, Path, Speaker, Thought, ToolInput, ToolResult, Transcript
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,40 @@ class Replace:
     saved: int
     request: int = -1
     saved_before: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Take messages out of the prompt, by their indexes. What they held goes into the running summary, or is dropped.
+
+    `room` are the tokens that the summary's text may have from then on, 0 for a drop. `saved` are those of the
+    messages, without what the summary takes.
+    """
+
+    messages: tuple[int, ...]
+    reason: Reason
+    saved: int
+    room: int = 0
+    request: int = -1
+
+    @property
+    def is_drop(self) -> bool:
+        """Whether nothing stands in place of the messages."""
+        return self.room == 0
+
+
+@dataclass(frozen=True)
+class Running:
+    """The summary that stands in a conversation at message `at`, for `messages` earlier ones.
+
+    Its text has at most `room` tokens. `rest` is the message without it, None where it holds nothing else.
+    """
+
+    at: int
+    text: str = field(repr=False)
+    messages: int
+    room: int
+    rest: Any = field(default=None, repr=False)
 
 
 def saved_by_message(edits: Iterable[Replace]) -> Mapping[int, int]:
@@ -54,6 +88,10 @@ class Plan:
 
     Nothing is edited now that stands before `bound_before`, () for nothing. `stripped` are blocks of thinking that are
     taken out because what they are bound to has changed, `doomed` those that must stay until their turn is over.
+
+    `folds` take whole messages out, in this order; results in those are in neither. `running` is the summary that the
+    conversation came with. With folds, `counted` are the tokens of the next prompt, at most while a summary is to be
+    written.
     """
 
     transcript: Transcript = field(repr=False)
@@ -65,10 +103,33 @@ class Plan:
     bound_before: Path = ()
     stripped: tuple[Thought, ...] = ()
     doomed: tuple[Thought, ...] = ()
+    folds: tuple[Fold, ...] = ()
+    running: Running | None = None
+    counted: int | None = None
+
+    @cached_property
+    def gone(self) -> Mapping[int, Fold]:
+        """The messages that are taken out, and by which fold."""
+        return {at: fold for fold in self.folds for at in fold.messages}
+
+    @property
+    def summarized(self) -> bool:
+        """Whether there is a new summary to write."""
+        return any(not fold.is_drop for fold in self.folds)
+
+    @property
+    def place(self) -> int:
+        """Where the summary stands: behind the system messages at the head."""
+        if self.running:
+            return self.running.at
+        speakers = (entry.speaker for entry in self.transcript.entries)
+        return next((at for at, speaker in enumerate(speakers) if speaker is not Speaker.SYSTEM), 0)
 
     @cached_property
     def tokens(self) -> int:
         """Tokens of the next prompt once the edits are made."""
+        if self.counted is not None:
+            return self.counted
         saved = sum(edit.saved for edit in self.edits) + sum(thought.tokens for thought in self.stripped)
         return self.transcript.tokens - saved
 
@@ -85,7 +146,11 @@ class Plan:
     @cached_property
     def kept(self) -> Mapping[ToolResult, Reason]:
         """For every result that stays, oldest first, why it does."""
-        return {result: self._why_kept(result) for result in self.transcript.results if result not in self.results}
+        known = self.transcript.results
+        return {each: self._why_kept(each) for each in known if each not in self.results and not self._is_gone(each)}
+
+    def _is_gone(self, part: Part) -> bool:
+        return part.location.message in self.gone
 
     @cached_property
     def answers(self) -> Mapping[ToolInput, ToolResult]:
@@ -93,10 +158,19 @@ class Plan:
         answered = ((result, result.call) for result in self.transcript.results if result.call)
         return {part: result for result, call in answered for part in call.inputs}
 
+    @cached_property
+    def first_changed(self) -> Path | None:
+        """Where the first change stands that the plan makes; None for nowhere."""
+        edited = [edit.part.location.path for edit in self.edits]
+        folded: list[Path] = [(min(self.place, *self.gone),)] if self.folds else []
+        return min((*edited, *folded), default=None)
+
     @property
     def first_changed_before(self) -> Path | None:
         """Where the first part stands that an earlier prune has replaced, as far as it shows; None for nowhere."""
         known = self.transcript
+        if self.running:
+            return (self.running.at,)
         results = (result.location.path for result in known.results if self.placeholder.stands_in(result))
         inputs = (part.location.path for call in known.calls for part in call.inputs if self._was_shortened(part))
         return min((path for path in (next(results, None), next(inputs, None)) if path), default=None)

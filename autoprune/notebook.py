@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from autoprune.report import FLOOR, Report
+from autoprune.floor import FLOOR
+from autoprune.report import Report
 
 
 def page(report: Report) -> str:

@@ -5,9 +5,10 @@ from typing import TypeVar
 from autoprune.clamping import Clamp
 from autoprune.errors import SettingsError
 from autoprune.protections import NOTHING, Protections
+from autoprune.retention import BY_AGE, Retention
 from autoprune.tool_inputs import ToolInputs
 
-Kind = TypeVar("Kind", Protections, Clamp, ToolInputs)
+Kind = TypeVar("Kind", Protections, Clamp, ToolInputs, Retention)
 
 
 def protections(strategy: object) -> Protections:
@@ -23,6 +24,11 @@ def clamp(strategy: object) -> Clamp | None:
 def tool_inputs(strategy: object) -> ToolInputs | None:
     """Which calls' arguments a strategy shortens, if it does."""
     return _attribute(strategy, "clear_tool_inputs", ToolInputs)
+
+
+def retention(strategy: object) -> Retention:
+    """What a strategy never folds or drops."""
+    return _attribute(strategy, "retain", Retention) or BY_AGE
 
 
 def _attribute(strategy: object, name: str, kind: type[Kind]) -> Kind | None:

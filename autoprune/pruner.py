@@ -1,54 +1,30 @@
-"""The public class: parse, plan, apply, report. It ties the rooms together and does no work of theirs."""
+"""The pruner that clears tool results: parse, plan, apply, report. It ties the rooms together, and does no work."""
 
 import math
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from loguru import logger
-
+from autoprune.base import Pruner, Result, checked, logged
 from autoprune.edits import Plan
-from autoprune.errors import ConversationError, SettingsError
-from autoprune.formats import xml_tool_result as xml
-from autoprune.formats.detection import SHIPPED, named
+from autoprune.events import BeforePrune, OnPruned
 from autoprune.formats.format import Format
 from autoprune.history import History, Memory
 from autoprune.options import clamp
-from autoprune.parsing import Parser, parse
-from autoprune.placeholders import SENTENCE, Placeholder, element
 from autoprune.planning import Strategy, Walk, plan
 from autoprune.report import Report
 from autoprune.rewriting import strip
-from autoprune.settings import overhead, safe_zone, text_setting
-from autoprune.statistics import statistics
-from autoprune.strategies import DEFAULT, available, config, description
-from autoprune.terms import Terms, ratio
-from autoprune.thinking import NOTHING, ThinkingPolicy, outcome, policy
-from autoprune.tokens import REPLY_TOKENS, Count, ExactCounter, Memo, for_model, scaled
+from autoprune.strategies import DEFAULT, available, written
+from autoprune.terms import Terms
+from autoprune.thinking import NOTHING, ThinkingPolicy, outcome
+from autoprune.tokens import REPLY_TOKENS, Count, ExactCounter
 from autoprune.transcript import Transcript
 from autoprune.validation import accepted
 
 
-@dataclass(frozen=True)
-class Result:
-    """What `prune` gives: the new conversation, and the report with its plan.
-
-    `request_parameters` are what the next request must say besides, {} mostly: see `thinking.merged`.
-    """
-
-    conversation: list[Any] = field(repr=False)
-    report: Report
-    request_parameters: Mapping[str, object] = field(default_factory=dict)
-
-    @property
-    def plan(self) -> Plan:
-        """What was decided for each result."""
-        return self.report.plan
-
-
-class AgenticConversationPruner:
+class AgenticConversationPruner(Pruner):
     """Keeps an agent's conversation within its safe zone by clearing the tool results that it needs least.
 
     `args` is a `PruneArgs` or any object with `conversation_prune_safe_zone_tokens`; it is read when it is used. `llm`
@@ -64,17 +40,30 @@ class AgenticConversationPruner:
         conversation_id: object = None,
         count: Count | None = None,
         formats: Sequence[Format] = (),
+        before_prune: BeforePrune | None = None,
+        on_pruned: OnPruned | None = None,
         clock: Callable[[], float] = time.perf_counter,
+        environ: Mapping[str, str] = os.environ,
     ) -> None:
-        """Keep what is given; nothing is checked before it is used. `conversation_id` is accepted and not needed."""
-        self.args = args
-        self.llm = llm
-        self.replacement_message = SENTENCE
+        """Keep what is given; nothing is checked before it is used.
+
+        `before_prune` and `on_pruned` get a `PruneEvent`, with `conversation_id` in it; the first may return False, and
+        then nothing is pruned. `environ` is read here and never again: its AUTOPRUNE_* variables stand in for what
+        `args` leaves open.
+        """
+        super().__init__(
+            args,
+            llm,
+            count=count,
+            formats=formats,
+            conversation_id=conversation_id,
+            before_prune=before_prune,
+            on_pruned=on_pruned,
+            clock=clock,
+            environ=environ,
+        )
+        self.default = DEFAULT
         self.strategies: dict[str, Strategy] = available()
-        self.formats: Sequence[Format] = (*formats, *SHIPPED) if formats else SHIPPED
-        self._given_count = count
-        self._counters: dict[str | None, tuple[Memo, str | None]] = {}
-        self._clock = clock
         self._memory = Memory()
 
     def prune_conversations(
@@ -86,7 +75,8 @@ class AgenticConversationPruner:
         calibration: float = 1.0,
     ) -> list[Any]:
         """The conversation to send, within the safe zone if it can be; the caller's list if there is nothing to do."""
-        return self.prune(conversations, strategy_name, calibration=calibration).conversation
+        result = self.prune(conversations, strategy_name, calibration=calibration, conversation_id=conversation_id)
+        return result.conversation
 
     def prune(
         self,
@@ -95,6 +85,7 @@ class AgenticConversationPruner:
         *,
         calibration: float = 1.0,
         validate: bool = False,
+        conversation_id: object = None,
     ) -> Result:
         """Prune a conversation: `.conversation` to send, `.report` and `.plan` of what was done and why.
 
@@ -107,7 +98,7 @@ class AgenticConversationPruner:
         """
         started = self._clock()
         terms = self._terms(strategy, calibration)
-        history = self._history(terms, _checked(conversation))
+        history = self._history(terms, checked(conversation))
         plan_of = self._plan_of(terms, history, conversation)
         aftermath = NOTHING
         if history.walk.newest_thinking:
@@ -123,11 +114,15 @@ class AgenticConversationPruner:
             self._clock() - started,
             plan_of,
         )
-        _log(report, "INFO" if pruned is not conversation or history.walk.tokens > terms.limit else "DEBUG")
+        is_at_work = pruned is not conversation or history.walk.tokens > terms.limit
         self._memory.keep(terms.key, history)
+        result = Result(pruned, report, aftermath.parameters)
+        if vetoed := self._vetoed(result, conversation, conversation_id):
+            return vetoed
+        logged(report, "INFO" if is_at_work else "DEBUG")
         if validate:
             accepted(pruned, conversation, terms.format)
-        return Result(pruned, report, aftermath.parameters)
+        return self._told(result, conversation, conversation_id)
 
     def plan(
         self,
@@ -138,91 +133,39 @@ class AgenticConversationPruner:
     ) -> Plan:
         """What `prune` would do: a dry run."""
         terms = self._terms(strategy, calibration)
-        transcript = self._parse(_checked(conversation), terms.overhead, wants_inputs=terms.wants_inputs)
+        transcript = self._parse(checked(conversation), terms.overhead, wants_inputs=terms.wants_inputs)
         keeps = terms.thinking is ThinkingPolicy.REFUSE
         found = plan(transcript, terms.strategy, terms.limit, terms.placeholder, keeps_thinking=keeps)
         return outcome(terms.thinking, found).applied(found)
 
-    def count_tokens(self, conversation: list[Any], *, calibration: float = 1.0) -> int:
-        """Tokens of the prompt that a conversation makes: what the safe zone is compared with."""
-        transcript = self._parse(_checked(conversation), overhead(self.args))
-        return scaled(transcript.tokens, ratio(calibration))
+    async def aprune_conversations(
+        self,
+        conversations: list[Any],
+        strategy_name: str | Strategy | None = None,
+        *,
+        conversation_id: object = None,
+        calibration: float = 1.0,
+    ) -> list[Any]:
+        """`prune_conversations` for asynchronous callers; no model is called, so nothing is waited for."""
+        named = self.prune(conversations, strategy_name, calibration=calibration, conversation_id=conversation_id)
+        return named.conversation
 
-    def get_cleanup_statistics(
-        self, original_conversations: list[Any], pruned_conversations: list[Any]
-    ) -> dict[str, int | float]:
-        """What became of one conversation in the other, also after messages were dropped or changed by someone else."""
-        beside = overhead(self.args)
-        before, after = (
-            self._parse(_checked(conversation), beside, wants_inputs=True)
-            for conversation in (original_conversations, pruned_conversations)
-        )
-        return statistics(before, after, self._terms(None, 1.0).placeholder)
-
-    def get_available_strategies(self) -> list[dict[str, object]]:
-        """The strategies by name, with what each does and its parameters."""
-        return [
-            {"name": name, "description": description(strategy), "config": config(strategy)}
-            for name, strategy in self.strategies.items()
-        ]
-
-    def _is_tool_result_message(self, content: object) -> bool:
-        """Whether a user's text can hold XML tool results. A subclass may narrow it."""
-        return xml.is_tool_result(content)
-
-    def _extract_tool_name(self, content: str) -> str:
-        """The tool that the first start tag in a text names: "unknown" where it names none, "" where it is empty."""
-        return xml.tool_name(content)
-
-    def _generate_replacement_message(self, tool_name: str) -> str:
-        """A cleared XML result as an element, of which the part between the tags is used. A subclass may change it."""
-        return element(tool_name, self.replacement_message)
-
-    def _terms(self, strategy: str | Strategy | None, calibration: float) -> Terms:
-        chosen, fallback = self._chosen(strategy)
-        count, estimate = self._count()
-        return Terms(
-            chosen,
-            safe_zone(self.args),
-            overhead(self.args),
-            ratio(calibration),
-            Placeholder(count, self.replacement_message, self._generate_replacement_message),
-            text_setting(self.args, "format"),
-            policy(text_setting(self.args, "thinking_policy"), text_setting(self.args, "model")),
-            tuple(note for note in (fallback, estimate) if note),
+    async def aprune(
+        self,
+        conversation: list[Any],
+        strategy: str | Strategy | None = None,
+        *,
+        calibration: float = 1.0,
+        validate: bool = False,
+        conversation_id: object = None,
+    ) -> Result:
+        """`prune` for asynchronous callers; no model is called, so nothing is waited for."""
+        return self.prune(
+            conversation, strategy, calibration=calibration, validate=validate, conversation_id=conversation_id
         )
 
-    def _chosen(self, strategy: str | Strategy | None) -> tuple[Strategy, str | None]:
-        if strategy is None:
-            return DEFAULT, None
-        if not isinstance(strategy, str):
-            if isinstance(strategy, type) or not callable(getattr(strategy, "step", None)):
-                raise SettingsError(f"{strategy!r} is no strategy: give a name or an object with a method step(view)")
-            return strategy, None
-        known = self.strategies.get(strategy)
-        if known is not None:
-            return known, None
-        fallback = f"there is no strategy {strategy!r}: {DEFAULT.name} was used"
-        logger.warning(fallback)
-        return DEFAULT, fallback
-
-    def _count(self) -> tuple[Memo, str | None]:
-        """The counter for the model that `args` name now, and a warning where it estimates."""
-        model = None if self._given_count else text_setting(self.args, "model")
-        known = self._counters.get(model)
-        if known is None:
-            count, estimate = (self._given_count, None) if self._given_count else for_model(model)
-            known = self._counters[model] = (Memo(count), estimate)
-        return known
-
-    def _parser(self, *, wants_inputs: bool) -> Parser:
-        chosen = named(text_setting(self.args, "format"), self.formats)
-        names = self._is_tool_result_message, self._extract_tool_name
-        return Parser(self._count()[0], *names, chosen, wants_inputs=wants_inputs)
-
-    def _parse(self, conversation: list[Any], overhead: int, *, wants_inputs: bool = False) -> Transcript:
-        fixed = overhead + (REPLY_TOKENS if conversation else 0)
-        return parse(conversation, self._parser(wants_inputs=wants_inputs), fixed)
+    def _written(self, text: str) -> Strategy:
+        return written(text)
 
     def _history(self, terms: Terms, conversation: list[Any]) -> History:
         """The conversation read and walked, from where it was left if it goes on from there."""
@@ -249,18 +192,3 @@ class AgenticConversationPruner:
             return lambda: Plan(read(messages()), (), *terms_of_plan)
         transcript = Transcript(given, tuple(walk.entries), terms.overhead + REPLY_TOKENS)
         return partial(Plan, transcript, tuple(walk.edits.values()), *terms_of_plan)
-
-
-def _checked(conversation: object) -> list[Any]:
-    if isinstance(conversation, list):
-        return conversation
-    hint = "give list(messages)" if isinstance(conversation, Sequence) and not isinstance(conversation, str) else ""
-    raise ConversationError(
-        f"the conversation is no list but {type(conversation).__name__}; {hint or 'give a list of messages'}"
-    )
-
-
-def _log(report: Report, level: str) -> None:
-    """One line with bound fields, silent unless the program calls `logger.enable("autoprune")`."""
-    with_fields = logger.opt(lazy=True, capture=False).patch(lambda record: record["extra"].update(report.fields))
-    with_fields.log(level, "{}", lambda: report)

@@ -10,6 +10,9 @@ class Reason(StrEnum):
     TO_TARGET = "to_target"
     OUT_OF_REACH = "out_of_reach"
     CLAMPED = "clamped"
+    SHORTENED = "shortened"
+    TOO_MANY_MESSAGES = "too_many_messages"
+    BEGINS_WITH_USER = "begins_with_user"
     WITHIN_SAFE_ZONE = "within_safe_zone"
     NOT_CHOSEN = "not_chosen"
     UNSEEN = "unseen"
@@ -36,6 +39,9 @@ SENTENCES = {
     Reason.TO_TARGET: "oldest first, down to the target",
     Reason.OUT_OF_REACH: "the safe zone is out of reach: all that can go, goes",
     Reason.CLAMPED: "larger than a result may be: cut to its head and tail",
+    Reason.SHORTENED: "larger than a result may be: summed up",
+    Reason.TOO_MANY_MESSAGES: "oldest first: more messages than are kept",
+    Reason.BEGINS_WITH_USER: "the provider wants the user's message first",
     Reason.WITHIN_SAFE_ZONE: "not needed: the safe zone is reached",
     Reason.NOT_CHOSEN: "the strategy kept it",
     Reason.UNSEEN: "the model has not seen it yet",

@@ -5,12 +5,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from autoprune.edits import Plan, Replace
+from autoprune.edits import Plan
+from autoprune.floor import LASTING, floor, reason
 from autoprune.reasons import Reason
+from autoprune.rows import fold_row, part_row, result_row, tools
+from autoprune.spent import NOTHING, Spent
 from autoprune.statistics import figures
-from autoprune.targets import target
 from autoprune.tokens import scaled
-from autoprune.transcript import Part, Speaker, Thought, ToolResult
+from autoprune.transcript import Part, Thought
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,6 +30,7 @@ class Report:
     fallbacks: tuple[str, ...]
     seconds: float
     plan_of: Callable[[], Plan]
+    spent: Spent = NOTHING
 
     @cached_property
     def plan(self) -> Plan:
@@ -82,9 +85,9 @@ class Report:
     @property
     def first_changed_message(self) -> int | None:
         """The index of the first message that differs from the caller's; None where none does."""
-        edited = (edit.part.location for edit in self.plan.edits)
-        stripped = (thought.location for thought in self.plan.stripped)
-        return min((location.message for location in (*edited, *stripped)), default=None)
+        edited = self.plan.first_changed
+        stripped = (thought.location.message for thought in self.plan.stripped)
+        return min((*((int(edited[0]),) if edited else ()), *stripped), default=None)
 
     @cached_property
     def cache_tokens_lost(self) -> int:
@@ -92,11 +95,13 @@ class Report:
         transcript = self.plan.transcript
         last = len(transcript.requests) - 1
         fresh = [edit.part.location.message for edit in self.plan.edits if edit.request == last]
+        fresh += [self.plan.place for fold in self.plan.folds if fold.request == last]
         if not fresh or last == 0:
             return 0
         cached = sum(entry.tokens for entry in transcript.entries[min(fresh) : transcript.requests[last - 1]])
         after = [edit for edit in self.plan.edits if edit.part.location.message >= min(fresh)]
         saved_before = sum(edit.saved if edit.request < last else edit.saved_before for edit in after)
+        saved_before += sum(fold.saved for fold in self.plan.folds if fold.request < last)
         return scaled(cached - saved_before, self.calibration)
 
     @cached_property
@@ -105,17 +110,12 @@ class Report:
 
         None where even the first message may still change.
         """
-        results = (result for result in self.plan.transcript.results if self._reason(result) not in LASTING)
+        if self.plan.folds or self.plan.running:
+            return self.plan.place - 1 if self.plan.place else None
+        results = (result for result in self.plan.transcript.results if reason(self.plan, result) not in LASTING)
         may_change: tuple[Part | Thought, ...] = (*results, *self.plan.open_inputs, *self.plan.doomed)
         first = min((part.location.message for part in may_change), default=len(self.plan.transcript.entries))
         return first - 1 if first else None
-
-    def _reason(self, result: ToolResult) -> Reason:
-        """Why a result is as it is after the prune."""
-        if result in self.plan.kept:
-            return self.plan.kept[result]
-        is_cut = self.plan.results[result].reason is Reason.CLAMPED
-        return Reason.CLAMPED if is_cut else Reason.ALREADY_CLEARED
 
     @cached_property
     def floor(self) -> Mapping[str, int]:
@@ -123,78 +123,50 @@ class Report:
 
         `frames` is what stands around the results in a tool's messages.
         `unseen` results may not be cleared yet, `cleared` ones are placeholders, `kept` ones are all others.
-        `sent beside` is the overhead and what primes the reply.
+        `summary` is the running summary, `sent beside` is the overhead and what primes the reply.
         """
-        parts = dict.fromkeys(
-            ("system", "user", "assistant", "frames", "other", "unseen", "kept", "cleared", "sent beside"), 0
-        )
-        parts["sent beside"] = self.plan.transcript.fixed_tokens
-        for entry in self.plan.transcript.entries:
-            frame = entry.tokens - sum(result.tokens for result in entry.results)
-            parts[PARTS[entry.speaker]] += frame
-        for result in self.plan.transcript.results:
-            parts[self._part(result)] += result.tokens - self._saved(result)
-        parts["assistant"] -= sum(edit.saved for edit in self.plan.inputs.values())
-        parts["assistant"] -= sum(thought.tokens for thought in self.plan.stripped)
-        return parts
-
-    def _saved(self, result: ToolResult) -> int:
-        edit = self.plan.results.get(result)
-        return edit.saved if edit else 0
-
-    def _part(self, result: ToolResult) -> str:
-        if self._reason(result) is Reason.ALREADY_CLEARED:
-            return "cleared"
-        return "unseen" if self.plan.is_unseen(result) else "kept"
+        return floor(self.plan)
 
     @cached_property
     def tools(self) -> Mapping[str, Mapping[str, int]]:
-        """Per tool, largest saving first: its results, their tokens, how many were edited, the tokens saved in all."""
-        table: dict[str, dict[str, int]] = {}
-        for result in self.plan.transcript.results:
-            row = table.setdefault(result.tool, dict.fromkeys(("results", "tokens", "cleared", "saved"), 0))
-            row["results"] += 1
-            row["tokens"] += result.tokens
-            row["cleared"] += result in self.plan.results
-            row["saved"] += self._saved(result)
-        for part, edit in self.plan.inputs.items():
-            table[self.plan.answers[part].tool]["saved"] += edit.saved
-        return dict(sorted(table.items(), key=lambda item: (-item[1]["saved"], -item[1]["tokens"], item[0])))
+        """Per tool, largest saving first: its results, their tokens, how many were edited, the tokens saved in all.
+
+        What went with a folded or dropped message is not among them.
+        """
+        return tools(self.plan)
 
     @cached_property
     def rows(self) -> tuple[Mapping[str, object], ...]:
         """Per tool result, oldest first: where it stands, what it is, whether it was cleared, and why."""
-        return tuple(self._result_row(result) for result in self.plan.transcript.results)
+        return tuple(result_row(self.plan, result) for result in self.plan.transcript.results)
 
     @cached_property
     def input_rows(self) -> tuple[Mapping[str, object], ...]:
         """The same per call whose arguments were shortened."""
-        return tuple(self._row(part, edit, edit.reason) for part, edit in self.plan.inputs.items())
+        return tuple(part_row(self.plan, part, edit, edit.reason) for part, edit in self.plan.inputs.items())
 
-    def _result_row(self, result: ToolResult) -> dict[str, object]:
-        edit = self.plan.results.get(result)
-        row = self._row(result, edit, edit.reason if edit else self.plan.kept[result])
-        return {**row, "target": target(result.call), "failed": result.is_error}
+    @cached_property
+    def fold_rows(self) -> tuple[Mapping[str, object], ...]:
+        """Per fold, in their order: its messages, the request at which they went, their tokens, and why."""
+        return tuple(map(fold_row, self.plan.folds))
 
-    def _row(self, part: Part, edit: Replace | None, reason: Reason) -> dict[str, object]:
-        return {
-            "message": part.location.message,
-            "turn": self.plan.transcript.turns[part.location.message],
-            "request": part.request,
-            "tool": part.tool,
-            "tokens": part.tokens,
-            "tokens_after": part.tokens - (edit.saved if edit else 0),
-            "cleared": edit is not None,
-            "reason": reason.value,
-            "why": reason.sentence,
-        }
+    @property
+    def messages_summarized(self) -> int:
+        """The number of messages that this prune took into the summary."""
+        return sum(len(fold.messages) for fold in self.plan.folds if not fold.is_drop)
+
+    @property
+    def messages_removed(self) -> int:
+        """The number of messages that this prune dropped."""
+        return sum(len(fold.messages) for fold in self.plan.folds if fold.is_drop)
 
     @property
     def statistics(self) -> dict[str, int | float]:
         """The statistics of `get_cleanup_statistics`, for this prune."""
         messages = len(self.plan.transcript.entries)
         edited = len(self.plan.results), self.calls_cleaned
-        return figures(self.tokens_before, self.tokens_after, messages, *edited)
+        folded = self.messages_removed, self.messages_summarized
+        return figures(self.tokens_before, self.tokens_after, messages, *edited, *folded)
 
     @property
     def fields(self) -> dict[str, object]:
@@ -218,10 +190,15 @@ class Report:
             "cache_tokens_lost": self.cache_tokens_lost,
             "stable_boundary": self.stable_boundary,
             "results_clamped": self.results_clamped,
+            "model_calls": self.spent.calls,
+            "model_input_tokens": self.spent.input_tokens,
+            "model_output_tokens": self.spent.output_tokens,
+            "cost": self.spent.cost,
             "floor": dict(self.floor),
             "tools": {tool: dict(row) for tool, row in self.tools.items()},
             "results": [dict(row) for row in self.rows],
             "inputs": [dict(row) for row in self.input_rows],
+            "folds": [dict(row) for row in self.fold_rows],
         }
 
     def to_json(self, **options: object) -> str:
@@ -235,6 +212,9 @@ class Report:
             (self.results_clamped, "results cut"),
             (self.calls_cleaned, "calls' arguments shortened"),
             (len(self.plan.stripped), "thinking blocks stripped"),
+            (self.messages_summarized, "messages summed up"),
+            (self.messages_removed, "messages dropped"),
+            (self.spent.calls, "calls of a model"),
         )
         return "".join(f", {number} {what}" for number, what in done if number)
 
@@ -263,30 +243,3 @@ class Report:
         from autoprune.notebook import page
 
         return page(self)
-
-
-# Why a result stays as it is for good.
-LASTING = frozenset(
-    (
-        *(Reason.ALREADY_CLEARED, Reason.NO_GAIN, Reason.PINNED, Reason.PROTECTED_TOOL, Reason.PROTECTED_PATH),
-        *(Reason.INSTRUCTIONS, Reason.FAILED, Reason.SMALL),
-    )
-)
-FLOOR = {
-    "system": "system and developer messages",
-    "user": "the user's words",
-    "assistant": "the assistant's words and calls",
-    "frames": "what stands around the tools' results",
-    "other": "messages of other roles",
-    "unseen": "results that the model has not seen yet",
-    "kept": "results that were kept",
-    "cleared": "placeholders",
-    "sent beside": "sent beside the messages",
-}
-PARTS = {
-    Speaker.SYSTEM: "system",
-    Speaker.USER: "user",
-    Speaker.MODEL: "assistant",
-    Speaker.TOOL: "frames",
-    Speaker.OTHER: "other",
-}

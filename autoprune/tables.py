@@ -7,9 +7,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from autoprune.floor import FLOOR
 from autoprune.reasons import Reason
 from autoprune.repair import Repair
-from autoprune.report import FLOOR, Report
+from autoprune.report import Report
 from autoprune.rules.problem import Problem
 from autoprune.sessions import Session
 

@@ -1,7 +1,8 @@
 """Thinking blocks that are bound to everything before them, and what to do about those behind an edit. Edits nothing.
 
-Source: Anthropic's documentation of extended thinking. On the models named here a thinking block is valid only while
-the system prompt, the tools and the messages before it are as they were; otherwise the API answers with status 400.
+Source: Anthropic's documentation, "Preserved thinking" and "Prefix checks on thinking blocks". On the models named here
+a thinking block is valid only while the system prompt, the tools and the messages before it are as they were; otherwise
+the API answers with status 400. Claude Mythos 5.1 signs its blocks alike and runs no such check.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ BINDING_MODELS = (
 )
 BETA = "thinking-binding-controls-2026-08-01"
 BETA_HEADER = "anthropic-beta"
+CONTROLLED = ("adaptive", "enabled")  # the types of `thinking` that may say what becomes of blocks
 
 
 class ThinkingPolicy(StrEnum):
@@ -66,7 +68,7 @@ NOTHING = Outcome({})
 def outcome(chosen: ThinkingPolicy, plan: Plan) -> Outcome:
     """What to do about the thinking blocks that stand behind an edit, or behind what was cleared before."""
     end: Path = (len(plan.transcript.entries),)
-    edited = min((edit.part.location.path for edit in plan.edits), default=end)
+    edited = plan.first_changed or end
     if chosen in (ThinkingPolicy.DROP_BLOCK, ThinkingPolicy.STRIP):
         behind = _behind(plan.transcript, min(edited, plan.first_changed_before or end))
         if chosen is ThinkingPolicy.STRIP:
@@ -89,10 +91,13 @@ def _refused(plan: Plan) -> Outcome:
 
 
 def drop_block() -> dict[str, object]:
-    """The parameters of a request to Anthropic by which the API drops blocks whose prefix has changed."""
+    """The parameters of a request to Anthropic by which the API drops blocks whose prefix has changed.
+
+    `thinking` needs a type: the models that bind think adaptively where a request says nothing of it.
+    """
     return {
         "extra_headers": {BETA_HEADER: BETA},
-        "thinking": {"block_binding": {"prefix_mismatch_behavior": "drop_block"}},
+        "thinking": {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}},
     }
 
 
@@ -117,18 +122,28 @@ def _stripped(transcript: Transcript, behind: Sequence[Thought]) -> Outcome:
 def merged(parameters: Mapping[str, object], into: Mapping[str, object]) -> dict[str, object]:
     """The arguments of a request with parameters merged in: mappings are merged, beta headers are joined by a comma.
 
-    The `betas` of Anthropic's SDK are joined too: a header takes their place.
+    The `betas` of Anthropic's SDK are joined too: a header takes their place. The request's own type of `thinking`
+    stays. Where it turns thinking off, it stays as it is: the API takes no `block_binding` there, and thinking from
+    before is better taken out (thinking_policy "strip").
     """
     both = dict(into)
     for name, value in parameters.items():
         known = _headers(both) if name == "extra_headers" else both.get(name)
-        if isinstance(known, Mapping) and isinstance(value, Mapping):
+        if name == "thinking" and isinstance(known, Mapping) and isinstance(value, Mapping):
+            both[name] = _thinking(value, known)
+        elif isinstance(known, Mapping) and isinstance(value, Mapping):
             both[name] = merged(value, known)
         elif name == BETA_HEADER:
             both[name] = ",".join(dict.fromkeys((*_listed(known), *_listed(value))))
         else:
             both[name] = value
     return both
+
+
+def _thinking(setting: Mapping[str, object], known: Mapping[str, object]) -> Mapping[str, object]:
+    """What a request says of thinking, with a setting merged in where its type takes one."""
+    kind = known.get("type", setting.get("type"))
+    return merged({**setting, "type": kind}, known) if kind in CONTROLLED else known
 
 
 def _headers(request: Mapping[str, object]) -> Mapping[str, object]:

@@ -8,7 +8,7 @@ import math
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha1
 from typing import Any, TypeAlias
@@ -28,9 +28,18 @@ BUNDLED = {"o200k_base": "o200k_base", "o200k_harmony": "o200k_base", "cl100k_ba
 MAX_PIECES = 60_000  # of splintr's cache of split pieces, about 20 MB; it has a bound of its own, a little above
 CHECK_CHARACTERS = 2_000_000  # between two looks at that cache
 MEMO_CHARACTERS = 16_000_000  # in one of the memo's two generations
+# A run of one character is counted in part: from a few hundred on, PERIOD more add the same number of tokens, whatever
+# stands around it. In a uniform run pairs are merged, then pairs of pairs, up to a token of 2 to the 7 characters at
+# most; digits are split by three.
+PERIOD = 384
+KEPT = 4_096  # characters of a run that are counted, or a few more; and how far apart runs are looked for
 INPUT_PARTS = (  # of a prompt, where usage has them apart: Anthropic's names, and Bedrock's
     *("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
     *("inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens"),
+)
+OUTPUT_NAMES = (
+    *("completion_tokens", "output_tokens", "outputTokens"),
+    *("candidates_token_count", "candidatesTokenCount"),
 )
 VOCABULARY_URL = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"  # what tiktoken's cache is keyed by
 
@@ -56,12 +65,27 @@ class ExactCounter:
 
     def __call__(self, text: str) -> int:
         """Tokens of `text`."""
+        runs = [*_runs(text)] if len(text) > 2 * KEPT else ()
+        return self._count_with(text, runs) if runs else self._count(text)
+
+    def _count_with(self, text: str, runs: Sequence[tuple[int, int]]) -> int:
+        """The tokens of a text with long runs, each made shorter by whole periods."""
+        pieces, at, count = [], 0, 0
+        for begin, end in runs:
+            periods = (end - begin - KEPT) // PERIOD
+            character = text[begin]
+            count += periods * (self._count(character * (KEPT + PERIOD)) - self._count(character * KEPT))
+            pieces.append(text[at : end - periods * PERIOD])
+            at = end
+        return count + self._count("".join((*pieces, text[at:])))
+
+    def _count(self, text: str) -> int:
         tokenizer = self._tokenizer or self.tokenizer
         try:
             # encode_flat is a quarter faster, but it reads special tokens; all of them begin with "<|".
             count = len(tokenizer.encode_ordinary(text)) if "<|" in text else len(tokenizer.encode_flat(text)) // 4
         except UnicodeEncodeError:
-            return self(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+            return self._count(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
         self._unchecked -= len(text)
         if self._unchecked < 0:
             self._bound_cache()
@@ -81,6 +105,22 @@ class ExactCounter:
 
             self._tokenizer = Tokenizer.from_pretrained(BUNDLED[self.encoding])
         return self._tokenizer
+
+
+def _runs(text: str) -> Iterator[tuple[int, int]]:
+    """Where runs of one character begin and end, from a multiple of KEPT on; each of twice KEPT is among them."""
+    end = 0
+    for at in range(0, len(text) - KEPT, KEPT):
+        if at < end or not text[at] == text[at + 1] == text[at + KEPT - 1]:
+            continue
+        block = text[at] * KEPT
+        end = at
+        while text.startswith(block, end):
+            end += KEPT
+        if end > at:
+            rest = text[end : end + KEPT]
+            end += len(rest) - len(rest.lstrip(text[at]))
+            yield at, end
 
 
 class Memo:
@@ -172,13 +212,27 @@ def calibration(usage: object, counted: int) -> float:
     return reported / counted
 
 
-def _input_tokens(usage: object) -> int:
-    def field(name: str) -> int:
-        value = usage.get(name) if isinstance(usage, Mapping) else getattr(usage, name, None)
-        return value if isinstance(value, int) else 0
+def spent_tokens(usage: object) -> int:
+    """The tokens of a prompt and of its answer, by the usage that the provider reported for it.
 
-    whole = field("prompt_tokens") or field("prompt_token_count") or field("promptTokenCount")
-    return whole or sum(map(field, INPUT_PARTS))
+    Raises SettingsError where it names no tokens.
+    """
+    reported = _input_tokens(usage)
+    if not reported:
+        raise SettingsError(f"usage is {usage!r}: it names no input tokens; give the usage of the last response")
+    outputs = (_field(usage, name) for name in OUTPUT_NAMES)
+    return reported + next(filter(None, outputs), 0)
+
+
+def _field(usage: object, name: str) -> int:
+    value = usage.get(name) if isinstance(usage, Mapping) else getattr(usage, name, None)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def _input_tokens(usage: object) -> int:
+    names = ("prompt_tokens", "prompt_token_count", "promptTokenCount")
+    whole = next(filter(None, (_field(usage, name) for name in names)), 0)
+    return whole or sum(_field(usage, name) for name in INPUT_PARTS)
 
 
 def scaled(count: int, ratio: float) -> int:

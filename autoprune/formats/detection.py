@@ -37,6 +37,14 @@ def detected(message: Mapping[str, object], at: int, formats: Sequence[Format]) 
     return openai_chat
 
 
+def dominant(messages: Sequence[Mapping[str, object]], formats: Sequence[Format]) -> Format:
+    """The format that a conversation is written in: of the first message that shows one; else OpenAI Chat."""
+    if len(formats) == 1:
+        return formats[0]
+    seen = (known for message in messages for known in formats if known.seen(message))
+    return next(seen, openai_chat)
+
+
 def _unknown(message: Mapping[str, object], at: int) -> ConversationError:
     known = [str(name) for name, value in message.items() if value is not None]  # an SDK's object has all its fields
     names = ", ".join(known or map(str, message)) or "nothing"

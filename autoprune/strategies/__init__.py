@@ -2,17 +2,29 @@
 
 import ast
 import dataclasses
+import inspect
 import re
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from autoprune.clamping import Clamp
 from autoprune.errors import SettingsError
 from autoprune.planning import Strategy
 from autoprune.protections import Protections
+from autoprune.retention import Retention
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 from autoprune.tool_inputs import ToolInputs
 
 DEFAULT = ToolOutputCleanup()
+# Of all strategies that ship, those that fold or drop messages too, which are made elsewhere.
+NAMES = frozenset(
+    (
+        *("tool_output_cleanup", "low_water"),
+        *("summarize", "truncate", "hybrid", "keep_last", "summarize_older", "symbolize", "chat_summary"),
+        *("action_trace", "sliding_window", "per_result", "snapshot"),
+    )
+)
 
 
 def available() -> dict[str, Strategy]:
@@ -20,16 +32,17 @@ def available() -> dict[str, Strategy]:
     return {strategy.name: strategy for strategy in (DEFAULT, LowWater())}
 
 
-def description(strategy: Strategy) -> str:
-    """What a strategy does: the first line of its class's docstring."""
-    return (type(strategy).__doc__ or "").strip().partition("\n")[0]
+def description(strategy: object) -> str:
+    """What a strategy does: the first line of its class's docstring, or what it says of itself as a preset."""
+    return str(getattr(strategy, "does", "")) or (type(strategy).__doc__ or "").strip().partition("\n")[0]
 
 
-def config(strategy: Strategy) -> dict[str, object]:
+def config(strategy: object) -> dict[str, object]:
     """A strategy's parameters; one that has parameters of its own as a dict of those that are not at their default."""
     if not dataclasses.is_dataclass(strategy) or isinstance(strategy, type):
         return {}
-    return {field.name: _in_words(getattr(strategy, field.name)) for field in dataclasses.fields(strategy)}
+    fields = (field.name for field in dataclasses.fields(strategy) if field.name not in ("name", "does"))
+    return {name: _in_words(getattr(strategy, name)) for name in fields}
 
 
 def _in_words(value: object) -> object:
@@ -41,31 +54,48 @@ def _in_words(value: object) -> object:
 
 def written(text: str) -> Strategy:
     """The strategy that `low_water` or `low_water(target=0.6)` names. Raises SettingsError for anything else."""
-    match = re.fullmatch(r"\s*(\w+)\s*(?:\((.*)\))?\s*", text, re.DOTALL)
-    found = available().get(match[1]) if match else None
-    if match is None or found is None:
-        raise SettingsError(f"there is no strategy {text!r}; there are {', '.join(available())}")
-    return _configured(found, match[2] or "", text)
+    return configured(text, {name: type(strategy) for name, strategy in available().items()})
 
 
+Made = TypeVar("Made")
 # Parameters that are values with parameters of their own; in a text they are written as a dict.
-WRITTEN_AS_DICT = {"protect": Protections, "clamp": Clamp, "clear_tool_inputs": ToolInputs}
+WRITTEN_AS_DICT = {"protect": Protections, "clamp": Clamp, "clear_tool_inputs": ToolInputs, "retain": Retention}
 
 
-def _configured(strategy: Strategy, arguments: str, text: str) -> Strategy:
+def configured(text: str, makers: Mapping[str, Callable[..., Made]]) -> Made:
+    """The strategy that a text names, with its parameters in brackets; `makers` make those that there are.
+
+    A parameter is one of the maker's, or a field of what it makes. Raises SettingsError for anything else.
+    """
+    match = re.fullmatch(r"\s*(\w+)\s*(?:\((.*)\))?\s*", text, re.DOTALL)
+    make = makers.get(match[1]) if match else None
+    if match is None or make is None:
+        raise SettingsError(f"there is no strategy {text!r}; there are {', '.join(makers)}")
     try:
-        call = ast.parse(f"f({arguments})", mode="eval").body
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
-            raise ValueError("parameters are given by name")
-        values = {str(word.arg): _value(str(word.arg), ast.literal_eval(word.value)) for word in call.keywords}
-        if len(values) != len(call.keywords):
-            raise ValueError("a parameter is given twice")
-        return dataclasses.replace(strategy, **values)  # type: ignore[type-var]
+        values = _values(match[2] or "")
+        own = {name: values.pop(name) for name in inspect.signature(make).parameters if name in values}
+        return dataclasses.replace(make(**own), **values)  # type: ignore[type-var]
     except (SyntaxError, ValueError, TypeError) as error:
-        names = ", ".join(f"{name}={value!r}" for name, value in config(strategy).items()) or "none"
-        raise SettingsError(f"strategy {text!r} cannot be read; {strategy.name} has the parameters: {names}") from error
+        names = ", ".join(f"{name}={value!r}" for name, value in _parameters(make).items()) or "none"
+        raise SettingsError(f"strategy {text!r} cannot be read; {match[1]} has the parameters: {names}") from error
+
+
+def _values(arguments: str) -> dict[str, object]:
+    call = ast.parse(f"f({arguments})", mode="eval").body
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
+        raise ValueError("parameters are given by name")
+    values = {str(word.arg): _value(str(word.arg), ast.literal_eval(word.value)) for word in call.keywords}
+    if len(values) != len(call.keywords):
+        raise ValueError("a parameter is given twice")
+    return values
 
 
 def _value(name: str, value: object) -> object:
     kind = WRITTEN_AS_DICT.get(name)
     return kind(**value) if kind and isinstance(value, dict) else value
+
+
+def _parameters(make: Callable[..., object]) -> dict[str, object]:
+    """The parameters of a maker, and the fields of what it makes."""
+    own = {name: parameter.default for name, parameter in inspect.signature(make).parameters.items()}
+    return {**own, **config(make())}

@@ -1,0 +1,218 @@
+"""What the public classes share: settings, counting, parsing, the strategies by name. Prunes nothing."""
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from loguru import logger
+
+from autoprune.edits import Plan
+from autoprune.environment import variables
+from autoprune.errors import ConversationError, SettingsError
+from autoprune.events import BeforePrune, OnPruned, PruneEvent, tell, veto
+from autoprune.formats import xml_tool_result as xml
+from autoprune.formats.detection import SHIPPED, named
+from autoprune.formats.format import Format
+from autoprune.parsing import Parser, parse
+from autoprune.placeholders import SENTENCE, Placeholder, element
+from autoprune.report import Report
+from autoprune.settings import overhead, safe_zone, text_setting, used
+from autoprune.statistics import statistics
+from autoprune.strategies import NAMES, config, description
+from autoprune.terms import Terms, ratio
+from autoprune.thinking import policy
+from autoprune.tokens import REPLY_TOKENS, Count, Memo, for_model, scaled
+from autoprune.transcript import Transcript
+
+
+@dataclass(frozen=True)
+class Result:
+    """What `prune` gives: the new conversation, and the report with its plan.
+
+    `request_parameters` are what the next request must say besides, {} mostly: see `thinking.merged`.
+    """
+
+    conversation: list[Any] = field(repr=False)
+    report: Report
+    request_parameters: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def plan(self) -> Plan:
+        """What was decided for each result."""
+        return self.report.plan
+
+
+class Pruner:
+    """What both pruners have. `default` is the strategy where none is named, `strategies` are those by name."""
+
+    default: Any
+    strategies: dict[str, Any]
+
+    def __init__(
+        self,
+        args: object,
+        llm: object = None,
+        *,
+        count: Count | None = None,
+        formats: Sequence[Format] = (),
+        conversation_id: object = None,
+        before_prune: BeforePrune | None = None,
+        on_pruned: OnPruned | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        """Keep what is given; nothing is checked before it is used."""
+        self.conversation_id = conversation_id
+        self.before_prune = before_prune
+        self.on_pruned = on_pruned
+        self.args = args
+        self.llm = llm
+        self.replacement_message = SENTENCE
+        self.formats: Sequence[Format] = (*formats, *SHIPPED) if formats else SHIPPED
+        self._given_count = count
+        self._counters: dict[str | None, tuple[Memo, str | None]] = {}
+        self._clock = clock
+        self._environ = variables(environ)
+
+    def _vetoed(self, result: Result, conversation: list[Any], conversation_id: object) -> Result | None:
+        """The prune that is refused: the caller's own list, and a report that says so. None where nobody refuses."""
+        if self.before_prune is None or result.conversation is conversation:
+            return None
+        note = veto(self.before_prune, self._event(result, conversation_id))
+        if note is None:
+            return None
+        plan_of, known = result.report.plan_of, result.report.fallbacks
+        nothing = partial(_unmade, plan_of)
+        return Result(conversation, replace(result.report, plan_of=nothing, fallbacks=(*known, note)))
+
+    def _told(self, result: Result, conversation: list[Any], conversation_id: object) -> Result:
+        """The result, after the caller was told of it if anything was done."""
+        if self.on_pruned is not None and result.conversation is not conversation:
+            tell(self.on_pruned, self._event(result, conversation_id))
+        return result
+
+    def _event(self, result: Result, conversation_id: object) -> PruneEvent:
+        known = self.conversation_id if conversation_id is None else conversation_id
+        return PruneEvent(result.report, known, request_parameters=result.request_parameters)
+
+    def _written(self, text: str) -> Any:
+        """The strategy that a text names, with its parameters. Raises SettingsError for none."""
+        raise NotImplementedError
+
+    def count_tokens(self, conversation: list[Any], *, calibration: float = 1.0) -> int:
+        """Tokens of the prompt that a conversation makes: what the safe zone is compared with."""
+        transcript = self._parse(checked(conversation), overhead(self.args, self._environ))
+        return scaled(transcript.tokens, ratio(calibration))
+
+    def get_cleanup_statistics(
+        self, original_conversations: list[Any], pruned_conversations: list[Any]
+    ) -> dict[str, int | float]:
+        """What became of one conversation in the other, also after messages were dropped or changed by someone else."""
+        beside = overhead(self.args, self._environ)
+        before, after = (
+            self._parse(checked(conversation), beside, wants_inputs=True)
+            for conversation in (original_conversations, pruned_conversations)
+        )
+        return statistics(before, after, self._terms(None, 1.0).placeholder)
+
+    def get_available_strategies(self) -> list[dict[str, object]]:
+        """The strategies by name, with what each does and its parameters."""
+        return [
+            {"name": name, "description": description(strategy), "config": config(strategy)}
+            for name, strategy in self.strategies.items()
+        ]
+
+    def _is_tool_result_message(self, content: object) -> bool:
+        """Whether a user's text can hold XML tool results. A subclass may narrow it."""
+        return xml.is_tool_result(content)
+
+    def _extract_tool_name(self, content: str) -> str:
+        """The tool that the first start tag in a text names: "unknown" where it names none, "" where it is empty."""
+        return xml.tool_name(content)
+
+    def _generate_replacement_message(self, tool_name: str) -> str:
+        """A cleared XML result as an element, of which the part between the tags is used. A subclass may change it."""
+        return element(tool_name, self.replacement_message)
+
+    def _terms(self, strategy: object, calibration: float) -> Terms:
+        chosen, fallback = self._chosen(strategy)
+        count, estimate = self._count()
+        return Terms(
+            chosen,
+            safe_zone(self.args, self._environ),
+            overhead(self.args, self._environ),
+            ratio(calibration),
+            Placeholder(count, self.replacement_message, self._generate_replacement_message),
+            self._text("format"),
+            used("thinking_policy", partial(policy, model=self._text("model")), self.args, self._environ),
+            tuple(note for note in (fallback, estimate) if note),
+        )
+
+    def _chosen(self, strategy: object) -> tuple[Any, str | None]:
+        if strategy is None:
+            made: tuple[Any, str | None] = used("strategy", self._by_default, self.args, self._environ)
+            return made
+        if not isinstance(strategy, str):
+            if isinstance(strategy, type) or not callable(getattr(strategy, "step", None)):
+                raise SettingsError(f"{strategy!r} is no strategy: give a name or an object with a method step(view)")
+            return strategy, None
+        known = self.strategies.get(strategy)
+        return self._unknown(strategy) if known is None else (known, None)
+
+    def _by_default(self, name: str | None) -> tuple[Any, str | None]:
+        """The strategy that the environment names, else the class's own. It may name one of the other class's."""
+        if name is None:
+            return self.default, None
+        if name.partition("(")[0].strip() in NAMES.difference(self.strategies):
+            return self._unknown(name)
+        return self.strategies.get(name) or self._written(name), None
+
+    def _unknown(self, name: str) -> tuple[Any, str]:
+        fallback = f"there is no strategy {name!r}: {self.default.name} was used"
+        logger.warning(fallback)
+        return self.default, fallback
+
+    def _text(self, name: str) -> str | None:
+        return text_setting(self.args, name, self._environ)
+
+    def _count(self) -> tuple[Memo, str | None]:
+        """The counter for the model that is named now, and a warning where it estimates."""
+        model = None if self._given_count else self._text("model")
+        known = self._counters.get(model)
+        if known is None:
+            count, estimate = (self._given_count, None) if self._given_count else for_model(model)
+            known = self._counters[model] = (Memo(count), estimate)
+        return known
+
+    def _parser(self, *, wants_inputs: bool) -> Parser:
+        chosen = used("format", partial(named, formats=self.formats), self.args, self._environ)
+        names = self._is_tool_result_message, self._extract_tool_name
+        return Parser(self._count()[0], *names, chosen, wants_inputs=wants_inputs)
+
+    def _parse(self, conversation: list[Any], overhead: int, *, wants_inputs: bool = False) -> Transcript:
+        fixed = overhead + (REPLY_TOKENS if conversation else 0)
+        return parse(conversation, self._parser(wants_inputs=wants_inputs), fixed)
+
+
+def _unmade(plan_of: Callable[[], Plan]) -> Plan:
+    """A plan of which nothing is done."""
+    return replace(plan_of(), edits=(), folds=(), stripped=(), doomed=(), counted=None)
+
+
+def checked(conversation: object) -> list[Any]:
+    """A conversation that is a list. Raises ConversationError for anything else."""
+    if isinstance(conversation, list):
+        return conversation
+    hint = "give list(messages)" if isinstance(conversation, Sequence) and not isinstance(conversation, str) else ""
+    raise ConversationError(
+        f"the conversation is no list but {type(conversation).__name__}; {hint or 'give a list of messages'}"
+    )
+
+
+def logged(report: Report, level: str) -> None:
+    """One line with bound fields, silent unless the program calls `logger.enable("autoprune")`."""
+    with_fields = logger.opt(lazy=True, capture=False).patch(lambda record: record["extra"].update(report.fields))
+    with_fields.log(level, "{}", lambda: report)

@@ -1,0 +1,234 @@
+"""The pruner that folds and drops whole messages: parse, plan, write, apply, report. It ties the rooms together."""
+
+import os
+import time
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from autoprune.base import Pruner, Result, checked, logged
+from autoprune.edits import Plan
+from autoprune.events import BeforePrune, OnPruned
+from autoprune.finishing import Unfinished
+from autoprune.folding import FoldingStrategy, Given
+from autoprune.folding import plan as folding_plan
+from autoprune.formats.content import NOTHING, fields
+from autoprune.formats.detection import dominant
+from autoprune.formats.format import Format
+from autoprune.parsing import parse
+from autoprune.settings import group_size
+from autoprune.strategies.folding import Folding
+from autoprune.strategies.presets import PRESETS, written
+from autoprune.summaries import running
+from autoprune.summarizers.digest import Digest
+from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, run
+from autoprune.summarizers.levels import Levels
+from autoprune.summarizers.openai import OpenAISummarizer
+from autoprune.thinking import ThinkingPolicy, outcome
+from autoprune.tokens import Count, spent_tokens
+from autoprune.validation import accepted
+from autoprune.writing import Desk, Summarizer
+
+MAX_CALLS = 16  # of a model, in one prune
+USER_FIRST = ("anthropic_messages", "bedrock_converse", "gemini_contents")  # whose first message is the user's
+
+
+class ConversationPruner(Pruner):
+    """Keeps a conversation within its safe zone by folding its oldest messages into a summary, or dropping them.
+
+    `args` is a `PruneArgs` or any object with `conversation_prune_safe_zone_tokens` and
+    `conversation_prune_group_size`. `llm` is a summarizer: anything callable with a `Brief`, such as an
+    `OpenAISummarizer`; without one, summaries are made without a model. What a model wrote is kept in `store`, any
+    mapping of texts, by a hash of what was summed up: a conversation that comes again costs nothing and gets the same
+    bytes. `max_calls` bounds the questions to a model in one prune, `concurrency` those at the same time.
+
+    All else is as in `AgenticConversationPruner`. `before_prune` is asked before a model is.
+    """
+
+    def __init__(
+        self,
+        args: object,
+        llm: object = None,
+        *,
+        conversation_id: object = None,
+        count: Count | None = None,
+        formats: Sequence[Format] = (),
+        store: MutableMapping[str, str] | None = None,
+        max_calls: int = MAX_CALLS,
+        concurrency: int = CONCURRENCY,
+        before_prune: BeforePrune | None = None,
+        on_pruned: OnPruned | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        """Keep what is given; nothing is checked or called before it is used."""
+        super().__init__(
+            args,
+            llm,
+            count=count,
+            formats=formats,
+            conversation_id=conversation_id,
+            before_prune=before_prune,
+            on_pruned=on_pruned,
+            clock=clock,
+            environ=environ,
+        )
+        self.strategies: dict[str, FoldingStrategy] = {name: preset() for name, preset in PRESETS.items()}
+        self.default = next(iter(self.strategies.values()))
+        self.store: MutableMapping[str, str] = {} if store is None else store
+        self.max_calls = max_calls
+        self.concurrency = concurrency
+        self._memo: dict[str, str] = {}
+
+    def prune_conversations(
+        self,
+        conversation: list[Any],
+        strategy_name: str | FoldingStrategy | None = None,
+        *,
+        conversation_id: object = None,
+        calibration: float = 1.0,
+        usage: object = None,
+    ) -> list[Any]:
+        """The conversation to send; the caller's list if there is nothing to do. The default is "summarize"."""
+        known = self.prune(
+            conversation, strategy_name, calibration=calibration, usage=usage, conversation_id=conversation_id
+        )
+        return known.conversation
+
+    async def aprune_conversations(
+        self,
+        conversation: list[Any],
+        strategy_name: str | FoldingStrategy | None = None,
+        *,
+        conversation_id: object = None,
+        calibration: float = 1.0,
+        usage: object = None,
+    ) -> list[Any]:
+        """The same; summarizers are awaited."""
+        known = await self.aprune(
+            conversation, strategy_name, calibration=calibration, usage=usage, conversation_id=conversation_id
+        )
+        return known.conversation
+
+    def prune(
+        self,
+        conversation: list[Any],
+        strategy: str | FoldingStrategy | None = None,
+        *,
+        calibration: float = 1.0,
+        usage: object = None,
+        validate: bool = False,
+        conversation_id: object = None,
+    ) -> Result:
+        """Prune a conversation: `.conversation` to send, `.report` and `.plan` of what was done and why.
+
+        `strategy` is a name of `self.strategies`, a strategy itself, or None for the default. `usage` is what the
+        provider reported with its last answer to this conversation as it was sent: its total and the count of what came
+        after are then what triggers compare. `calibration` and `validate` are those of `AgenticConversationPruner`.
+
+        Raises ConversationError or SettingsError, and RuleError where `validate` finds that the provider would refuse
+        the result. Whatever a summarizer raises is in the report, and the summary is made without it.
+        """
+        work = self._work(conversation, strategy, calibration, usage)
+        if vetoed := self._vetoed(work.planned(), conversation, conversation_id):
+            return vetoed
+        answer = run(work.desk.steps(), self.concurrency, Budget(self.max_calls))
+        return self._finished(work.finished(answer, self._clock), conversation, conversation_id, validate)
+
+    async def aprune(
+        self,
+        conversation: list[Any],
+        strategy: str | FoldingStrategy | None = None,
+        *,
+        calibration: float = 1.0,
+        usage: object = None,
+        validate: bool = False,
+        conversation_id: object = None,
+    ) -> Result:
+        """The same; summarizers are awaited."""
+        work = self._work(conversation, strategy, calibration, usage)
+        if vetoed := self._vetoed(work.planned(), conversation, conversation_id):
+            return vetoed
+        answer = await arun(work.desk.steps(), self.concurrency, Budget(self.max_calls))
+        return self._finished(work.finished(answer, self._clock), conversation, conversation_id, validate)
+
+    def plan(
+        self,
+        conversation: list[Any],
+        strategy: str | FoldingStrategy | None = None,
+        *,
+        calibration: float = 1.0,
+        usage: object = None,
+    ) -> Plan:
+        """What `prune` would do: a dry run. Tokens are the most that they can be, since no summary is written."""
+        return self._work(conversation, strategy, calibration, usage).plan
+
+    def _finished(self, result: Result, conversation: list[Any], conversation_id: object, validate: bool) -> Result:
+        logged(result.report, "INFO" if result.conversation is not conversation else "DEBUG")
+        if validate:
+            accepted(result.conversation, conversation, self._text("format"))
+        return self._told(result, conversation, conversation_id)
+
+    def _work(self, conversation: list[Any], strategy: object, calibration: float, usage: object) -> Unfinished:
+        """What is decided, and how what is missing is written."""
+        started = self._clock()
+        terms = self._terms(strategy, calibration)
+        chosen = self._sized(terms.strategy)
+        messages = checked(conversation)
+        found = running(messages)
+        bare = list(messages)
+        if found and found.rest is not None:
+            bare[found.at] = found.rest
+        transcript = self._parse(bare, terms.overhead)
+        reported = None if usage is None else int(spent_tokens(usage) / terms.calibration)
+        given = Given(found, reported, self._begins_with_user)
+        keeps = terms.thinking is ThinkingPolicy.REFUSE
+        plan = folding_plan(transcript, chosen, terms.limit, terms.placeholder, given, keeps_thinking=keeps)
+        aftermath = outcome(terms.thinking, plan)
+        plan = self._with_summary(aftermath.applied(plan), messages)
+        summarizer, note = self._summarizer(chosen)
+        terms = replace(terms, fallbacks=tuple(word for word in (*terms.fallbacks, note) if word))
+        desk = Desk(plan, bare, summarizer, self.store, self._memo, terms.placeholder.count)
+        written_in = dominant([fields(message) or NOTHING for message in messages], self._formats())
+        return Unfinished(started, terms, messages, bare, plan, aftermath, desk, written_in, self._weigh)
+
+    def _with_summary(self, plan: Plan, messages: list[Any]) -> Plan:
+        """The plan of the conversation as it was given: a summary at the head of a message counts with it."""
+        if plan.running is None or plan.running.rest is None:
+            return plan
+        at, entries = plan.running.at, list(plan.transcript.entries)
+        entries[at] = replace(entries[at], tokens=self._weigh(messages[at]))
+        return replace(plan, transcript=replace(plan.transcript, messages=messages, entries=tuple(entries)))
+
+    def _weigh(self, message: object) -> int:
+        """Tokens of a message of the user's words."""
+        return parse([message], self._parser(wants_inputs=False), 0).tokens
+
+    def _sized(self, strategy: FoldingStrategy) -> FoldingStrategy:
+        """The strategy with the group size of the settings, where it has none of its own."""
+        if isinstance(strategy, Folding) and strategy.group_size is None:
+            return replace(strategy, group_size=group_size(self.args, self._environ))
+        return strategy
+
+    def _summarizer(self, strategy: FoldingStrategy) -> tuple[Summarizer, str | None]:
+        """Who writes the summary, and what should be said about that."""
+        chosen = getattr(strategy, "summarizer", None) or self.llm or Digest()
+        note = None
+        if not callable(chosen):
+            kind = type(chosen).__name__
+            chosen, note = Digest(), f"llm is a {kind} and no summarizer (see OpenAISummarizer): no model was asked"
+        style, levels = getattr(strategy, "style", None), getattr(strategy, "levels", 0)
+        if isinstance(style, str) and isinstance(chosen, OpenAISummarizer):
+            chosen = replace(chosen, style=style)
+        return (Levels(chosen, depth=levels) if levels else chosen), note
+
+    def _begins_with_user(self, message: object) -> bool:
+        """Whether a message shows that its provider wants the user's message first."""
+        held = fields(message) or NOTHING
+        return any(known.NAME in USER_FIRST and known.seen(held) for known in self._formats())
+
+    def _formats(self) -> Sequence[Format]:
+        return self._parser(wants_inputs=False).formats
+
+    def _written(self, text: str) -> FoldingStrategy:
+        return written(text)

@@ -1,0 +1,97 @@
+"""From a plan whose texts are written to the conversation and its report. Decides nothing but whether it is smaller."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from autoprune.assembling import Piece, assembled
+from autoprune.base import Result
+from autoprune.edits import Plan, saved_by_message
+from autoprune.formats.format import Format
+from autoprune.report import Report
+from autoprune.rewriting import apply, strip
+from autoprune.summaries import wrapped
+from autoprune.summarizers.brief import Answer, Written
+from autoprune.terms import Terms
+from autoprune.thinking import Outcome
+from autoprune.writing import Desk
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A prune that is decided and waits for its texts.
+
+    `given` are the caller's messages, `bare` the same without the summary that stood in them. `weigh` counts a message
+    of the user's words.
+    """
+
+    started: float
+    terms: Terms
+    given: list[Any]
+    bare: list[Any]
+    plan: Plan
+    aftermath: Outcome
+    desk: Desk
+    written_in: Format
+    weigh: Callable[[object], int]
+
+    def planned(self) -> Result:
+        """What is about to be done, with the largest summary that there can be; no conversation is made."""
+        is_idle = not (self.plan.edits or self.plan.folds or self.plan.stripped)
+        report = self._report(self.plan, self.aftermath.notes, 0.0)
+        return Result(self.given if is_idle else [], report, self.aftermath.parameters)
+
+    def finished(self, answer: Answer, clock: Callable[[], float]) -> Result:
+        """The conversation with the summary that was written, and the report."""
+        plan, notes = self.plan, self.aftermath.notes
+        pruned = self._rewritten(self.given)
+        if plan.folds:
+            pieces = assembled(self._rewritten(self.bare), self._gone, plan.place, self._summary(answer))
+            plan = replace(plan, counted=self._counted(pieces))
+            pruned = [piece.message for piece in pieces]
+        if plan.folds and plan.tokens >= plan.transcript.tokens:
+            plan, pruned = replace(plan, edits=(), folds=(), stripped=(), counted=None), self.given
+            notes = (*notes, "nothing was folded: with its summary the conversation would not have been smaller")
+        return Result(pruned, self._report(plan, notes, clock() - self.started), self.aftermath.parameters)
+
+    def _report(self, plan: Plan, notes: tuple[str, ...], seconds: float) -> Report:
+        return Report(
+            getattr(self.terms.strategy, "name", type(self.terms.strategy).__name__),
+            self.terms.safe_zone,
+            self.terms.calibration,
+            (*self.terms.fallbacks, *notes, *self.desk.spent.notes),
+            seconds,
+            lambda: plan,
+            self.desk.spent,
+        )
+
+    def _rewritten(self, messages: list[Any]) -> list[Any]:
+        return strip(apply(messages, self.plan.edits), self.plan.stripped)
+
+    @property
+    def _gone(self) -> set[int]:
+        """The messages that are not sent as they are; that of the old summary is one of them."""
+        known = self.plan.running
+        return {*self.plan.gone, *((known.at,) if known and known.rest is None else ())}
+
+    def _summary(self, answer: Answer) -> Any:
+        """The message of the summary: a new one, the old one where nothing was added to it, or None."""
+        folds = [fold for fold in self.plan.folds if not fold.is_drop]
+        known = self.plan.running
+        text = answer.text if folds and isinstance(answer, Written) else known.text if known else None
+        if text is None:
+            return None
+        messages = sum(len(fold.messages) for fold in folds) + (known.messages if known else 0)
+        room = max((*(fold.room for fold in folds), *((known.room,) if known else ())))
+        return self.written_in.message("user", wrapped(text, messages, room))
+
+    def _counted(self, pieces: list[Piece]) -> int:
+        """Tokens of the new prompt."""
+        entries, saved = self.plan.transcript.entries, saved_by_message(self.plan.edits)
+        stripped = sum(thought.tokens for thought in self.plan.stripped)
+        bare = {self.plan.running.at} if self.plan.running else set()
+        total = self.plan.transcript.fixed_tokens - stripped
+        for message, at in pieces:
+            is_known = at is not None and at not in bare
+            total += entries[at].tokens - saved.get(at, 0) if is_known and at is not None else self.weigh(message)
+        return total

@@ -1,0 +1,74 @@
+"""What a prompt consists of after a prune. Counts what the plan knows, and decides nothing."""
+
+from autoprune.edits import Plan
+from autoprune.reasons import Reason
+from autoprune.transcript import Speaker, ToolResult
+
+# Why a result stays as it is for good.
+LASTING = frozenset(
+    (
+        *(Reason.ALREADY_CLEARED, Reason.NO_GAIN, Reason.PINNED, Reason.PROTECTED_TOOL, Reason.PROTECTED_PATH),
+        *(Reason.INSTRUCTIONS, Reason.FAILED, Reason.SMALL),
+    )
+)
+FLOOR = {
+    "system": "system and developer messages",
+    "summary": "the summary",
+    "user": "the user's words",
+    "assistant": "the assistant's words and calls",
+    "frames": "what stands around the tools' results",
+    "other": "messages of other roles",
+    "unseen": "results that the model has not seen yet",
+    "kept": "results that were kept",
+    "cleared": "placeholders",
+    "sent beside": "sent beside the messages",
+}
+PARTS = {
+    Speaker.SYSTEM: "system",
+    Speaker.USER: "user",
+    Speaker.MODEL: "assistant",
+    Speaker.TOOL: "frames",
+    Speaker.OTHER: "other",
+}
+
+
+def floor(plan: Plan) -> dict[str, int]:
+    """What the prompt consists of, in counted tokens; the parts add up to the whole."""
+    parts = dict.fromkeys(FLOOR, 0)
+    parts["sent beside"] = plan.transcript.fixed_tokens
+    kept = [entry for at, entry in enumerate(plan.transcript.entries) if at not in plan.gone]
+    for entry in kept:
+        parts[PARTS[entry.speaker]] += entry.tokens - sum(result.tokens for result in entry.results)
+        for result in entry.results:
+            edit = plan.results.get(result)
+            parts[_part(plan, result)] += result.tokens - (edit.saved if edit else 0)
+    parts["assistant"] -= sum(edit.saved for edit in plan.inputs.values())
+    parts["assistant"] -= sum(thought.tokens for thought in plan.stripped)
+    if plan.running and plan.running.at not in plan.gone:
+        _move_summary(plan, plan.running.at, parts)
+    parts["summary"] += plan.tokens - sum(parts.values())
+    return parts
+
+
+def _move_summary(plan: Plan, at: int, parts: dict[str, int]) -> None:
+    """A summary that stands in a message of its own is nobody's words."""
+    if plan.running and plan.running.rest is None:
+        tokens = plan.transcript.entries[at].tokens
+        parts["user"] -= tokens
+        parts["summary"] += tokens
+
+
+def _part(plan: Plan, result: ToolResult) -> str:
+    if reason(plan, result) is Reason.ALREADY_CLEARED:
+        return "cleared"
+    return "unseen" if plan.is_unseen(result) else "kept"
+
+
+def reason(plan: Plan, result: ToolResult) -> Reason:
+    """Why a result is as it is after the prune."""
+    if result in plan.kept:
+        return plan.kept[result]
+    edit = plan.results.get(result)
+    if edit is None:
+        return plan.gone[result.location.message].reason
+    return edit.reason if edit.reason in (Reason.CLAMPED, Reason.SHORTENED) else Reason.ALREADY_CLEARED

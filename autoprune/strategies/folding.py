@@ -1,0 +1,159 @@
+"""Fold the oldest messages into one running summary, or drop them: when, how much, and what stays as it is."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from autoprune.edits import Fold, Replace
+from autoprune.errors import SettingsError
+from autoprune.folding import FoldView, Group
+from autoprune.protections import NOTHING, Protections
+from autoprune.reasons import Reason
+from autoprune.retention import BY_AGE, Retention
+from autoprune.strategies.per_result import PerResult
+
+GROUP_SIZE = 4  # messages
+SUMMARY_TOKENS = 2_000
+MINIMUM_RECLAIM = 0.1  # of the safe zone, where that is out of reach
+
+
+@dataclass(frozen=True)
+class Folding:
+    """Fold the oldest messages into one running summary, or drop them, when there is too much.
+
+    There is too much with more than `over_messages` messages (None: any number will do), or with more tokens than the
+    share `over_share` of the safe zone (None: any). Then the oldest groups of `group_size` messages go (None: the
+    setting `conversation_prune_group_size`), by messages until the last `keep` are left, by tokens until a `buffer`
+    below that share is reached. The last `keep` messages stay in any case (None: as many as a group has).
+
+    They are summed up by `summarizer` (None: the pruner's) in at most `summary_tokens` tokens, or dropped where `drops`
+    is true. `then_drops`: when it is still too much, older ones of the last messages are dropped. `minimum_saved`: a
+    summary that may save a smaller share of what it stands for is not written, and the messages are dropped. `results`
+    first shortens large results one by one. `retain` says what is never folded or dropped, `protect` which results are
+    never shortened. `style` is how a summarizer that knows several styles is to write, and with `levels` above 0 there are
+    summaries of summaries, in so many levels.
+    """
+
+    name: str
+    does: str = field(default="", repr=False, compare=False)
+    over_messages: int | None = None
+    over_share: float | None = 1.0
+    keep: int | None = None
+    group_size: int | None = None
+    buffer: float = 0.0
+    drops: bool = False
+    then_drops: bool = False
+    minimum_saved: float = 0.0
+    summary_tokens: int = SUMMARY_TOKENS
+    summarizer: Callable[..., object] | None = None
+    style: str | None = None
+    levels: int = 0
+    results: PerResult | None = None
+    retain: Retention = BY_AGE
+    protect: Protections = NOTHING
+
+    def step(self, view: FoldView) -> Iterator[Replace | Fold]:
+        """Nothing, or what is too much: large results first, then whole messages."""
+        self._check()
+        if not self._is_many(view) and not self._is_large(view):
+            return
+        if self.results:
+            yield from self.results.step(view)
+        yield from self._oldest(view)
+        if self.then_drops:
+            yield from self._dropped(view, 1)
+        if opening := view.opening():
+            yield _together(opening, Reason.BEGINS_WITH_USER)
+
+    def _is_many(self, view: FoldView) -> bool:
+        return self.over_messages is not None and view.count > self.over_messages
+
+    def _is_large(self, view: FoldView) -> bool:
+        return self.over_share is not None and view.tokens > self.over_share * view.limit
+
+    def _size(self) -> int:
+        return max(1, GROUP_SIZE if self.group_size is None else self.group_size)
+
+    def _kept(self) -> int:
+        return self._size() if self.keep is None else self.keep
+
+    def _oldest(self, view: FoldView) -> Iterator[Fold]:
+        """The oldest groups, as one edit."""
+        if self.drops:
+            yield from self._dropped(view, self._kept())
+            return
+        chosen = self._chosen(view)
+        weight = sum(group.tokens for group in chosen)
+        gain = view.gain(weight, self.summary_tokens) if chosen else 0
+        if chosen and gain < max(1, self.minimum_saved * weight):
+            yield from self._dropped(view, self._kept()) if self.minimum_saved else ()
+        elif chosen:
+            yield _together(chosen, self._reason(view), self.summary_tokens)
+
+    def _reason(self, view: FoldView) -> Reason:
+        return Reason.TOO_MANY_MESSAGES if self._is_many(view) else Reason.OVER_SAFE_ZONE
+
+    def _chosen(self, view: FoldView) -> list[Group]:
+        """The groups to fold: no more than needed, and all there are where even that is not enough."""
+        by_count = view.groups(1, self._kept()) if self._is_many(view) else []
+        if not self._is_large(view):
+            return by_count
+        groups = view.groups(self._size(), self._kept())
+        excess = view.tokens - self._target(view)
+        chosen, gain = _enough(groups, excess, lambda tokens: view.gain(tokens, self.summary_tokens))
+        if len(by_count) and len(by_count[-1].messages) and _end(by_count) > _end(chosen):
+            return by_count
+        in_reach = gain >= view.tokens - view.limit
+        return chosen if in_reach or gain >= MINIMUM_RECLAIM * view.limit else []
+
+    def _target(self, view: FoldView) -> float:
+        return (self.over_share or 1.0) * view.limit * (1 - self.buffer)
+
+    def _dropped(self, view: FoldView, keep: int) -> Iterator[Fold]:
+        """The oldest groups dropped."""
+        if self._is_many(view) and (groups := view.groups(1, keep)):
+            yield _together(groups, Reason.TOO_MANY_MESSAGES)
+        if self._is_large(view) and (groups := view.groups(self._size(), max(keep, 1))):
+            enough, _ = _enough(groups, view.tokens - self._target(view), float)
+            yield _together(enough, Reason.OVER_SAFE_ZONE)
+
+    def _check(self) -> None:
+        """Raises SettingsError for a parameter that is none, and says which."""
+        for name in ("over_messages", "keep", "group_size"):
+            value = getattr(self, name)
+            if value is not None and not _is_number(value):
+                raise SettingsError(f"{self.name}: {name} is {value!r}: give a number, 0 or more, or None")
+        if not _is_number(self.summary_tokens) or not self.summary_tokens:
+            raise SettingsError(f"{self.name}: summary_tokens is {self.summary_tokens!r}: give a number, 1 or more")
+        for name, value in (("buffer", self.buffer), ("minimum_saved", self.minimum_saved)):
+            if not _is_share(value) or value >= 1:
+                raise SettingsError(f"{self.name}: {name} is {value!r}: give a share, 0 or more and less than 1")
+        if self.over_share is not None and (not _is_share(self.over_share) or not self.over_share):
+            raise SettingsError(f"{self.name}: over_share is {self.over_share!r}: give a share above 0, or None")
+
+
+def _enough(groups: Sequence[Group], excess: float, gain: Callable[[int], float]) -> tuple[list[Group], float]:
+    """The first groups that win what is too much, all of them where none do; and what they win."""
+    weight = 0
+    for number, group in enumerate(groups, 1):
+        weight += group.tokens
+        if gain(weight) >= excess:
+            return list(groups[:number]), gain(weight)
+    return list(groups), gain(weight) if groups else 0.0
+
+
+def _together(groups: Sequence[Group], reason: Reason, room: int = 0) -> Fold:
+    """Groups folded into a summary with some room, or dropped, as one edit."""
+    messages = tuple(sorted(at for group in groups for at in group.messages))
+    return Fold(messages, reason, sum(group.tokens for group in groups), room)
+
+
+def _end(groups: Sequence[Group]) -> int:
+    return max((group.messages[-1] for group in groups), default=-1)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1

@@ -1,0 +1,92 @@
+"""The strategies of `ConversationPruner` by name: presets, each with the defaults of the system that it comes from."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from autoprune.folding import FoldingStrategy
+from autoprune.strategies import configured
+from autoprune.strategies.folding import Folding
+from autoprune.strategies.per_result import PerResult
+from autoprune.summarizers.action_trace import ActionTrace
+from autoprune.summarizers.symbols import Symbols
+
+BUFFER = 0.2  # of the safe zone
+
+
+def truncate(group_size: int | None = None) -> Folding:
+    """Drop the oldest groups of messages until within the safe zone."""
+    return Folding("truncate", _first_line(truncate), group_size=group_size, keep=1, drops=True)
+
+
+def summarize(group_size: int | None = None, buffer: float = BUFFER) -> Folding:
+    """Fold the oldest groups into one running summary until within the safe zone."""
+    return Folding("summarize", _first_line(summarize), group_size=group_size, buffer=buffer)
+
+
+def hybrid(group_size: int | None = None, buffer: float = BUFFER) -> Folding:
+    """Fold the oldest groups into one running summary, and drop more where that is not enough."""
+    known = summarize(group_size, buffer)
+    return replace(known, name="hybrid", does=_first_line(hybrid), then_drops=True)
+
+
+def keep_last(n: int = 10) -> Folding:
+    """Keep the last n messages, and the system's; drop the others."""
+    return Folding("keep_last", _first_line(keep_last), n, keep=n, drops=True)
+
+
+def summarize_older(keep: int = 5) -> Folding:
+    """Keep the last messages; all before them are one titled summary."""
+    return Folding("summarize_older", _first_line(summarize_older), keep, keep=keep, style="titled")
+
+
+def symbolize(keep: int = 5, batch: int = 10) -> Folding:
+    """Keep the last messages; of each before them a line of at most ten words."""
+    symbols = Symbols(batch=batch)
+    return Folding("symbolize", _first_line(symbolize), keep, keep=keep, summarizer=symbols)
+
+
+def chat_summary(trigger: int = 50, keep: int = 10) -> Folding:
+    """With more messages than the trigger, keep the last ones and sum up the outcomes of all before them."""
+    return Folding("chat_summary", _first_line(chat_summary), trigger, keep=keep, buffer=BUFFER, style="outcomes")
+
+
+def action_trace(trigger: int = 10, keep: int = 5) -> Folding:
+    """With more messages than the trigger, keep the last ones and list the calls before them by tool."""
+    trace = ActionTrace()
+    does = _first_line(action_trace)
+    return Folding("action_trace", does, trigger, keep=keep, buffer=BUFFER, minimum_saved=0.1, summarizer=trace)
+
+
+def sliding_window(n: int = 10, keep: int = 10, levels: int = 3) -> Folding:
+    """Keep a window of the last messages; every n that have left it are summed up, and so are summaries, by level."""
+    return Folding("sliding_window", _first_line(sliding_window), n + keep, keep=keep, buffer=BUFFER, levels=levels)
+
+
+def per_result(mode: str = "simple", threshold: int = 2_000, start_after: int = 1) -> PerResult:
+    """Shorten each large tool result by itself once the model has seen it."""
+    return PerResult(mode, threshold, start_after)
+
+
+def snapshot(messages: int | None = 100, keep: int = 10, buffer: float = BUFFER, large: int = 4_000) -> Folding:
+    """Shorten large results, then fold all but the last messages into one snapshot of the state of the work."""
+    does = _first_line(snapshot)
+    results = PerResult(mode="auto", threshold=large)
+    return Folding("snapshot", does, messages, keep=keep, buffer=buffer, then_drops=True, results=results)
+
+
+PRESETS: Mapping[str, Callable[..., FoldingStrategy]] = {
+    preset.__name__: preset
+    for preset in (
+        *(summarize, truncate, hybrid, keep_last, summarize_older, symbolize),
+        *(chat_summary, action_trace, sliding_window, per_result, snapshot),
+    )
+}
+
+
+def written(text: str) -> FoldingStrategy:
+    """The strategy that `keep_last` or `keep_last(n=5)` names. Raises SettingsError for anything else."""
+    return configured(text, PRESETS)
+
+
+def _first_line(preset: Callable[..., object]) -> str:
+    return (preset.__doc__ or "").partition("\n")[0]

@@ -1,0 +1,397 @@
+"""`@prune_history`: the function sees pruned messages, the caller's stay whole, and results come back as they are."""
+
+import asyncio
+import copy
+import inspect
+from collections import UserDict, namedtuple
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, TypedDict
+
+import conversations
+import pydantic
+import pytest
+
+from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
+from autoprune.attaching import prune_history
+from autoprune.thinking import drop_block
+
+ARGS = PruneArgs(1_000)
+LONG = conversations.openai_chat([conversations.words(900)], [conversations.words(500)])
+PRUNED = conversations.openai_chat([None], [conversations.words(500)])
+SHORT = [{"role": "user", "content": "Hello."}]
+REPLY = {"role": "assistant", "content": "Done."}
+
+
+# Where the messages are
+
+
+class Messages(TypedDict):
+    messages: list[Any]
+    step: int
+
+
+@dataclass
+class Plain:
+    messages: list[Any]
+    step: int = 0
+    made: list[int] = field(default_factory=list, init=False)
+
+
+@dataclass(frozen=True)
+class Frozen:
+    messages: list[Any]
+    step: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Slotted:
+    messages: list[Any]
+    step: int = 0
+
+
+class Model(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(frozen=True)
+    messages: list[Any]
+    step: int = 0
+
+
+class Dict(dict):
+    pass
+
+
+Tuple = namedtuple("Tuple", ("messages", "step"))
+
+
+def held(state: Any) -> list[Any]:
+    return state["messages"] if isinstance(state, dict | UserDict) else state.messages
+
+
+STATES = [Messages, Plain, Frozen, Slotted, Model, Dict, UserDict, Tuple, SimpleNamespace]
+
+
+@pytest.mark.parametrize("kind", STATES)
+@pytest.mark.parametrize(("messages", "expected"), [(LONG, PRUNED), (SHORT, SHORT)])
+def test_the_function_sees_a_state_of_the_same_type_with_pruned_messages(kind: Any, messages, expected):
+    given = kind(messages=messages, step=3)
+    whole, seen = held(given), []
+
+    @prune_history(args=ARGS)
+    def node(state: Any, config: object) -> str:
+        seen.append((type(state), copy.copy(held(state)), config))
+        held(state).append(REPLY)
+        return "result"
+
+    assert node(given, "config") == "result"
+    assert seen == [(type(given), expected, "config")]
+    assert held(given) is whole
+    assert given == kind(messages=messages, step=3)
+    assert whole == copy.deepcopy(messages)
+    assert REPLY not in whole
+
+
+def of_a_list(history, *, seen):
+    seen.append(history)
+
+
+def of_a_keyword(client, *, messages, seen):
+    seen.append(messages)
+
+
+def of_a_name(client, messages, seen):
+    seen.append(messages)
+
+
+def of_any_keywords(seen, **request):
+    seen.append(request["messages"])
+
+
+class Agent:
+    messages = "not these"
+
+    @prune_history(args=ARGS)
+    def step(self, messages, seen):
+        seen.append(messages)
+
+    @prune_history(args=ARGS)
+    def node(self, state, seen):
+        seen.append(state["messages"])
+
+    @classmethod
+    @prune_history(args=ARGS)
+    def of_class(cls, history, seen):
+        seen.append(history)
+
+    @staticmethod
+    @prune_history(args=ARGS)
+    def of_none(history, seen):
+        seen.append(history)
+
+
+attach = prune_history(args=ARGS)
+CALLS = [
+    lambda seen: attach(of_a_list)(LONG, seen=seen),
+    lambda seen: attach(of_a_list)(history=LONG, seen=seen),
+    lambda seen: attach(of_a_keyword)("client", messages=LONG, seen=seen),
+    lambda seen: attach(of_a_name)("client", LONG, seen),
+    lambda seen: attach(of_a_name)("client", seen=seen, messages=LONG),
+    lambda seen: attach(of_any_keywords)(seen, model="m", messages=LONG),
+    lambda seen: attach(partial(of_a_name, "client", seen=seen))(messages=LONG),
+    lambda seen: Agent().step(LONG, seen),
+    lambda seen: Agent().node({"messages": LONG}, seen),
+    lambda seen: Agent().node(seen=seen, state={"messages": LONG}),
+    lambda seen: Agent.of_class(LONG, seen),
+    lambda seen: Agent().of_none(LONG, seen),
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_messages_are_found_by_their_name_else_in_the_first_argument(call: Callable[[list[Any]], object]):
+    seen: list[Any] = []
+    call(seen)
+    assert seen == [PRUNED]
+
+
+def test_the_field_may_have_another_name():
+    @prune_history(args=ARGS, field="chat_history")
+    def node(state: dict[str, Any]) -> list[Any]:
+        return list(state["chat_history"][:4])
+
+    assert node({"chat_history": LONG, "messages": SHORT}) == PRUNED[:4]
+
+
+@pytest.mark.parametrize(
+    "call", [lambda ask: ask("hi"), lambda ask: ask("hi", None), lambda ask: ask("hi", messages=None)]
+)
+def test_messages_that_are_none_are_left_alone(call):
+    @prune_history(args=ARGS)
+    def ask(prompt: str, messages: list[Any] | None = None) -> tuple[str, object]:
+        return prompt, messages
+
+    assert call(ask) == ("hi", None)
+
+
+class Elsewhere:
+    """Its messages stand in another object, which a copy would share."""
+
+    def __init__(self) -> None:
+        self.inner = {"messages": LONG}
+
+    @property
+    def messages(self) -> list[Any]:
+        return self.inner["messages"]
+
+    @messages.setter
+    def messages(self, messages: list[Any]) -> None:
+        self.inner["messages"] = messages
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((), "node was called without messages: give a list of them, or messages="),
+        (({},), "node was called without messages: 0 is a dict without 'messages'"),
+        (("hi",), "node was called without messages: 0 is a str without 'messages'"),
+        ((Elsewhere(),), "a Elsewhere cannot be copied with other messages: give a dict or a dataclass"),
+    ],
+)
+def test_a_call_without_messages_is_refused(given: tuple[object, ...], said: str):
+    @prune_history(args=ARGS)
+    def node(state=None):
+        raise AssertionError("called")
+
+    with pytest.raises(SettingsError) as refusal:
+        node(*given)
+    assert said in str(refusal.value)
+
+
+# What is returned
+
+
+@pytest.mark.parametrize(
+    "result", [None, [REPLY], {"messages": [REPLY]}, {"messages": None}, "text", PRUNED[:2], object()]
+)
+def test_any_other_result_comes_back_as_it_is(result: object):
+    for persist in (False, True):
+        assert prune_history(args=ARGS, persist=persist)(lambda state: result)({"messages": LONG}) is result
+
+
+def same(state):
+    return state
+
+
+def appended(state):
+    held(state).append(REPLY)
+    return state
+
+
+def added(state):
+    return {"messages": [*held(state), REPLY]}
+
+
+def messages_alone(state):
+    return held(state)
+
+
+@pytest.mark.parametrize("kind", [Messages, Plain, Frozen, Model, UserDict, Tuple, SimpleNamespace])
+@pytest.mark.parametrize("node", [same, appended, added])
+def test_the_full_history_comes_back_unless_pruning_is_to_persist(kind: Any, node):
+    given, more = kind(messages=LONG, step=1), [] if node is same else [REPLY]
+    returned = prune_history(args=ARGS)(node)(given)
+    pruned = prune_history(args=ARGS, persist=True)(node)(given)
+    assert (held(returned), held(pruned)) == ([*LONG, *more], [*PRUNED, *more])
+    assert type(returned) is (dict if node is added else type(given))
+    assert held(given) == LONG
+    if node is same:
+        assert returned == given
+        assert held(returned) is held(given)
+
+
+def test_a_list_comes_back_in_full_too():
+    assert prune_history(args=ARGS)(messages_alone)({"messages": LONG}) is LONG
+    assert prune_history(args=ARGS, persist=True)(messages_alone)({"messages": LONG}) == PRUNED
+    assert prune_history(args=ARGS)(lambda messages: [*messages, REPLY])(LONG) == [*LONG, REPLY]
+
+
+def test_what_the_function_made_of_pruned_messages_itself_stays():
+    assert prune_history(args=ARGS)(lambda messages: messages[1:])(LONG) == PRUNED[1:]
+
+
+# Functions
+
+
+def test_a_coroutine_awaits_a_pruner_that_can_wait():
+    class Waiting:
+        calls = 0
+
+        def prune(self, conversation, strategy=None):
+            raise AssertionError("not awaited")
+
+        async def aprune(self, conversation, strategy=None):
+            await asyncio.sleep(0)
+            self.calls += 1
+            return AgenticConversationPruner(ARGS).prune(conversation, strategy)
+
+    waiting = Waiting()
+
+    @prune_history(pruner=waiting, strategy="low_water")
+    async def node(state: dict[str, Any]) -> dict[str, Any]:
+        await asyncio.sleep(0)
+        return {"messages": [*state["messages"], REPLY], "seen": state["messages"][3]}
+
+    assert asyncio.run(node({"messages": LONG})) == {"messages": [*LONG, REPLY], "seen": PRUNED[3]}
+    assert waiting.calls == 1
+
+
+class Asynchronous:
+    async def __call__(self, messages):
+        return messages[3]
+
+
+async def alone(messages=None):
+    return messages and messages[3]
+
+
+@pytest.mark.parametrize("function", [alone, Asynchronous(), partial(alone)])
+def test_a_coroutine_works_with_a_pruner_that_cannot_wait(function):
+    assert asyncio.run(prune_history(args=ARGS)(function)(messages=LONG)) == PRUNED[3]
+    assert asyncio.run(prune_history(args=ARGS)(alone)()) is None
+    assert inspect.iscoroutinefunction(prune_history(args=ARGS)(function))
+
+
+def test_the_name_the_words_and_the_signature_are_the_functions():
+    def node(state: Messages, *, config: str = "x") -> None:
+        """Say it."""
+
+    attached = prune_history(args=ARGS)(node)
+    assert (attached.__name__, attached.__doc__, inspect.signature(attached)) == (
+        "node",
+        "Say it.",
+        inspect.signature(node),
+    )
+
+
+def generator(messages):
+    yield messages
+
+
+async def asynchronous_generator(messages):
+    yield messages
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (generator, "generator is a generator: decorate what it calls, or prune inside it"),
+        (asynchronous_generator, "asynchronous_generator is a generator"),
+        (staticmethod(same), "stands above a function, and below @staticmethod"),
+        (Agent, "stands above a function"),
+        (5, "stands above a function, and below @staticmethod: 5 is none"),
+    ],
+)
+def test_what_cannot_be_decorated_is_refused_at_once(function: Any, said: str):
+    with pytest.raises(SettingsError, match=said):
+        prune_history(args=ARGS)(function)
+
+
+def test_what_the_function_and_the_pruner_raise_comes_through():
+    @prune_history(args=PruneArgs("abc"))
+    def wrong(messages):
+        raise AssertionError("called")
+
+    @prune_history(args=ARGS)
+    def broken(messages):
+        raise KeyError("mine")
+
+    with pytest.raises(SettingsError, match="the safe zone is 'abc'"):
+        wrong(LONG)
+    with pytest.raises(KeyError, match="mine"):
+        broken(LONG)
+
+
+# Pruners and events
+
+
+def test_one_pruner_serves_all_calls_and_a_strategy_may_be_named():
+    made = AgenticConversationPruner(ARGS)
+    events: list[Any] = []
+    node = prune_history(pruner=made, strategy="low_water", on_pruned=events.append)(lambda messages: None)
+    node(LONG)
+    node([*LONG, REPLY])
+    node(SHORT)
+    assert [(event.strategy, event.results_cleared, event.first_changed_message) for event in events] == [
+        ("low_water", 1, 3),
+        ("low_water", 1, 3),
+    ]
+
+
+def test_a_prune_that_is_refused_leaves_the_messages_whole():
+    told: list[Any] = []
+    options = {"before_prune": lambda event: event.tokens_before < 1_000, "on_pruned": told.append}
+    assert prune_history(args=ARGS, **options)(lambda messages: messages)(LONG) == LONG
+    assert told == []
+
+
+THINKING = [
+    {"role": "user", "content": "Go."},
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "read", "input": {}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": conversations.words(900)}]},
+    {
+        "role": "assistant",
+        "content": [{"type": "thinking", "thinking": "Hm.", "signature": "s"}, {"type": "text", "text": "So."}],
+    },
+    {"role": "user", "content": "On."},
+]
+
+
+def test_what_the_next_request_must_say_is_heard_by_somebody():
+    events: list[Any] = []
+    args = PruneArgs(500, model="claude-opus-5-5")
+    prune_history(args=args, on_pruned=events.append)(same)(THINKING)
+    assert events[0].request_parameters == drop_block()
+    with pytest.raises(
+        SettingsError, match=r"the next request must say .*drop_block.*: take it from on_pruned's event"
+    ):
+        prune_history(args=args)(same)(THINKING)

@@ -1,0 +1,303 @@
+"""AUTOPRUNE_* variables: the call comes before the arguments, they before the environment, it before the defaults."""
+
+import copy
+import dataclasses
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import MagicMock
+
+import conversations
+import pytest
+
+from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
+from autoprune.environment import SETTINGS, VARIABLES, Setting, Source, unknown, variables
+from autoprune.settings import effective_settings, group_size, overhead, safe_zone, setting, text_setting, used
+
+HELLO = [{"role": "user", "content": "Hello."}]
+SAID = {
+    "AUTOPRUNE_SAFE_ZONE": "20k",
+    "AUTOPRUNE_GROUP_SIZE": "6",
+    "AUTOPRUNE_MODEL": "gpt-4o",
+    "AUTOPRUNE_PROVIDER": "openai",
+    "AUTOPRUNE_OVERHEAD_TOKENS": "3_000",
+    "AUTOPRUNE_FORMAT": "openai_chat",
+    "AUTOPRUNE_THINKING_POLICY": "strip",
+    "AUTOPRUNE_STRATEGY": "low_water",
+}
+
+
+def pruner(environ: dict[str, str], args: object = None) -> AgenticConversationPruner:
+    return AgenticConversationPruner(args, environ=environ)
+
+
+# Who comes first
+
+BY_NAME = [
+    ("safe_zone", "conversation_prune_safe_zone_tokens", 20_480, 1_000, 51_200),
+    ("group_size", "conversation_prune_group_size", 6, 2, 4),
+    ("model", "model", "gpt-4o", "gpt-5", None),
+    ("provider", "provider", "openai", "azure", None),
+    ("overhead_tokens", "overhead_tokens", 3_000, 7, 0),
+    ("format", "format", "openai_chat", "anthropic_messages", None),
+    ("thinking_policy", "thinking_policy", "strip", "refuse", None),
+]
+
+
+@pytest.mark.parametrize(("name", "attribute", "said", "given", "default"), BY_NAME)
+@pytest.mark.parametrize("kind", [PruneArgs, SimpleNamespace])
+def test_the_call_comes_before_the_arguments_before_the_environment_before_the_default(
+    kind: type, name: str, attribute: str, said: object, given: object, default: object
+):
+    args, where = kind(**{attribute: given}), f"{kind.__name__}.{attribute}"
+    assert setting(name, args, SAID, {name: said}) == Setting(name, said, Source.CALL, f"{name}=")
+    assert setting(name, args, SAID, {name: None}) == Setting(name, given, Source.ARGS, where)
+    assert setting(name, kind(), SAID) == Setting(name, said, Source.ENVIRONMENT, VARIABLES[name])
+    assert setting(name, kind()) == Setting(name, default, Source.DEFAULT)
+
+
+def test_a_strategy_is_the_calls_or_the_environments():
+    args = SimpleNamespace(strategy="of something else")
+    assert setting("strategy", args, SAID, {"strategy": "best"}) == Setting("strategy", "best", "call", "strategy=")
+    assert setting("strategy", args, SAID) == Setting("strategy", "low_water", "environment", "AUTOPRUNE_STRATEGY")
+    assert setting("strategy", args) == Setting("strategy", None, Source.DEFAULT)
+
+
+def test_every_setting_has_a_variable_and_a_place_in_the_list():
+    found = effective_settings(PruneArgs("30k", model="gpt-5"), {**SAID, "AUTOPRUNE_FORMAT": " "}, strategy="best")
+    assert tuple(each.name for each in found) == SETTINGS == tuple(VARIABLES)
+    assert set(VARIABLES.values()) == set(SAID)
+    assert [(each.value, each.source.value, each.where) for each in found] == [
+        (30_720, "args", "PruneArgs.conversation_prune_safe_zone_tokens"),
+        (6, "environment", "AUTOPRUNE_GROUP_SIZE"),
+        ("gpt-5", "args", "PruneArgs.model"),
+        ("openai", "environment", "AUTOPRUNE_PROVIDER"),
+        (3_000, "environment", "AUTOPRUNE_OVERHEAD_TOKENS"),
+        (None, "default", ""),
+        ("strip", "environment", "AUTOPRUNE_THINKING_POLICY"),
+        ("best", "call", "strategy="),
+    ]
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\n"])
+def test_a_blank_variable_is_none(blank: str):
+    assert variables({"AUTOPRUNE_MODEL": blank, "AUTOPRUNE_SAFE_ZONE": " 20k ", "HOME": "/"}) == {
+        "AUTOPRUNE_SAFE_ZONE": "20k"
+    }
+    assert setting("safe_zone", None, {"AUTOPRUNE_SAFE_ZONE": blank}) == Setting("safe_zone", 51_200, Source.DEFAULT)
+
+
+def test_variables_that_name_no_setting_are_found():
+    assert unknown({**SAID, "AUTOPRUNE_SAFEZONE": "1", "AUTOPRUNE_": "", "PRUNE": "2"}) == (
+        "AUTOPRUNE_",
+        "AUTOPRUNE_SAFEZONE",
+    )
+
+
+# Given, or left open
+
+
+def test_a_default_that_is_given_is_given():
+    given = PruneArgs(51_200, conversation_prune_group_size=4, overhead_tokens=0)
+    assert (safe_zone(given, SAID), group_size(given, SAID), overhead(given, SAID)) == (51_200, 4, 0)
+    assert (safe_zone(PruneArgs(), SAID), group_size(PruneArgs(), SAID), overhead(PruneArgs(), SAID)) == (
+        20_480,
+        6,
+        3_000,
+    )
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [
+        PruneArgs(),
+        dataclasses.replace(PruneArgs(model="gpt-5"), model=None),
+        copy.deepcopy(PruneArgs()),
+        pickle.loads(pickle.dumps(PruneArgs())),
+        PruneArgs(**dataclasses.asdict(PruneArgs())),
+    ],
+)
+def test_what_is_left_open_equals_the_default_and_stays_open_in_a_copy(copied: PruneArgs):
+    assert copied == PruneArgs(51_200, 4, None, None, 0, None, None)
+    assert repr(copied).startswith("PruneArgs(conversation_prune_safe_zone_tokens=51200, conversation_prune_group_")
+    assert (safe_zone(copied), safe_zone(copied, SAID)) == (51_200, 20_480)
+
+
+def test_what_a_mock_answers_is_not_given_but_for_its_safe_zone():
+    args = MagicMock(conversation_prune_safe_zone_tokens=1_000)
+    found = {name: setting(name, args, SAID).source.value for name in SETTINGS}
+    assert found == {**dict.fromkeys(SETTINGS, "environment"), "safe_zone": "args"}
+    with pytest.raises(SettingsError, match=r"the safe zone is <MagicMock .*>, a MagicMock: write it as"):
+        pruner(SAID, MagicMock()).prune(HELLO)
+
+
+# Texts
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "use", "value"),
+    [
+        ("AUTOPRUNE_SAFE_ZONE", "50*1024", safe_zone, 51_200),
+        ("AUTOPRUNE_SAFE_ZONE", "0.5", safe_zone, 64_000),
+        ("AUTOPRUNE_OVERHEAD_TOKENS", "0", overhead, 0),
+        ("AUTOPRUNE_OVERHEAD_TOKENS", "2k", overhead, 2_048),
+        ("AUTOPRUNE_GROUP_SIZE", "1", group_size, 1),
+        ("AUTOPRUNE_GROUP_SIZE", "0", group_size, 1),
+    ],
+)
+def test_a_number_may_be_written_as(variable: str, text: str, use, value: int):
+    assert use(PruneArgs(), {**SAID, variable: text}) == value
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "said"),
+    [
+        ("AUTOPRUNE_SAFE_ZONE", "abc", "write it as 51200,"),
+        ("AUTOPRUNE_SAFE_ZONE", "0", "write it as 51200,"),
+        ("AUTOPRUNE_SAFE_ZONE", "0.7", "a safe zone that is a share of the context window needs a model"),
+        ("AUTOPRUNE_OVERHEAD_TOKENS", "-1", "give the number of tokens sent beside the messages, 0 or more"),
+        ("AUTOPRUNE_OVERHEAD_TOKENS", "0.5", "give the number of tokens sent beside the messages, 0 or more"),
+        ("AUTOPRUNE_FORMAT", "claude", "there is no format 'claude'; there are openai_chat,"),
+        ("AUTOPRUNE_THINKING_POLICY", "keep", "give one of drop_block, strip, refuse, report"),
+        ("AUTOPRUNE_STRATEGY", "best", "there is no strategy 'best'; there are tool_output_cleanup, low_water"),
+        ("AUTOPRUNE_STRATEGY", "low_water(goal=1)", "strategy 'low_water(goal=1)' cannot be read; low_water has"),
+    ],
+)
+def test_a_variable_that_cannot_be_used_is_named_when_it_is_used(variable: str, text: str, said: str):
+    ours = pruner({variable: text})
+    assert ours.get_available_strategies()
+    for use in (ours.prune, ours.plan):
+        with pytest.raises(SettingsError) as refusal:
+            use(HELLO)
+        assert str(refusal.value).startswith(f"{variable} is {text!r}: {said}")
+
+
+@pytest.mark.parametrize("text", ["-1", "1.5", "0.5", "four"])
+def test_a_group_size_that_is_no_number_of_messages_is_refused(text: str):
+    with pytest.raises(SettingsError) as refusal:
+        group_size(None, {"AUTOPRUNE_GROUP_SIZE": text})
+    assert str(refusal.value) == f"AUTOPRUNE_GROUP_SIZE is {text!r}: give a number of messages, 1 or more"
+
+
+@pytest.mark.parametrize("value", [-1, 1.5, "4", True])
+def test_a_group_size_of_the_arguments_that_is_none_is_refused(value: object):
+    for args in (
+        PruneArgs(conversation_prune_group_size=value),
+        SimpleNamespace(conversation_prune_group_size=value),
+    ):
+        with pytest.raises(SettingsError, match=f"conversation_prune_group_size is {value!r}: give a number of mess"):
+            group_size(args, SAID)
+
+
+def test_an_error_of_the_arguments_names_no_variable():
+    with pytest.raises(SettingsError, match=r"^the safe zone is 'abc': write it as"):
+        pruner(SAID, PruneArgs("abc")).prune(HELLO)
+
+
+def test_the_value_of_a_variable_is_told_apart_from_what_is_said_of_it():
+    def refuse(model: str) -> None:
+        raise SettingsError(f"no such thing as {model}")
+
+    with pytest.raises(SettingsError, match=r"^AUTOPRUNE_MODEL is 'gpt-4o': no such thing as gpt-4o$"):
+        used("model", refuse, None, SAID)
+
+
+@pytest.mark.parametrize("ask", [lambda: setting("size", None), lambda: effective_settings(None, {}, size=1)])
+def test_a_setting_that_there_is_none_of_is_refused(ask):
+    with pytest.raises(SettingsError, match="there is no setting 'size'; there are safe_zone, group_size, model"):
+        ask()
+
+
+# In a pruner
+
+
+def test_a_pruner_without_arguments_goes_by_the_environment():
+    messages = conversations.openai_chat([conversations.words(900)], [conversations.words(500)])
+    environ = {"AUTOPRUNE_SAFE_ZONE": "1000", "AUTOPRUNE_OVERHEAD_TOKENS": "10", "AUTOPRUNE_STRATEGY": "low_water"}
+    ours = pruner(environ, PruneArgs())
+    result = ours.prune(messages)
+    assert result.conversation == conversations.openai_chat([None], [conversations.words(500)])
+    assert (result.report.strategy, result.report.safe_zone, result.report.floor["sent beside"]) == (
+        "low_water",
+        1_000,
+        13,
+    )
+    assert ours.plan(messages).tokens == result.report.tokens_after
+    assert ours.count_tokens(messages) == pruner({}).count_tokens(messages) + 10
+    assert ours.prune(messages, "tool_output_cleanup").report.strategy == "tool_output_cleanup"
+    ours.args = PruneArgs("1m")
+    assert ours.prune_conversations(messages) is messages
+
+
+def test_the_environment_may_name_a_strategy_of_the_pruners_own():
+    @dataclasses.dataclass(frozen=True)
+    class Mine:
+        name = "mine"
+
+        def step(self, view):
+            return ()
+
+    ours = pruner({"AUTOPRUNE_STRATEGY": "mine"})
+    ours.strategies["mine"] = Mine()
+    assert ours.prune(HELLO).report.strategy == "mine"
+
+
+def test_a_model_of_the_environment_sets_the_thinking_policy_and_the_window():
+    model = {"AUTOPRUNE_MODEL": "claude-opus-5-5"}
+    assert text_setting(None, "model", model) == "claude-opus-5-5"
+    assert pruner({"AUTOPRUNE_MODEL": "gpt-4o"}, PruneArgs(0.5)).prune(HELLO).report.safe_zone == 64_000
+
+
+def test_the_environment_is_read_when_a_pruner_is_made_and_never_again():
+    environ = {"AUTOPRUNE_SAFE_ZONE": "1000"}
+    ours = pruner(environ)
+    environ["AUTOPRUNE_SAFE_ZONE"] = "2000"
+    assert (ours.prune(HELLO).report.safe_zone, pruner(environ).prune(HELLO).report.safe_zone) == (1_000, 2_000)
+
+
+# On the command line
+
+SESSION = str(Path(__file__).parent.parent / "fixtures" / "sessions" / "edit_loop_xml.json")
+
+
+def run(environ: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "autoprune", *arguments]
+    return subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True, check=False)
+
+
+def test_the_settings_are_listed_with_where_they_come_from():
+    done = run({"AUTOPRUNE_SAFE_ZONE": "20k", "AUTOPRUNE_STRATEGY": "low_water", "AUTOPRUNE_ZONE": "1"}, "settings")
+    assert [tuple(line.split("  ")[0].split()) + tuple(line.split()[-1:]) for line in done.stdout.splitlines()] == [
+        ("setting", "from"),
+        ("safe_zone", "AUTOPRUNE_SAFE_ZONE"),
+        *((name, "default") for name in SETTINGS[1:-1]),
+        ("strategy", "AUTOPRUNE_STRATEGY"),
+    ]
+    assert "20,480" in done.stdout
+    assert (done.returncode, done.stderr) == (0, "autoprune: there is no setting AUTOPRUNE_ZONE\n")
+
+
+def test_the_settings_come_as_json_too():
+    rows = json.loads(run({"AUTOPRUNE_MODEL": "gpt-4o"}, "settings", "--json").stdout)
+    assert rows[2] == {"name": "model", "value": "gpt-4o", "source": "environment", "where": "AUTOPRUNE_MODEL"}
+    assert [row["name"] for row in rows] == list(SETTINGS)
+
+
+@pytest.mark.parametrize("command", [("settings",), ("prune", SESSION)])
+def test_a_variable_that_cannot_be_used_is_a_wrong_option(command: tuple[str, ...]):
+    done = run({"AUTOPRUNE_THINKING_POLICY": "keep"}, *command)
+    said = "autoprune: AUTOPRUNE_THINKING_POLICY is 'keep': give one of drop_block, strip, refuse, report\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+
+
+def test_an_option_comes_before_the_environment():
+    environ = {"AUTOPRUNE_SAFE_ZONE": "20k", "AUTOPRUNE_OVERHEAD_TOKENS": "500", "AUTOPRUNE_STRATEGY": "low_water"}
+    said = json.loads(run(environ, "prune", SESSION, "--json").stdout)
+    asked = ("--safe-zone", "30k", "--overhead", "0", "--strategy", "tool_output_cleanup")
+    told = json.loads(run(environ, "prune", SESSION, "--json", *asked).stdout)
+    assert (said["safe_zone"], said["strategy"], said["floor"]["sent beside"]) == (20_480, "low_water", 503)
+    assert (told["safe_zone"], told["strategy"], told["floor"]["sent beside"]) == (30_720, "tool_output_cleanup", 3)

@@ -1,0 +1,186 @@
+"""A new strategy works as it is written, and a strategy in a file is used like one that ships."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from autoprune import SettingsError
+from autoprune.scaffold import is_in_file, loaded, names, new_strategy
+
+ROOT = Path(__file__).parent.parent
+SESSION = str(ROOT / "fixtures" / "sessions" / "edit_loop_xml.json")
+
+
+def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command, environ = [sys.executable, "-m", *arguments], {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
+
+
+def file(folder: Path, text: str) -> str:
+    path = folder / "mine.py"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+# A new one
+
+
+@pytest.mark.parametrize(
+    ("name", "class_name", "module"),
+    [
+        ("LargestFirst", "LargestFirst", "largest_first"),
+        ("largest_first", "LargestFirst", "largest_first"),
+        ("largest", "Largest", "largest"),
+        ("LRU", "LRU", "lru"),
+        ("LRUFirst", "LRUFirst", "lru_first"),
+        ("Keep2Newest", "Keep2Newest", "keep_2_newest"),
+        ("_mine", "Mine", "mine"),
+    ],
+)
+def test_a_name_may_be_written_as_a_class_or_as_a_module(name: str, class_name: str, module: str):
+    assert names(name) == (class_name, module)
+    assert list(new_strategy(name)) == [f"{module}.py", f"test_{module}.py"]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        *(
+            (name, "is no name of a strategy: write it like")
+            for name in ("", "2nd", "a-b", "a b", "../x", "_", "é", "_2")
+        ),
+        *((name, "it is a keyword of Python") for name in ("class", "Class", "None", "lambda")),
+        *((name, "there is a strategy of that name") for name in ("low_water", "LowWater", "ToolOutputCleanup")),
+        *((name, "it is taken by what the file imports") for name in ("json", "Dataclasses", "Reason", "autoprune")),
+        *((name, "pytest would take it for a test") for name in ("test_mine", "TestMine")),
+    ],
+)
+def test_a_name_that_cannot_be_used_is_refused_with_the_reason(name: str, why: str):
+    with pytest.raises(SettingsError) as refusal:
+        new_strategy(name)
+    assert repr(name) in str(refusal.value)
+    assert why in str(refusal.value)
+
+
+def test_a_new_strategy_and_its_test_pass_and_are_used_by_the_command_line(tmp_path: Path):
+    made = run("autoprune", "new-strategy", "LargestFirst", folder=tmp_path)
+    assert (made.returncode, sorted(path.name for path in tmp_path.iterdir())) == (
+        0,
+        ["largest_first.py", "test_largest_first.py"],
+    )
+    assert "largest_first.py:LargestFirst" in made.stdout
+    tested = run("pytest", "-q", "-W", "error", "-p", "no:cacheprovider", folder=tmp_path)
+    assert "3 passed" in tested.stdout, tested.stdout
+    used = ("autoprune", "prune", SESSION, "--safe-zone", "20k", "--json", "--strategy")
+    done = run(*used, "largest_first.py:LargestFirst(at_least=500)", folder=tmp_path)
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["strategy"], report["within_safe_zone"]) == (0, "largest_first", True)
+    assert all(row["tokens"] - row["tokens_after"] >= 500 for row in report["results"] if row["cleared"])
+
+
+def test_what_is_written_reads_as_the_package_does(tmp_path: Path):
+    for name, text in new_strategy("LargestFirst").items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    checks = (
+        ("ruff", "check", "--isolated", "--line-length", "120", "--select", "E,F,W,I,B,UP,SIM,RUF", "."),
+        ("ruff", "format", "--isolated", "--line-length", "120", "--check", "."),
+        ("mypy", "--strict", "largest_first.py"),
+    )
+    for check in checks:
+        pytest.importorskip(check[0])
+        done = run(*check, folder=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("there", ["largest_first.py", "test_largest_first.py"])
+def test_nothing_is_written_over(tmp_path: Path, there: str):
+    (tmp_path / there).write_text("mine", encoding="utf-8")
+    made = run("autoprune", "new-strategy", "largest_first", "--folder", str(tmp_path), folder=tmp_path)
+    assert (made.returncode, made.stdout) == (3, "")
+    assert f"{there} is there already" in made.stderr
+    assert {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()} == {there: "mine"}
+
+
+def test_a_folder_that_is_not_there_and_a_name_that_is_none_are_said(tmp_path: Path):
+    missing = run("autoprune", "new-strategy", "mine", "--folder", "nowhere", folder=tmp_path)
+    wrong = run("autoprune", "new-strategy", "a-b", folder=tmp_path)
+    assert (missing.returncode, wrong.returncode, list(tmp_path.iterdir())) == (3, 2, [])
+    assert "nowhere/mine.py cannot be written: No such file or directory" in missing.stderr
+    assert "'a-b' is no name of a strategy" in wrong.stderr
+
+
+# One in a file
+
+MINE = """
+from __future__ import annotations
+from dataclasses import dataclass
+from typing import ClassVar
+
+@dataclass(frozen=True)
+class Mine:
+    keep: int = 1
+    name: ClassVar[str] = "mine"
+    def step(self, view): return ()
+
+@dataclass(frozen=True)
+class Needs:
+    keep: int
+    name: ClassVar[str] = "needs"
+    def step(self, view): return ()
+
+class Nameless:
+    def step(self, view): return ()
+
+careful = Mine(keep=5)
+number = 5
+"""
+
+
+@pytest.mark.parametrize(
+    ("named", "keep"),
+    [("Mine", 1), ("careful", 5), ("Mine(keep=7)", 7), ("Needs(keep=3)", 3), ("careful()", 5), ("careful (keep=2)", 2)],
+)
+def test_a_strategy_in_a_file_is_a_class_or_a_value_with_parameters(tmp_path: Path, named: str, keep: int):
+    text = f"{file(tmp_path, MINE)}:{named}"
+    strategy = loaded(text)
+    assert (is_in_file(text), strategy.name, strategy.keep) == (True, "needs" if "Needs" in named else "mine", keep)
+
+
+@pytest.mark.parametrize("text", ["low_water", "low_water(target=0.5)", "mine.py", "mine.py:", "mine:Mine", ""])
+def test_what_names_no_file_is_told_apart(text: str):
+    assert not is_in_file(text)
+    with pytest.raises(SettingsError, match=r"write it as path/to/file\.py:Name"):
+        loaded(text)
+
+
+@pytest.mark.parametrize(
+    ("code", "named", "said"),
+    [
+        (MINE, "Yours", "mine.py has no Yours"),
+        (MINE, "number", "mine.py:number is no strategy: it needs a name, which is a text, and a method step(view)"),
+        (MINE, "Nameless", "mine.py:Nameless is no strategy: it needs a name"),
+        (MINE, "Needs", "mine.py:Needs cannot be made: "),
+        (MINE, "Needs(goal=1)", "mine.py:Needs cannot be made: "),
+        (MINE, "Mine(goal=1)", "strategy 'Mine(goal=1)' cannot be read; Mine has the parameters: keep=1"),
+        ("class Mine(:", "Mine", "mine.py is no Python: invalid syntax at line 1"),
+        ("import no_such_module", "Mine", "mine.py cannot be run: No module named 'no_such_module'"),
+    ],
+)
+def test_a_file_that_holds_no_strategy_is_refused_with_the_reason(tmp_path: Path, code: str, named: str, said: str):
+    with pytest.raises(SettingsError) as refusal:
+        loaded(f"{file(tmp_path, code)}:{named}")
+    assert said in str(refusal.value)
+
+
+def test_a_file_that_is_not_there_is_a_wrong_option(tmp_path: Path):
+    done = run("autoprune", "prune", SESSION, "--strategy", "gone.py:Mine", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "autoprune: gone.py cannot be read: No such file or directory\n")
+
+
+def test_what_a_files_own_code_raises_comes_through(tmp_path: Path):
+    with pytest.raises(ZeroDivisionError):
+        loaded(f"{file(tmp_path, '1 / 0')}:Mine")
