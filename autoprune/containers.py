@@ -16,6 +16,29 @@ LONGEST_NUMBER = 32
 Container: TypeAlias = Mapping[str, object] | list[object]
 
 
+def copied(message: object, live: list[Container], frozen: list[Container]) -> object:
+    """A message with dicts and lists of its own, as deep as they go.
+
+    Whatever else in it holds something stays the same object: what that holds is added to `live`, copies to `frozen`.
+    """
+    outer = [message]
+    open_copies: list[Any] = [outer]
+    most = MOST_CONTAINERS
+    while open_copies:
+        held = open_copies.pop()
+        most -= 1
+        if most < 0:
+            raise endless()
+        for name, item in held.items() if type(held) is dict else enumerate(held):
+            kind = type(item)
+            if kind is dict or kind is list:
+                held[name] = duplicate = item.copy()
+                open_copies.append(duplicate)
+            elif kind is not str and item is not None and not isinstance(item, LEAVES):
+                snapshot(item, live, frozen)
+    return outer[0]
+
+
 def snapshot(message: object, live: list[Container], frozen: list[Container]) -> None:
     """Add every list and mapping in a message to `live`, and a copy of each to `frozen`."""
     open_values: list[object] = [message]
@@ -83,8 +106,8 @@ def _json_bound(arguments: Mapping[str, object]) -> int:
 
 
 def as_read(value: object, copies: Mapping[int, Container]) -> Any:
-    """A message as it was when its containers were copied; an SDK's object as the mapping of its fields."""
-    held = copies.get(id(value))
+    """A message as it was when it was copied; an SDK's object as the mapping of its fields."""
+    held = copies.get(id(value), value)
     if isinstance(held, Mapping):
         return {name: as_read(item, copies) for name, item in held.items()}
     if isinstance(held, list):

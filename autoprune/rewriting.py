@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autoprune.edits import Replace
-from autoprune.transcript import Location, Part, Path, Thought
+from autoprune.transcript import Location, Part, Path, Thought, ToolResult
 
 
 def apply(messages: list[Any], edits: Sequence[Replace]) -> list[Any]:
@@ -40,7 +40,7 @@ def thoughtless(message: object, thoughts: Sequence[Thought]) -> object:
     for thought in reversed(thoughts):
         _, name, index = thought.location.path
         blocks = item(message, name)
-        assert isinstance(blocks, list)
+        assert isinstance(blocks, list | tuple)
         message = with_item(message, name, [*blocks[: int(index)], *blocks[int(index) + 1 :]])
     return message
 
@@ -67,14 +67,17 @@ def _replaced(value: object, path: Path, edit: Replace) -> object:
 
 
 def without(message: object, parts: Sequence[Part]) -> object:
-    """What stays of a message when the values that hold its parts are gone."""
-    for path in {part.location.path[1:] for part in parts}:
-        message = _emptied(message, path)
+    """What stays of a message when its parts are gone: the values that hold them, but for a result's name and id."""
+    for part in parts:
+        message = _emptied(message, part.location.path[1:], part)
     return message
 
 
-def _emptied(value: object, path: Path) -> object:
-    return with_item(value, path[0], _emptied(item(value, path[0]), path[1:])) if path else None
+def _emptied(value: object, path: Path, part: Part) -> object:
+    if path:
+        return with_item(value, path[0], _emptied(item(value, path[0]), path[1:], part))
+    is_payload = not isinstance(part, ToolResult) or part.is_fixed or isinstance(value, str | list | tuple | None)
+    return None if is_payload else part.put(value, "")
 
 
 def spliced(value: object, location: Location, text: str) -> str:
@@ -91,9 +94,11 @@ def item(value: object, name: int | str) -> object:
 
 
 def with_item(value: object, name: int | str, new: object) -> object:
-    """A shallow copy of a list, mapping or SDK object, of the same type, with one item changed."""
+    """A shallow copy of a list, tuple, mapping or SDK object, of the same type, with one item changed."""
     if isinstance(value, list) and isinstance(name, int):
         return [*value[:name], new, *value[name + 1 :]]
+    if isinstance(value, tuple) and isinstance(name, int):
+        return (*value[:name], new, *value[name + 1 :])
     if type(value) is dict:
         return {**value, name: new}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

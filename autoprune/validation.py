@@ -60,14 +60,32 @@ def problems(
     return sorted(broken, key=lambda problem: problem.path)
 
 
-def accepted(pruned: Sequence[object], given: Sequence[object], provider: str | None = None) -> None:
-    """Raises RuleError where a provider would refuse a pruned conversation; says if it had refused the given one."""
-    rules = provider if provider in RULES else None  # a format of the caller's own has no rules here
-    found = problems(pruned, rules)
+def accepted(
+    pruned: Sequence[object], given: Sequence[object], provider: str | None = None, formats: Sequence[Format] = SHIPPED
+) -> tuple[str, ...]:
+    """Raises RuleError where a provider would refuse a pruned conversation; says if it had refused the given one.
+
+    `provider` is the format that was named, if any was, and `formats` are those that messages may be written in. No
+    rules are known for one of the caller's own: where it is named, or a message is of it, nothing is checked, and what
+    is returned says so, for a report's fallbacks.
+    """
+    unknown = _without_rules(pruned, provider, formats)
+    if unknown is not None:
+        return (f"nothing was validated: no rules are known for the format {unknown!r}",)
+    found = problems(pruned, provider)
     if found:
-        had = "they were in it before it was pruned; see repair()" if problems(given, rules) else "pruning made them"
+        had = "they were in it before it was pruned; see repair()" if problems(given, provider) else "pruning made them"
         listed_problems = "; ".join(map(str, found[:5])) + ("; …" if len(found) > 5 else "")
         raise RuleError(f"the provider would refuse the conversation: {listed_problems} ({had})", found)
+    return ()
+
+
+def _without_rules(conversation: Sequence[object], name: str | None, formats: Sequence[Format]) -> str | None:
+    """The format without rules that was named or, where none was, that a message is written in; None for neither."""
+    if name is not None:
+        return None if name in RULES else name
+    own = [each for each in formats if each.NAME not in RULES]
+    return next((each.NAME for message in conversation for each in own if _is_marked(message, each)), None)
 
 
 def sequence(conversation: object) -> Sequence[object]:

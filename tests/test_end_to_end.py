@@ -330,11 +330,10 @@ def test_a_long_loop_is_pruned_hard(run: Run):
     assert max(spent.prompt for spent in run.spent) > 0.8 * SAFE_ZONE
 
 
-def test_what_a_report_says_is_within_the_safe_zone_is_within_it_as_the_provider_counts(run: Run):
-    kept = [(result.report, spent.prompt) for result, spent in zip(run.pruned, run.spent, strict=True)]
-    within = [(report.tokens_after, prompt) for report, prompt in kept if report.within_safe_zone]
-    assert [pair for pair in within if max(pair) > SAFE_ZONE] == []
-    assert len(within) >= 65  # pictures in Gemini's responses stay, so that its loops outgrow the safe zone
+def test_every_prompt_is_within_the_safe_zone_as_the_report_says_and_as_the_provider_counts(run: Run):
+    pruned = [(each.report.within_safe_zone, each.report.tokens_after) for each in run.pruned]
+    counted = [(*said, spent.prompt) for said, spent in zip(pruned, run.spent, strict=True)]
+    assert [one for one in counted if not one[0] or max(one[1:]) > SAFE_ZONE] == []
 
 
 @pytest.mark.parametrize("run", CAREFUL_LOOPS, indirect=True)

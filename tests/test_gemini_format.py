@@ -12,11 +12,12 @@ from google.genai import types
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, Result
+from autoprune import AgenticConversationPruner, Clamp, ConversationError, PruneArgs, Result
 from autoprune.formats import gemini_contents
 from autoprune.formats.detection import SHIPPED
 from autoprune.media import FILE_TOKENS
 from autoprune.parsing import Parser
+from autoprune.strategies import LowWater
 from autoprune.tokens import MESSAGE_TOKENS, exact
 from autoprune.transcript import Location, Speaker
 
@@ -48,9 +49,9 @@ def prune(contents: list[Any], safe_zone: int = 1) -> Result:
     return AgenticConversationPruner(PruneArgs(safe_zone)).prune(contents)
 
 
-def around(held: Any) -> list[dict[str, Any]]:
+def around(held: Any, **more: Any) -> list[dict[str, Any]]:
     """A conversation with one response, which the model has seen."""
-    return [ASKED, model(call()), user(response(held)), DONE]
+    return [ASKED, model(call()), user(response(held, **more)), DONE]
 
 
 def tokens(content: Any) -> int:
@@ -137,7 +138,7 @@ def test_only_the_payload_changes_in_a_whole_conversation():
             *contents[:2],
             user(
                 response({"output": SENTENCE}, id="x"),
-                response({"error": SENTENCE}, "run", id="y", willContinue=False, parts=[IMAGE]),
+                response({"error": SENTENCE}, "run", id="y", willContinue=False),
                 {"text": "Be quick."},
                 IMAGE,
             ),
@@ -148,6 +149,69 @@ def test_only_the_payload_changes_in_a_whole_conversation():
     assert [new is old for new, old in zip(after[2]["parts"], contents[2]["parts"], strict=True)] == [
         *(False, False, True, True)
     ]
+
+
+FILE = {"fileData": {"mimeType": "application/pdf", "fileUri": "https://example.com/a.pdf"}}
+
+
+@pytest.mark.parametrize(
+    ("held", "becomes"),
+    [
+        ({"output": LONG}, {"output": SENTENCE}),
+        ({"output": "ok"}, {"output": SENTENCE}),
+        ({"error": ""}, {"error": SENTENCE}),
+        ({}, {"output": SENTENCE}),
+        ({"image": {"$ref": "a.png"}}, {"output": SENTENCE}),
+    ],
+)
+@pytest.mark.parametrize("media", [[IMAGE], [FILE], [IMAGE, FILE]])
+@pytest.mark.parametrize("style", [copy.deepcopy, snake, sdk])
+def test_media_beside_a_payload_go_with_it(style: Any, media: Any, held: Any, becomes: Any):
+    contents = [style(content) for content in around(held, id="x", parts=media)]
+    before = copy.deepcopy(contents)
+    pruner = AgenticConversationPruner(PruneArgs(1))
+    result = pruner.prune(contents, validate=True)
+    assert result.conversation == [style(content) for content in around(becomes, id="x")]
+    assert contents == before
+    assert [type(content) for content in result.conversation] == [type(content) for content in contents]
+    assert pruner.count_tokens(result.conversation) == result.report.tokens_after
+    figures = pruner.get_cleanup_statistics(contents, result.conversation)
+    assert (figures["tool_results_cleaned"], figures["messages_removed"]) == (1, 0)
+    again = pruner.prune(result.conversation)
+    assert again.conversation is result.conversation
+    assert [row["reason"] for row in again.report.rows] == ["already_cleared"]
+
+
+@pytest.mark.parametrize(
+    ("held", "more"),
+    [(None, {"parts": [IMAGE]}), (LONG, {"parts": [IMAGE]}), ({"output": "ok"}, {"parts": []}), ({}, {"parts": "x"})],
+)
+def test_media_stay_beside_a_payload_that_is_not_cleared(held: Any, more: Any):
+    contents = around(held, **more)
+    assert prune(contents).conversation is contents
+
+
+def test_a_giant_with_media_beside_it_is_not_cut():
+    """What is cut would no longer say what the media are."""
+    plain, beside = around({"output": LONG}), around({"output": LONG}, parts=[IMAGE])
+    pruner = AgenticConversationPruner(PruneArgs(100_000))
+    strategy = LowWater(clamp=Clamp(max_result_tokens=100))
+    assert pruner.prune(plain, strategy).report.results_clamped == 1
+    assert pruner.prune_conversations(beside, strategy) is beside
+
+
+@pytest.mark.parametrize("style", [copy.deepcopy, snake, sdk])
+def test_statistics_know_a_cleared_response_by_its_name_and_id(style: Any):
+    held: Any = {"parts": [IMAGE]}
+    rounds = [
+        [model(call(name, id=name)), user(response({"page": LONG}, name, id=name, **held))]
+        for name in ("read", "run", "list")
+    ]
+    before = [style(content) for content in [ASKED, *rounds[0], *rounds[1], *rounds[2], DONE]]
+    kept = [ASKED, *rounds[0], rounds[2][0], user(response({"output": "gone"}, "list", id="list")), DONE]
+    figures = AgenticConversationPruner(PruneArgs(1)).get_cleanup_statistics(before, [style(one) for one in kept])
+    names = ("tool_results_cleaned", "messages_removed", "messages_summarized")
+    assert [figures[name] for name in names] == [1, 2, 0]
 
 
 def test_objects_of_the_sdk_come_back_as_what_they_were():
@@ -486,7 +550,8 @@ def without_payloads(content: Any) -> Any:
     parts = [dict(part) for part in plain(content)["parts"]]
     for part in parts:
         for name in {"functionResponse", "function_response"} & part.keys():
-            part[name] = {**part[name], "response": isinstance(part[name].get("response"), dict)}
+            held = {field: value for field, value in part[name].items() if field != "parts"}
+            part[name] = {**held, "response": isinstance(held.get("response"), dict)}
         if "<tool_result" in str(part.get("text")):
             part["text"] = None
     return {**plain(content), "parts": parts}

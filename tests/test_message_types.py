@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 from openai.types.chat import ChatCompletionMessage
 from pydantic import BaseModel
+from rounds import OTHERS, WIRE, Round, Step
+from rounds_in_texts import CARRIERS, DIALECTS, in_text
 
-from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
+from autoprune import AgenticConversationPruner, Clamp, PruneArgs, SettingsError, ToolInputs
+from autoprune.planning import Strategy
+from autoprune.strategies import LowWater, ToolOutputCleanup
 from autoprune.targets import arguments, target
 from autoprune.transcript import Location, ToolCall
 
@@ -57,6 +61,54 @@ def test_a_block_that_is_an_object_is_cleared_too():
     assert text.startswith("<tool_result tool_name='X' success='false'>\n<message>Content cleared")
     assert text.endswith("</tool_result> mine")
     assert LONG in block.text
+
+
+ROUNDS: list[Round] = [
+    [Step("read_file", {"path": "a.py"}, LONG), Step("run", {"command": "ls"}, f"Error: {LONG}", failed=True)],
+    [Step("write_to_file", {"path": "b.py", "content": LONG}, "The file b.py has been updated.")],
+    "And now?",
+    [Step("read_file", {"path": "c.py"}, LONG)],
+]
+WRITTEN: dict[str, list[Any]] = {
+    **{name: write(ROUNDS) for name, write in WIRE.items()},
+    **{f"{name} {at}": write(ROUNDS) for name, writers in OTHERS.items() for at, write in enumerate(writers)},
+    **{f"{dialect} in {carrier}": in_text(ROUNDS, dialect, carrier) for dialect in DIALECTS for carrier in CARRIERS},
+}
+
+
+def in_tuples(value: Any) -> Any:
+    """The same, with each list a tuple."""
+    if isinstance(value, list):
+        return tuple(map(in_tuples, value))
+    return {name: in_tuples(item) for name, item in value.items()} if isinstance(value, dict) else value
+
+
+@pytest.mark.parametrize("strategy", [ToolOutputCleanup(), LowWater(clamp=Clamp(200), clear_tool_inputs=ToolInputs())])
+@pytest.mark.parametrize("name", WRITTEN)
+def test_blocks_in_tuples_are_read_and_cleared_as_those_in_lists(name: str, strategy: Strategy):
+    pruner = AgenticConversationPruner(PruneArgs(100))
+    expected = pruner.prune_conversations(WRITTEN[name], strategy)
+    given = list(map(in_tuples, WRITTEN[name]))
+    becomes = pruner.prune_conversations(given, strategy)
+    assert expected is not WRITTEN[name]
+    assert json.dumps(becomes) == json.dumps(expected)
+    assert pruner.count_tokens(becomes) == pruner.count_tokens(expected)
+    assert pruner.get_cleanup_statistics(given, becomes) == pruner.get_cleanup_statistics(WRITTEN[name], expected)
+
+
+THOUGHT = {"type": "thinking", "thinking": LONG, "signature": "signed"}
+
+
+def test_thinking_in_a_tuple_is_taken_out():
+    call = {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": LONG}
+    said: Any = [{"type": "text", "text": "It is done."}]
+    words: list[Any] = [{"role": "user", "content": "Go."}, {"role": "assistant", "content": [call]}]
+    words += [{"role": "user", "content": [result]}]
+    asked = {"role": "user", "content": "And now?"}
+    pruner = AgenticConversationPruner(PruneArgs(100, thinking_policy="strip"))
+    got = pruner.prune_conversations([*words, {"role": "assistant", "content": (THOUGHT, *said)}, asked])
+    assert json.dumps(got[3:]) == json.dumps([{"role": "assistant", "content": said}, asked])
 
 
 def test_an_sdk_message_and_its_extra_fields_are_counted():

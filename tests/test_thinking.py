@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from anthropic import BadRequestError
 from anthropic.types import Message as Answer
+from anthropic.types.beta import BetaThinkingConfigParam
 from conversations import Message, openai_chat, words
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 from strict_provider.scripts import Call, Turn
 
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, Result, SettingsError, ToolInputs
@@ -28,7 +30,7 @@ POLICIES = [*ThinkingPolicy]
 BINDS = "claude-opus-5-5"
 PARAMETERS = {
     "extra_headers": {"anthropic-beta": "thinking-binding-controls-2026-08-01"},
-    "thinking": {"block_binding": {"prefix_mismatch_behavior": "drop_block"}},
+    "thinking": {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}},
 }
 NOTE = "{} behind the first edit; models that bind thinking to its prefix refuse it: see thinking_policy"
 
@@ -311,6 +313,7 @@ def test_settings_that_change_between_calls_are_obeyed():
         (None, "us.anthropic.claude-haiku-5-5-20260901-v1:0", "drop_block"),
         (None, "claude-fable-5-1", "drop_block"),
         (None, "claude-mythos-5-2", "drop_block"),
+        (None, "claude-mythos-5-1", "report"),  # it signs blocks and does not check what precedes them
         ("report", "claude-opus-5-5", "report"),
         ("strip", None, "strip"),
         (ThinkingPolicy.REFUSE, "claude-opus-5-5", "refuse"),
@@ -336,11 +339,17 @@ def test_a_policy_that_there_is_not_is_refused():
 
 BETA = "thinking-binding-controls-2026-08-01"
 BINDING = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
-SAYS = {"extra_headers": {"anthropic-beta": BETA}, "thinking": BINDING}
+ADAPTIVE = {"type": "adaptive", **BINDING}
+HEADER = {"anthropic-beta": BETA}
+SAYS = {"extra_headers": HEADER, "thinking": ADAPTIVE}
 
 
 def with_header(value: str, **more: object) -> dict[str, object]:
-    return {"extra_headers": {"anthropic-beta": value, **more}, "thinking": BINDING}
+    return {"extra_headers": {"anthropic-beta": value, **more}, "thinking": ADAPTIVE}
+
+
+def with_thinking(given: object) -> dict[str, object]:
+    return {"extra_headers": HEADER, "thinking": given}
 
 
 @pytest.mark.parametrize(
@@ -348,7 +357,15 @@ def with_header(value: str, **more: object) -> dict[str, object]:
     [
         ({}, SAYS),
         ({"model": BINDS, "max_tokens": 9}, {"model": BINDS, "max_tokens": 9, **SAYS}),
-        ({"thinking": {"type": "adaptive"}}, {**SAYS, "thinking": {"type": "adaptive", **BINDING}}),
+        ({"thinking": {"type": "adaptive"}}, SAYS),
+        ({"thinking": None}, SAYS),
+        ({"thinking": {"display": "omitted"}}, with_thinking({"display": "omitted", **ADAPTIVE})),
+        (
+            {"thinking": {"type": "enabled", "budget_tokens": 2_000}},
+            with_thinking({"type": "enabled", "budget_tokens": 2_000, **BINDING}),
+        ),
+        ({"thinking": {"type": "disabled"}}, with_thinking({"type": "disabled"})),
+        ({"thinking": {"type": "between_tools"}}, with_thinking({"type": "between_tools"})),
         ({"extra_headers": {"x-trace": "1"}}, with_header(BETA, **{"x-trace": "1"})),
         ({"extra_headers": None}, SAYS),
         ({"extra_headers": {"anthropic-beta": "one, two"}}, with_header(f"one,two,{BETA}")),
@@ -367,6 +384,14 @@ def test_parameters_are_merged_into_those_of_a_request(given: dict[str, Any], be
     assert given == before
     assert merged(drop_block(), becomes) == becomes
     assert merged({}, given) == given
+
+
+@pytest.mark.parametrize("given", ["adaptive", "enabled", "disabled", "between_tools", None])
+def test_a_merged_request_says_of_thinking_what_the_sdk_knows(given: str | None):
+    budget = {"budget_tokens": 2_000} if given == "enabled" else {}
+    request = {"thinking": {"type": given, **budget}} if given else {}
+    said = merged(drop_block(), request)["thinking"]
+    assert TypeAdapter(BetaThinkingConfigParam).validate_python(said) == said
 
 
 # Against a provider that checks every block

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import botocore.session
 import pytest
 import tiktoken
 from hypothesis import HealthCheck, given, settings
@@ -32,6 +33,7 @@ from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.formats import xml_tool_result as xml
 from autoprune.tokens import (
     CHECK_CHARACTERS,
+    KEPT,
     MAX_PIECES,
     VOCABULARY_URL,
     ExactCounter,
@@ -218,6 +220,45 @@ def test_a_pair_of_surrogates_counts_as_the_character_it_spells(encoding: str):
     assert exact(encoding)("\ud83d\ude00") == reference(encoding, "😀")
 
 
+AROUND = ["", "x", " ", "\n", "=", "a", "7", "'s", "/", "\r\n", "é", "漢", "<|endoftext|>", "\ud83d", "\ude00"]
+REPEATED = [
+    *map(chr, range(0x180)),
+    *"ßſИאआ한漢。、–—…─═█•😀",
+    "\u0301",
+    "\u200d",
+    "\u2028",
+    "\u3000",
+    "\ufeff",
+    "\ud83d",
+]
+LENGTHS = [2 * KEPT, 9_000, 12_345, 5 * KEPT + 1]
+
+
+@both_encodings
+@pytest.mark.parametrize("repeated", REPEATED)
+def test_a_long_run_of_a_character_counts_as_in_the_engine(encoding: str, repeated: str):
+    """The engine counts every character of it; its counts of shorter texts are tiktoken's."""
+    chance = random.Random(ord(repeated))
+    count = exact(encoding)
+    before, after = chance.choice(AROUND), chance.choice(AROUND)
+    texts = [f"{before}{repeated * length}{after}" for length in chance.choices(LENGTHS, k=2)]
+    assert list(map(count, texts)) == list(map(count._count, texts))
+
+
+@both_encodings
+@given(parts=st.lists(st.tuples(TRAPS, st.sampled_from([1, 3, KEPT + 400, *LENGTHS])), max_size=6))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_long_runs_among_traps_count_as_in_tiktoken(encoding: str, parts: list[tuple[str, int]]):
+    text = "".join(part * times for part, times in parts)
+    assert exact(encoding)(text) == reference(encoding, text)
+
+
+def test_ten_megabytes_of_one_character_are_counted_at_once():
+    counter = ExactCounter()
+    assert counter("a" * 10 * MILLION) == 10 * MILLION // 8
+    assert counter._unchecked > CHECK_CHARACTERS - 50_000  # of the ten million, the engine has seen a few thousand
+
+
 @both_encodings
 @pytest.mark.parametrize("character", [" ", "\n"])
 def test_a_run_of_a_million_white_space_characters(encoding: str, character: str):
@@ -400,6 +441,8 @@ USAGES: dict[str, dict[str, Any]] = {
     "Anthropic, all cached": {"input_tokens": 0, "cache_read_input_tokens": PROMPT, "cache_creation_input_tokens": 0},
     "Gemini": {"prompt_token_count": PROMPT, "cached_content_token_count": 1_000, "candidates_token_count": 9},
     "Gemini, REST": {"promptTokenCount": PROMPT, "cachedContentTokenCount": 1_000},
+    "Bedrock": {"inputTokens": 100, "cacheReadInputTokens": 1_000, "cacheWriteInputTokens": 100, "outputTokens": 9},
+    "Bedrock, no cache": {"inputTokens": PROMPT, "outputTokens": 9, "totalTokens": PROMPT + 9},
 }
 
 
@@ -412,6 +455,11 @@ def test_calibration_reads_the_usage_of_the_sdk():
     details = PromptTokensDetails(cached_tokens=1_000)
     chat = CompletionUsage(prompt_tokens=PROMPT, completion_tokens=9, total_tokens=1_209, prompt_tokens_details=details)
     assert calibration(chat, 800) == 1.5
+
+
+def test_the_usage_of_bedrock_is_that_of_botocores_model():
+    known = botocore.session.get_session().get_service_model("bedrock-runtime").shape_for("TokenUsage").members
+    assert {*USAGES["Bedrock"], *USAGES["Bedrock, no cache"]} <= set(known)
 
 
 @pytest.mark.parametrize(

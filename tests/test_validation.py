@@ -2,6 +2,7 @@
 
 import copy
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,10 +15,13 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage, ChatCompletionMessageFunctionToolCall
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseReasoningItem
 
-from autoprune.errors import ConversationError, SettingsError
+from autoprune.errors import ConversationError, RuleError, SettingsError
+from autoprune.formats.detection import SHIPPED
+from autoprune.formats.dialogue import Dialogue
 from autoprune.repair import repair
 from autoprune.rules.problem import Problem
-from autoprune.validation import RULES, problems
+from autoprune.transcript import Entry, Speaker
+from autoprune.validation import RULES, accepted, problems
 
 Found = list[tuple[str, tuple[int | str, ...], str]]
 
@@ -941,6 +945,50 @@ def test_what_is_no_list_is_an_error(conversation: Any):
 
 def test_a_tuple_is_a_conversation_too():
     assert problems(tuple(PLAIN)) == []
+
+
+# After pruning
+
+BROKEN = [GO, calling("a")]
+REFUSED = r"the provider would refuse the conversation: openai_chat: .* \(pruning made them\)"
+
+
+class Lines:
+    """A format of the caller's own: a message is a mapping with a line."""
+
+    NAME = "lines"
+
+    def seen(self, message: Mapping[str, object]) -> str | None:
+        return "'line'" if "line" in message else None
+
+    def speaker(self, message: Mapping[str, object]) -> Speaker:
+        return Speaker.USER
+
+    def parse(self, message: Mapping[str, object], at: int, dialogue: Dialogue) -> Entry:
+        return Entry(Speaker.USER, dialogue.count(str(message["line"])))
+
+    def message(self, role: str, text: str) -> Any:
+        return {"line": text}
+
+
+@pytest.mark.parametrize("written", [{}, {"provider": "openai_chat"}, {"formats": (Lines(), *SHIPPED)}])
+def test_a_conversation_that_pruning_broke_is_an_error(written: dict[str, Any]):
+    assert accepted(PLAIN, BROKEN, **written) == ()
+    with pytest.raises(RuleError, match=REFUSED):
+        accepted(BROKEN, PLAIN, **written)
+
+
+@pytest.mark.parametrize(
+    ("conversation", "written"),
+    [
+        ([{"line": "Go."}], {"formats": (Lines(), *SHIPPED)}),
+        ([*BROKEN, {"line": "Go."}], {"formats": (Lines(), *SHIPPED)}),
+        (BROKEN, {"provider": "lines", "formats": (Lines(), *SHIPPED)}),
+    ],
+)
+def test_nothing_is_checked_in_a_format_without_rules_and_a_note_says_so(conversation: Any, written: Any):
+    note = "nothing was validated: no rules are known for the format 'lines'"
+    assert accepted(conversation, conversation, **written) == (note,)
 
 
 # Roles in turns

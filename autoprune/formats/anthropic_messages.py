@@ -11,6 +11,7 @@ from autoprune.formats.content import (
     Payload,
     encrypted_tokens,
     fields,
+    listed,
     nested,
     payload,
     text_block,
@@ -70,7 +71,7 @@ def speaker(message: Mapping[str, object]) -> Speaker:
     """Who a message comes from; one of the user's that holds nothing but results comes from the tools."""
     who = SPEAKERS.get(str(message.get("role")), Speaker.OTHER)
     content = message.get("content")
-    if who is not Speaker.USER or not content or not isinstance(content, list):
+    if who is not Speaker.USER or not content or not isinstance(content, list | tuple):
         return who
     return Speaker.TOOL if all(_kind(fields(item) or NOTHING) == RESULT for item in content) else who
 
@@ -83,7 +84,7 @@ def message(role: str, text: str) -> dict[str, object]:
 def parse(message: Mapping[str, object], at: int, dialogue: Dialogue) -> Entry:
     """One message as pruning sees it. Of an SDK's `Message` only the content is sent, and counted."""
     who = speaker(message)
-    content = message.get("content")
+    content = listed(message.get("content"))
     path = (at, "content")
     if who is Speaker.MODEL and isinstance(content, list):
         return _answer(content, path, dialogue)
@@ -149,7 +150,7 @@ def _result(block: Mapping[str, object], path: Path, dialogue: Dialogue) -> Tool
 def _payload(content: object, count: Count) -> Payload:
     """What a result holds. One that loads a tool stays: the model may call that tool later."""
     held = payload(content, count, text_block)
-    if not isinstance(content, list):
+    if not isinstance(content, list | tuple):
         return held
     loads = any(_kind(fields(item) or NOTHING) == REFERENCE for item in content)
     return held._replace(tokens=_all_tokens(content, count), is_fixed=loads)
@@ -162,7 +163,8 @@ def _input(block: Mapping[str, object]) -> object:
 
 
 def _all_tokens(content: object, count: Count) -> int:
-    return sum(_tokens(item, count) for item in content) if isinstance(content, list) else tokens(content, count)
+    blocks = content if isinstance(content, list | tuple) else None
+    return tokens(content, count) if blocks is None else sum(_tokens(item, count) for item in blocks)
 
 
 def _tokens(item: object, count: Count) -> int:

@@ -12,6 +12,7 @@ from autoprune.formats.content import (
     Payload,
     encrypted_tokens,
     fields,
+    listed,
     nested,
     payload,
     tokens,
@@ -74,7 +75,7 @@ def speaker(message: Mapping[str, object]) -> Speaker:
     """Who a message comes from; one of the user's that holds nothing but results comes from the tools."""
     who = SPEAKERS.get(str(message.get("role")), Speaker.OTHER)
     content = message.get("content")
-    if who is not Speaker.USER or not isinstance(content, list):
+    if who is not Speaker.USER or not isinstance(content, list | tuple):
         return who
     held = [_is_result(item) for item in content if _member(item)[0] != CACHE_POINT]
     return Speaker.TOOL if held and all(held) else who
@@ -88,7 +89,7 @@ def message(role: str, text: str) -> dict[str, object]:
 def parse(message: Mapping[str, object], at: int, dialogue: Dialogue) -> Entry:
     """One message as pruning sees it. Anything unknown in it is counted and otherwise left alone."""
     who = speaker(message)
-    content = message.get("content")
+    content = listed(message.get("content"))
     path = (at, "content")
     if isinstance(content, list) and who is Speaker.MODEL:
         return _answer(content, path, dialogue)
@@ -151,7 +152,7 @@ def _result(held: Mapping[str, object], path: Path, dialogue: Dialogue) -> ToolR
 
 def _payload(content: object, count: Count) -> Payload:
     """What a result holds: a list of blocks, of which texts and JSON are its text."""
-    if not isinstance(content, list):
+    if not isinstance(content, list | tuple):
         return payload(content, count, _text_block)
     found = [_text(item) for item in content]
     text = "\n".join(piece for piece in found if piece is not None)
@@ -170,7 +171,8 @@ def _text_block(blocks: object, text: str) -> list[object]:
 
 
 def _all_tokens(content: object, count: Count) -> int:
-    return sum(_tokens(item, count) for item in content) if isinstance(content, list) else tokens(content, count)
+    blocks = content if isinstance(content, list | tuple) else None
+    return tokens(content, count) if blocks is None else sum(_tokens(item, count) for item in blocks)
 
 
 def _tokens(item: object, count: Count) -> int:

@@ -1,7 +1,8 @@
 """What a message's content holds: text, blocks, media, or anything else, counted and never changed."""
 
+import copy
 import json
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -39,6 +40,11 @@ def fields(value: object) -> Mapping[str, object] | None:
     return {**own, **extra} if own and extra else own
 
 
+def listed(content: object) -> object:
+    """A content whose blocks stand in a list, which they may also do in a tuple; any other content as it is."""
+    return list(content) if isinstance(content, tuple) else content
+
+
 def tokens(content: object, count: Count) -> int:
     """Tokens of a content: its texts counted one by one, media by rule, of unknown blocks every name and value.
 
@@ -71,7 +77,7 @@ def payload(value: object, count: Count, put: Callable[[object, str], object]) -
     """A payload that is a text or a list of blocks, where `put` makes the list with a text in it; else a fixed one."""
     if isinstance(value, str):
         return Payload(value, count(value))
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return Payload(text_of(value), tokens(value, count), put, is_plain=all(map(_has_text, value)))
     return Payload("", tokens(value, count), is_fixed=True)
 
@@ -82,9 +88,21 @@ def _has_text(block: object) -> bool:
 
 def text_block(blocks: object, text: str, kind: str = "text") -> list[object]:
     """A list of blocks with one text block in place of all; the last breakpoint of the prompt cache stays."""
-    held = [fields(block) or NOTHING for block in blocks] if isinstance(blocks, list) else []
+    held = [fields(block) or NOTHING for block in blocks] if isinstance(blocks, list | tuple) else []
     marks = [block["cache_control"] for block in held if block.get("cache_control")]
     return [{"type": kind, "text": text, **({"cache_control": marks[-1]} if marks else {})}]
+
+
+def changed(value: object, changes: Mapping[str, object]) -> object:
+    """A copy of a mapping, which is a dict, or of an object, which stays one, with some fields changed."""
+    copied: Callable[..., object] | None = getattr(value, "model_copy", None)
+    if copied:
+        return copied(update=dict(changes))
+    if isinstance(value, Mapping):
+        return {**value, **changes}
+    duplicate = copy.copy(value)
+    vars(duplicate).update(changes)
+    return duplicate
 
 
 def written_json(value: object) -> str:
@@ -120,7 +138,7 @@ def encrypted_tokens(text: object) -> int:
     return len(text) // ENCRYPTED_CHARACTERS if isinstance(text, str) else 0
 
 
-def text_of(blocks: list[object]) -> str:
+def text_of(blocks: Sequence[object]) -> str:
     """The texts of a list of blocks, a line break between them; other blocks are left out."""
     found = (block if isinstance(block, str) else (fields(block) or NOTHING).get("text") for block in blocks)
     return "\n".join(text for text in found if isinstance(text, str))

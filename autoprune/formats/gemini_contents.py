@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from autoprune.errors import ConversationError
 from autoprune.formats import texts
-from autoprune.formats.content import NOTHING, Payload, fields, tokens, written_json
+from autoprune.formats.content import NOTHING, Payload, changed, fields, tokens, written_json
 from autoprune.formats.dialogue import Dialogue, native_call, native_result
 from autoprune.tokens import MESSAGE_TOKENS, Count
 from autoprune.transcript import Entry, Path, Speaker, ToolCall
@@ -151,19 +151,18 @@ def _call(held: Mapping[str, object], path: Path, who: Speaker, dialogue: Dialog
 
 
 def _response(held: Mapping[str, object], path: Path, who: Speaker, dialogue: Dialogue) -> Entry:
-    """A response: a result with its frame, and the media beside it, which stay."""
-    payload = _payload(held.get("response"), dialogue.count)
+    """A response: a result with its frame. Media beside the payload are part of it, and go with it."""
+    payload = _payload(held.get("response"), held.get("parts"), dialogue.count)
     result = native_result(
         dialogue,
-        (*path, "response") if "response" in held else path,
+        (*path, "response") if payload.is_fixed and "response" in held else path,
         payload,
         _answered(held, dialogue),
         kind=NAME,
         tool=held.get("name"),
         is_error=_is_error(held.get("response")),
     )
-    media = sum(tokens(value, dialogue.count) for value in _media(held.get("parts")))
-    return Entry(who, MESSAGE_TOKENS + payload.tokens + media, (result,))
+    return Entry(who, MESSAGE_TOKENS + payload.tokens, (result,))
 
 
 def _answered(held: Mapping[str, object], dialogue: Dialogue) -> ToolCall | None:
@@ -181,12 +180,14 @@ def _media(parts: object) -> Iterator[object]:
         yield from [item] if known is None else (value for name, value in known.items() if name not in BESIDE)
 
 
-def _payload(response: object, count: Count) -> Payload:
+def _payload(response: object, parts: object, count: Count) -> Payload:
     """A response as a text: the string in it where it holds nothing else, or the JSON text of the object."""
+    media = [*_media(parts)]
+    beside = sum(tokens(value, count) for value in media)
     text = _json(response) if _only(response) is None else _only(response)
     if text is None:
-        return Payload("", tokens(response, count), is_fixed=True)
-    return Payload(text, count(text), _with_text)
+        return Payload("", tokens(response, count) + beside, is_fixed=True)
+    return Payload(text, count(text) + beside, _with_text, is_plain=not media)
 
 
 def _only(response: object) -> str | None:
@@ -222,8 +223,17 @@ def _is_error(response: object) -> bool | None:
     return None
 
 
-def _with_text(response: object, text: str) -> object:
-    """A response with a text in it, that stays an object and stays an error.
+def _with_text(held: object, text: str) -> object:
+    """A function response with a text for its payload, and no media beside it; without a text it has no payload."""
+    known = fields(held) or NOTHING
+    changes: dict[str, object] = {"response": _said(known.get("response"), text) if text else None}
+    if isinstance(held, Mapping):
+        return changed({name: value for name, value in held.items() if name != "parts" or not value}, changes)
+    return changed(held, changes | ({"parts": None} if known.get("parts") else {}))
+
+
+def _said(response: object, text: str) -> Mapping[str, object]:
+    """A response that says a text, stays an object and stays an error.
 
     Source: google-genai's `types.FunctionResponse`: "output" is the function's output, "error" says what went wrong.
     """

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from autoprune.formats import texts
-from autoprune.formats.content import NOTHING, Payload, fields, payload, seen_block, text_block, tokens
+from autoprune.formats.content import NOTHING, Payload, fields, listed, payload, seen_block, text_block, tokens
 from autoprune.formats.dialogue import Dialogue, native_call, native_result
 from autoprune.tokens import MESSAGE_TOKENS, NAME_TOKENS, Count
 from autoprune.transcript import Entry, Path, Speaker, ToolCall, ToolResult
@@ -48,7 +48,7 @@ def message(role: str, text: str) -> dict[str, object]:
 def parse(message: Mapping[str, object], at: int, dialogue: Dialogue) -> Entry:
     """One message as pruning sees it. Anything unknown in it is counted and otherwise left alone."""
     who = speaker(message)
-    content = message.get("content")
+    content = listed(message.get("content"))
     weight = MESSAGE_TOKENS + (_name_tokens(message, dialogue.count) if "name" in message else 0)
     if who is Speaker.TOOL:
         held = payload(content, dialogue.count, text_block)

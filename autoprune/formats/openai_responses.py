@@ -1,10 +1,20 @@
 """OpenAI Responses: the items of a request's `input`, those of `response.output` among them. One in, one entry out."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 from autoprune.formats import texts
-from autoprune.formats.content import NOTHING, Payload, encrypted_tokens, fields, nested, payload, seen_block, tokens
+from autoprune.formats.content import (
+    NOTHING,
+    Payload,
+    changed,
+    encrypted_tokens,
+    fields,
+    listed,
+    nested,
+    payload,
+    seen_block,
+    tokens,
+)
 from autoprune.formats.dialogue import Dialogue, native_call, native_result
 from autoprune.media import is_media, media_tokens
 from autoprune.tokens import MESSAGE_TOKENS, Count
@@ -106,7 +116,7 @@ def _frame(message: Mapping[str, object], dialogue: Dialogue) -> int:
 
 def _words(message: Mapping[str, object], at: int, dialogue: Dialogue) -> Entry:
     """A message. One without a type is framed like one of Chat Completions, which it may be taken for."""
-    who, content = speaker(message), message.get("content")
+    who, content = speaker(message), listed(message.get("content"))
     weight = MESSAGE_TOKENS if _kind(message) is None else _frame(message, dialogue)
     if who is Speaker.USER:
         results, spent = texts.user_content(content, (at, "content"), dialogue)
@@ -158,12 +168,12 @@ def _result(
 def _payload(output: object, kind: str, count: Count) -> Payload:
     if kind == "computer_call_output":  # a screenshot
         return Payload("", tokens(output, count), is_fixed=True)
-    if kind == "shell_call_output" and isinstance(output, list):
+    if kind == "shell_call_output" and isinstance(output, list | tuple):
         return _shell_payload(output, count)
     return payload(output, count, _input_text)
 
 
-def _shell_payload(chunks: list[object], count: Count) -> Payload:
+def _shell_payload(chunks: Sequence[object], count: Count) -> Payload:
     """What commands wrote; how they ended is not counted."""
     held = [fields(chunk) or NOTHING for chunk in chunks]
     written = [(chunk.get("stdout"), chunk.get("stderr")) for chunk in held]
@@ -175,24 +185,19 @@ def _shell_payload(chunks: list[object], count: Count) -> Payload:
 
 def _shell_chunk(chunks: object, text: str) -> list[object]:
     """One chunk in place of all: the last that failed, so that a failure stays one, or else the last."""
-    held = chunks if isinstance(chunks, list) else []
-    kept = [chunk for chunk in held if _has_failed(chunk)] or held
-    return [_changed(kept[-1] if kept else {}, {"stdout": text, "stderr": ""})]
+    held = chunks if isinstance(chunks, list | tuple) else ()
+    kept = [chunk for chunk in held if _has_failed(chunk)] or [*held]
+    return [changed(kept[-1] if kept else {}, {"stdout": text, "stderr": ""})]
 
 
 def _input_text(blocks: object, text: str) -> list[object]:
     """One block of text in place of all; the last breakpoint of the prompt cache stays."""
-    held = blocks if isinstance(blocks, list) else []
+    held = blocks if isinstance(blocks, list | tuple) else ()
     marks = [mark for block in held if (mark := (fields(block) or NOTHING).get("prompt_cache_breakpoint"))]
     changes = {"text": text, **({"prompt_cache_breakpoint": marks[-1]} if marks else {})}
     # An SDK's block stays one: in its place a dict would be sent too, but with a warning.
     objects = [block for block in held if hasattr(block, "model_copy") and hasattr(block, "text")]
-    return [_changed(objects[-1] if objects else {"type": "input_text"}, changes)]
-
-
-def _changed(value: object, changes: Mapping[str, object]) -> object:
-    copied: Callable[..., Any] | None = getattr(value, "model_copy", None)
-    return copied(update=dict(changes)) if copied else {**(fields(value) or NOTHING), **changes}
+    return [changed(objects[-1] if objects else {"type": "input_text"}, changes)]
 
 
 def _is_error(message: Mapping[str, object]) -> bool | None:

@@ -1,0 +1,196 @@
+"""The words of a message: its texts without calls, results and thinking, in any format. Changes nothing."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from autoprune.formats import cline_text, function_results_text, tool_response_text
+from autoprune.formats import xml_tool_result as xml
+from autoprune.formats.content import NOTHING, fields
+from autoprune.media import IMAGES, SOUNDS, is_media
+from autoprune.transcript import Entry, Path, ToolCall, ToolResult
+
+Span = tuple[int, int]
+
+# Where a message holds its words. An item that has none of them, nor a role, is looked through as a whole.
+HOLDERS = ("content", "parts", "refusal", "audio")
+# Fields whose string is words, of the blocks and items of any API.
+WORDS = frozenset(
+    (
+        *("text", "refusal", "transcript", "title", "query", "queries", "code", "output", "stdout", "stderr", "logs"),
+        *("content", "parts"),
+    )
+)
+SILENT = frozenset(("thinking", "redacted_thinking", "reasoning", "compaction", "item_reference"))  # types
+SILENT_FIELDS = frozenset(
+    (
+        *("reasoningContent", "reasoning", "reasoning_content", "thinking", "encrypted_content", "signature"),
+        *("cache_control", "cachePoint", "annotations", "citations", "logprobs", "tools", "toolAddition"),
+    )
+)
+# Blocks that hold words alone; of any other, what it is comes first.
+PLAIN = frozenset(
+    (
+        *("text", "input_text", "output_text", "refusal", "message", "content", "citationsContent", "guardContent"),
+        *("inlineData", "inline_data", "fileData", "file_data", "audioTranscription", "audio_transcription"),
+    )
+)
+NAMES = ("name", "filename", "title", "file_id", "fileUri", "file_uri")  # most telling first
+DIALECTS = {dialect.KIND: dialect for dialect in (xml, tool_response_text, function_results_text)}
+FAILED_END = re.compile(rf"\s*{re.escape(cline_text.FAILED_END)}")
+DEEPEST = 12  # levels of lists and objects that are looked through
+LONGEST_LABEL = 100  # characters
+NEAR = 64  # characters between a call and the tag of its block
+CALLS, CALLS_END = function_results_text.CALL_MARK, "</function_calls>"
+
+
+def words(message: object, entry: Entry) -> str:
+    """The texts of a message, blank-line separated; `entry` is what it was parsed to.
+
+    Left out are its results and calls, with the tags or the heading around those in a text, and the model's thinking.
+    Each image, audio, document or other medium is a line such as "[image]".
+    """
+    reader = _Reader(*_places(entry))
+    pieces = (piece.strip() for piece in reader.message(fields(message) or NOTHING))
+    return "\n\n".join(piece for piece in pieces if piece)
+
+
+def _places(entry: Entry) -> tuple[set[Path], dict[Path, list[ToolResult | ToolCall]]]:
+    """Where native calls and results stand in a message, and the texts that hold others."""
+    native: set[Path] = set()
+    inside: dict[Path, list[ToolResult | ToolCall]] = {}
+    parts: tuple[ToolResult | ToolCall, ...] = (*entry.results, *entry.calls)
+    for part in parts:
+        path = part.location.path[1:]
+        if part.location.start is not None:
+            inside.setdefault(path, []).append(part)
+        elif isinstance(part, ToolCall):
+            native.add(path)
+        else:
+            native |= {path, path[:-1]}  # what stands beside a payload is the result's too
+    return native, inside
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads the words of one message around its native calls and results, and around those inside texts."""
+
+    native: set[Path]
+    inside: Mapping[Path, Sequence[ToolResult | ToolCall]]
+
+    def message(self, known: Mapping[str, object]) -> Iterator[str]:
+        """The pieces of a message's words, in order; some may be blank."""
+        if () in self.native:
+            return
+        held = [name for name in HOLDERS if known.get(name) is not None]
+        if not held and "role" not in known:
+            yield from self._block(known, ())
+        for name in held:
+            yield from self._value(known[name], (name,))
+
+    def _value(self, value: object, path: Path) -> Iterator[str]:
+        if path in self.native or len(path) > DEEPEST:
+            return
+        if isinstance(value, str):
+            yield _around(value, self.inside.get(path, ()))
+        elif isinstance(value, list | tuple):
+            is_words = path[-1] in WORDS
+            for index, item in enumerate(value):
+                if is_words or not isinstance(item, str):
+                    yield from self._value(item, (*path, index))
+        elif (block := fields(value)) is not None:
+            yield from self._block(block, path)
+
+    def _block(self, block: Mapping[str, object], path: Path) -> Iterator[str]:
+        if block.get("type") in SILENT or block.get("thought") is True:
+            return
+        if is_media(block):
+            yield f"[{_label(_medium(block), block)}]"
+            return
+        kind = _kind(block)
+        if kind in SILENT_FIELDS:
+            return
+        if (
+            (not path or isinstance(path[-1], int))
+            and len(path) <= 2
+            and kind not in PLAIN
+            and not any((*path, name) in self.native for name in block)
+        ):
+            yield f"[{_label(kind, block)}]"
+        for name, value in block.items():
+            if name not in SILENT_FIELDS and (not isinstance(value, str) or _is_words(name, block)):
+                yield from self._value(value, (*path, name))
+
+
+def _is_words(name: object, block: Mapping[str, object]) -> bool:
+    return name in WORDS or (name == "data" and block.get("type") == "text")  # the latter is a document of plain text
+
+
+def _kind(block: Mapping[str, object]) -> str:
+    """What a block is: its type, or the one field that it has beside what is None and beside a type."""
+    if isinstance(kind := block.get("type"), str):
+        return kind
+    return next((name for name, value in block.items() if value is not None), "text")
+
+
+def _medium(block: Mapping[str, object]) -> str:
+    """Image, audio, video or document."""
+    kind = _kind(block)
+    mime = block.get("mimeType") or block.get("mime_type")
+    kind = mime.partition("/")[0] if isinstance(mime, str) else kind
+    if kind in IMAGES:
+        return "image"
+    return "audio" if kind in SOUNDS else "video" if "video" in kind else "document"
+
+
+def _label(kind: str, block: Mapping[str, object]) -> str:
+    """A kind and the name that a block, or what it holds, gives itself; images and sounds need none."""
+    inner = (held for value in block.values() if (held := fields(value)) is not None)
+    found = (known.get(name) for known in (block, *inner) for name in NAMES)
+    name = "" if kind in ("image", "audio") else next((value for value in found if isinstance(value, str)), "")
+    return " ".join(f"{kind} {name}".split())[:LONGEST_LABEL]
+
+
+def _around(text: str, parts: Sequence[ToolResult | ToolCall]) -> str:
+    """A text without the results and calls in it, and without the tags or the heading of each."""
+    if not parts:
+        is_heading = text.startswith("[") and text.endswith(cline_text.MARK) and cline_text.begin(text) == 0
+        return "" if is_heading else text  # Cline may write the heading of a result as a block of its own
+    wholes = {kind: _wholes(text, kind) for kind in {part.kind for part in parts if isinstance(part, ToolResult)}}
+    pieces, at = [], 0
+    for begin, end in sorted(_whole(text, part, wholes) for part in parts):
+        pieces.append(text[at:begin])
+        at = max(at, end)
+    return "\n\n".join(filter(None, (piece.strip() for piece in (*pieces, text[at:]))))
+
+
+def _whole(text: str, part: ToolResult | ToolCall, wholes: Mapping[str, Sequence[Span]]) -> Span:
+    """Where a result or a call stands, with what it is wrapped in."""
+    start, stop = part.location.start or 0, part.location.stop or 0
+    if isinstance(part, ToolResult):
+        return next(((begin, end) for begin, end in wholes[part.kind] if begin <= start and stop <= end), (start, stop))
+    return _with_block(text, start, stop)
+
+
+def _with_block(text: str, start: int, stop: int) -> Span:
+    """A call with the tags of Claude's block of calls around it, where it is the first or the last in there."""
+    before, after = text[max(0, start - NEAR) : start].rstrip(), text[stop : stop + NEAR]
+    if before.endswith(CALLS):
+        start -= len(text[max(0, start - NEAR) : start]) - len(before) + len(CALLS)
+    if after.lstrip().startswith(CALLS_END):
+        stop += len(after) - len(after.lstrip()) + len(CALLS_END)
+    return start, stop
+
+
+def _wholes(text: str, kind: str) -> list[Span]:
+    """The elements or headed payloads of a dialect in a text."""
+    if kind == cline_text.KIND:
+        return [(one.begin, _after_failure(text, one.stop)) for one in cline_text.spans(text)]
+    dialect = DIALECTS.get(kind)
+    return [(span.begin, span.end) for span in dialect.spans(text)] if dialect else []
+
+
+def _after_failure(text: str, at: int) -> int:
+    """The end of the tag that closes Cline's message of a failure, where it follows an offset."""
+    match = FAILED_END.match(text, at)
+    return match.end() if match else at
