@@ -30,7 +30,7 @@ from autoprune.validation import accepted
 from autoprune.writing import Desk, Summarizer
 
 MAX_CALLS = 16  # of a model, in one prune
-USER_FIRST = ("anthropic_messages", "bedrock_converse", "gemini_contents")  # whose first message is the user's
+USER_FIRST = ("anthropic", "bedrock", "gemini")  # whose first message is the user's
 
 
 class ConversationPruner(Pruner):
@@ -164,9 +164,11 @@ class ConversationPruner(Pruner):
         return self._work(conversation, strategy, calibration, usage).plan
 
     def _finished(self, result: Result, conversation: list[Any], conversation_id: object, validate: bool) -> Result:
-        logged(result.report, "INFO" if result.conversation is not conversation else "DEBUG")
         if validate:
-            accepted(result.conversation, conversation, self._text("format"))
+            notes = accepted(result.conversation, conversation, self._text("format"), self.formats)
+            report = replace(result.report, fallbacks=(*result.report.fallbacks, *notes))
+            result = replace(result, report=report)
+        logged(result.report, "INFO" if result.conversation is not conversation else "DEBUG")
         return self._told(result, conversation, conversation_id)
 
     def _work(self, conversation: list[Any], strategy: object, calibration: float, usage: object) -> Unfinished:

@@ -14,6 +14,7 @@ from autoprune.summaries import overhead
 from autoprune.tokens import MESSAGE_TOKENS
 from autoprune.transcript import Entry, Speaker, Transcript
 
+RECUT = 3  # of the newest pieces: what has come since may belong to them
 SUMMARY_SHARE = 4  # a summary takes at most one part in so many of the safe zone
 
 
@@ -141,6 +142,8 @@ class FoldWalk(Walk):
         self._requests: list[int] = []
         self._staying: set[int] = set()
         self._systems = 0
+        self._units: list[range] = []
+        self._units_end = 0
         self._run_start = 0
         self._request_before = 0
         self._wants_user = False
@@ -275,10 +278,22 @@ class FoldWalk(Walk):
         stay = self._staying | self.retain.requests(self._requests, len(self.entries))
         first_unseen = len(self.entries) if self.in_run else self._unseen_from()
         stay.update(range(first_unseen, len(self.entries)))
-        kept = [unit for unit in units(self.entries) if not self.gone.issuperset(unit)]
+        kept = self._units = [unit for unit in self._all_units() if not self.gone.issuperset(unit)]
         staying = [not stay.isdisjoint(unit) for unit in kept]
         _bridge(kept, staying, self.entries)
         return [self._group(unit) for unit, stays in zip(kept, staying, strict=True) if not stays]
+
+    def _all_units(self) -> list[range]:
+        """The smallest pieces that may go, what has gone before left out.
+
+        A cut that was safe at a request is safe at every later one, so only the newest pieces are cut anew.
+        """
+        if self._units_end == len(self.entries):
+            return self._units
+        known = self._units[:-RECUT]
+        start = self._units[-RECUT].start if len(self._units) >= RECUT else 0
+        self._units_end = len(self.entries)
+        return [*known, *(range(start + new.start, start + new.stop) for new in units(self.entries[start:]))]
 
     def _unseen_from(self) -> int:
         """The first message that the model has not seen: behind its last run."""

@@ -1,16 +1,16 @@
 """A conversation that grows: what was read and decided before is not read and decided again. A memo, never a state.
 
-Whatever is remembered is compared first with what the caller passes: the messages by equality, and the objects that
-were passed before with a copy of their containers, so that a change made in place is noticed (all but a change to an
-equal value, such as 1 for True or another order of keys).
+Whatever is remembered is compared first with what the caller passes: the messages with copies of those that were
+passed before, so that a change made in place is noticed too (all but a change to an equal value, such as 1 for True or
+another order of keys).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import islice
 from threading import Lock
 from typing import Any
 
-from autoprune.containers import Container, as_read, snapshot, token_bound
+from autoprune.containers import Container, as_read, copied, token_bound
 from autoprune.edits import Replace
 from autoprune.errors import ConversationError
 from autoprune.parsing import Parser, checked, placed
@@ -30,9 +30,12 @@ class History:
         self.walk = walk
         self.given: list[object] = []
         self.rewritten: dict[int, object] = {}
+        self._given_as_read: list[object] = []
+        self._rewritten_as_made: dict[int, object] = {}
         self._edits_of: dict[int, dict[Part, Replace]] = {}
-        self._live: list[Container] = []
-        self._frozen: list[Container] = []
+        self._changes: dict[int, tuple[str, str] | None] = {}
+        self._live: list[Container] = []  # what the objects in messages hold that are no lists or dicts
+        self._frozen: list[Container] = []  # and what they held
         self._bound = bound
         self._edits_made = 0
         self._is_fed_back = False
@@ -44,13 +47,14 @@ class History:
 
     def matches(self, messages: list[object]) -> bool:
         """Whether `messages` goes on from what was given, or from what was returned, and nothing has changed since."""
-        if same(messages[: len(self.given)], self.given):
+        known = messages[: len(self.given)]
+        if same(known, self._given_as_read):
             self._is_fed_back = False
-        elif self.walk.edits and self.walk.is_settled() and same(messages[: len(self.given)], self._expected()):
+        elif self.walk.edits and self.walk.is_settled() and same(known, self._returned_as_made()):
             self._is_fed_back = True
         else:
             return False
-        return same(self._live, self._frozen)
+        return same(self.rewritten, self._rewritten_as_made) and same(self._live, self._frozen)
 
     def extend(self, messages: list[object]) -> bool:
         """Take the messages that are new, and decide. False where the memo does not hold for this continuation."""
@@ -63,12 +67,12 @@ class History:
         return self._bound <= self.walk.limit or self._read(messages)
 
     def _take(self, message: object, at: int) -> None:
-        """Bound a message's tokens by its bytes, and remember what its containers hold."""
-        checked(message, at, self.parser.formats)
+        """Bound a message's tokens by its bytes, and remember what it holds."""
         try:
-            if self._bound <= self.walk.limit:
+            if self._bound <= self.walk.limit:  # else it is read, and checked there
+                checked(message, at, self.parser.formats)
                 self._bound += token_bound(message)
-            snapshot(message, self._live, self._frozen)
+            self._given_as_read.append(copied(message, self._live, self._frozen))
         except ConversationError as error:
             raise placed(error, at) from error
 
@@ -81,17 +85,24 @@ class History:
         output = list(conversation)
         for at, message in self.rewritten.items():
             # Equal is not the same: another order of keys, or 1 for true, is the caller's to keep.
-            is_known = conversation[at] is self.given[at]
-            output[at] = message if is_known else rewrite(conversation[at], [*self._edits_of[at].values()])
+            output[at] = message if conversation[at] is self.given[at] else self._anew(conversation[at], at)
         return output
+
+    def _anew(self, message: object, at: int) -> object:
+        """A message that is equal to number `at`, with its edits made."""
+        change = self._changes[at]
+        if change and type(message) is dict:
+            name, text = change
+            return {**message, name: text}
+        return rewrite(message, [*self._edits_of[at].values()])
 
     def as_read(self) -> Callable[[], list[Any]]:
         """The messages as they are now, to be had later, whatever becomes of them in between."""
-        given, live, frozen = list(self.given), list(self._live), list(self._frozen)
+        given, live, frozen = list(self._given_as_read), list(self._live), list(self._frozen)
 
         def messages() -> list[Any]:
             copies = {id(container): copy for container, copy in zip(live, frozen, strict=True)}
-            return [as_read(message, copies) for message in given]
+            return [as_read(message, copies) for message in given] if copies else given
 
         return messages
 
@@ -103,7 +114,8 @@ class History:
             self._edits_of.setdefault(edit.part.location.message, {})[edit.part] = edit
         for at in {edit.part.location.message for edit in fresh}:
             self.rewritten[at] = rewrite(self.given[at], [*self._edits_of[at].values()])
-            snapshot(self.rewritten[at], self._live, self._frozen)
+            self._rewritten_as_made[at] = copied(self.rewritten[at], self._live, self._frozen)
+            self._changes[at] = changed_text(self.given[at], self.rewritten[at])
         self._edits_made = self.walk.edits_made
 
     def _read(self, messages: list[object]) -> bool:
@@ -130,20 +142,36 @@ class History:
                 return False
             entries[at] = entry
         self.walk.settle(self.rewritten, entries)
-        self.given, self.rewritten, self._edits_of = self._expected(), {}, {}
+        self.given, self._given_as_read = self._returned(), self._returned_as_made()
+        self.rewritten, self._rewritten_as_made, self._edits_of, self._changes = {}, {}, {}, {}
         self._edits_made = self.walk.edits_made
         return True
 
-    def _expected(self) -> list[object]:
-        """What was returned."""
-        returned = list(self.given)
-        for at, message in self.rewritten.items():
-            returned[at] = message
-        return returned
+    def _returned(self) -> list[object]:
+        return with_others(self.given, self.rewritten)
+
+    def _returned_as_made(self) -> list[object]:
+        return with_others(self._given_as_read, self._rewritten_as_made)
 
 
-def same(left: list[Any], right: list[Any]) -> bool:
-    """Whether two lists are equal, as far as their items can be compared."""
+def with_others(messages: list[object], others: Mapping[int, object]) -> list[object]:
+    """A copy of a list of messages with some others in it, by their indexes."""
+    mixed = list(messages)
+    for at, message in others.items():
+        mixed[at] = message
+    return mixed
+
+
+def changed_text(before: object, after: object) -> tuple[str, str] | None:
+    """The one text that tells two dicts apart, after its name; None where they differ in anything else."""
+    if type(before) is not dict or type(after) is not dict:
+        return None
+    changed = [(name, value) for name, value in after.items() if value is not before.get(name)]
+    return changed[0] if len(changed) == 1 and type(changed[0][1]) is str else None
+
+
+def same(left: Any, right: Any) -> bool:
+    """Whether two lists or mappings are equal, as far as what they hold can be compared."""
     try:
         return bool(left == right)
     except (ValueError, TypeError, RecursionError):  # an array, a very deep nest: read them anew

@@ -106,11 +106,12 @@ class AgenticConversationPruner(Pruner):
             aftermath = outcome(terms.thinking, found)
             plan_of = partial(aftermath.applied, found)
         pruned = strip(history.output(conversation), aftermath.stripped)
+        notes = accepted(pruned, conversation, terms.format, self.formats) if validate else ()
         report = Report(
             getattr(terms.strategy, "name", type(terms.strategy).__name__),
             terms.safe_zone,
             terms.calibration,
-            (*terms.fallbacks, *aftermath.notes),
+            (*terms.fallbacks, *aftermath.notes, *notes),
             self._clock() - started,
             plan_of,
         )
@@ -120,8 +121,6 @@ class AgenticConversationPruner(Pruner):
         if vetoed := self._vetoed(result, conversation, conversation_id):
             return vetoed
         logged(report, "INFO" if is_at_work else "DEBUG")
-        if validate:
-            accepted(pruned, conversation, terms.format)
         return self._told(result, conversation, conversation_id)
 
     def plan(

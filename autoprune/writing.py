@@ -38,6 +38,7 @@ class Desk:
     memo: MutableMapping[str, str]
     count: Count
     spent: Spent = field(default_factory=Spent)
+    _prints: dict[int, bytes] = field(default_factory=dict)
 
     def steps(self) -> Steps:
         """All questions of the prune; the answer is the running summary."""
@@ -50,7 +51,7 @@ class Desk:
         at = 0
         is_model = calls_model(self.summarizer)
         while at < len(folds):
-            keys = list(self._keys(text, folds[at:]))
+            keys = list(self._keys(text, folds[at:] if is_model else folds[at : at + 1]))
             known = next(((n, found) for n in range(len(keys), 0, -1) if (found := self._known(keys[n - 1]))), None)
             if known:
                 at, text = at + known[0], known[1]
@@ -69,10 +70,17 @@ class Desk:
         hashed = hashlib.sha256(f"{identity_of(self.summarizer)}\0{text}\0".encode("utf-8", "surrogatepass"))
         for fold in folds:
             for at in fold.messages:
-                hashed.update(fingerprint(self.messages[at]))
+                hashed.update(self._print(at))
             whole = hashed.copy()
             whole.update(str(fold.room).encode())
             yield whole.hexdigest()
+
+    def _print(self, at: int) -> bytes:
+        """What a message is known by."""
+        known = self._prints.get(at)
+        if known is None:
+            known = self._prints[at] = fingerprint(self.messages[at])
+        return known
 
     def _known(self, key: str) -> str | None:
         """A text that was written before."""
@@ -148,7 +156,8 @@ class Desk:
     def _pay(self, ask: Ask, answer: Answer) -> None:
         calls = int(calls_model(ask.summarizer))
         if isinstance(answer, Written):
-            self.spent += Spent(calls, answer.input_tokens, answer.output_tokens, answer.cost)
+            used = answer.input_tokens, answer.output_tokens, answer.cost
+            self.spent += Spent(calls, *used, notes=answer.notes)
         else:
             self.spent += Spent(calls)
 

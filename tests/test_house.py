@@ -80,7 +80,9 @@ MAY_SEE = {
     "repair": {"repairs", "rules", "validation"},
     "readable": {"clamping", "formats", "targets", "tokens", "transcript"},
     "splitting": {"transcript"},
-    "summarizers": {"clamping", "errors", "outcomes", "readable", "summarizers", "targets", "tokens", "transcript"},
+    "summarizers": {
+        *("clamping", "errors", "formats", "outcomes", "readable", "summarizers", "targets", "tokens", "transcript"),
+    },
     "spent": set(),
     "environment": {"errors"},
     "events": {"edits", "errors", "report"},
@@ -110,12 +112,12 @@ MAY_SEE = {
 STRANGERS = "summarizers.driver"  # calls what callers pass, which may raise anything
 ONLY_IN = {
     "lxml": {"formats.xml_tool_result"},
-    "openai": {"summarizers.openai"},
+    "openai": {"summarizers.openai", "summarizers.replies"},
     "typer": {"cli"},
     "rich": {"cli", "tables"},
     "splintr": {"tokens"},
     "tiktoken": {"tokens"},
-    "genai_prices": {"settings"},
+    "genai_prices": {"settings", "summarizers.replies"},
 }
 
 

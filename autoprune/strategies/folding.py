@@ -29,8 +29,8 @@ class Folding:
     is true. `then_drops`: when it is still too much, older ones of the last messages are dropped. `minimum_saved`: a
     summary that may save a smaller share of what it stands for is not written, and the messages are dropped. `results`
     first shortens large results one by one. `retain` says what is never folded or dropped, `protect` which results are
-    never shortened. `style` is how a summarizer that knows several styles is to write, and with `levels` above 0 there are
-    summaries of summaries, in so many levels.
+    never shortened. `style` is how a summarizer that knows several styles is to write, and with `levels` above 0 there
+    are summaries of summaries, in so many levels.
     """
 
     name: str

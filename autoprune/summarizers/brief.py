@@ -25,13 +25,17 @@ class Brief:
 
 @dataclass(frozen=True)
 class Written:
-    """A summary, and what it took to write it: tokens and dollars where the provider said so."""
+    """A summary, and what it took to write it: tokens and dollars where the provider said so.
+
+    `notes` say in words whatever was not done as asked; they come into the report.
+    """
 
     text: str
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float | None = None
     model: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,132 @@
+"""A ledger carried on by more messages: what was asked, said and done in them. Pure; leaves nothing out by itself."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from autoprune.formats.harness import said
+from autoprune.readable import Utterance
+from autoprune.summarizers import ledger as ledgers
+from autoprune.summarizers import shell
+from autoprune.summarizers.deeds import Deed, deeds
+from autoprune.summarizers.findings import findings, rules
+from autoprune.summarizers.folders import relative
+from autoprune.summarizers.ledger import Ledger, Turn
+from autoprune.summarizers.plans import planned
+from autoprune.summarizers.sections import one_line
+from autoprune.transcript import Speaker
+
+LONGEST_ANSWER = 400  # characters
+LONGEST_LAST = 900
+LAST_DEEDS = 5
+SAID = "The assistant: "
+COUNTED = re.compile(r"([^,×]+?)(?: ×([0-9]{1,9}))?(?:, |\Z)")
+RUNS = re.compile(r" \(×([0-9]{1,9})\)\Z")
+
+
+def continued(ledger: Ledger, utterances: Sequence[Utterance]) -> Ledger:
+    """The ledger after some more messages."""
+    lists = {title: dict(ledger.lists.get(title, {})) for title in ledgers.LISTS}
+    book = _Book(ledger.goal, ledger.earlier, [*ledger.turns], lists)
+    made = [*deeds(utterances)]
+    for one, done in zip(utterances, made, strict=True):
+        book.add(one, done)
+    written = Ledger(book.goal, book.earlier, ledger.folder, tuple(book.turns), lists, ledger.left_out)
+    return relative(written, [path for done in made for deed in done for path in deed.folders])
+
+
+@dataclass
+class _Book:
+    """A ledger that is being written."""
+
+    goal: str
+    earlier: str
+    turns: list[Turn]
+    lists: dict[str, dict[str, str]]
+
+    def add(self, one: Utterance, done: Sequence[Deed]) -> None:
+        """Take in one message."""
+        if one.speaker is Speaker.USER and (request := said(one.words)):
+            self._asked(request)
+        elif one.speaker is Speaker.MODEL and one.words.strip():
+            self._spoke(one.words)
+        for deed in done:
+            self._did(deed)
+
+    def _asked(self, request: str) -> None:
+        """A new turn; the assistant's last words were the answer to the one before."""
+        self._answered()
+        before = self.turns[-1] if self.turns else None
+        if not (self.goal or self.earlier or self.turns):
+            self.goal = request
+            self.turns.append(Turn(""))
+        elif before and request == (before.request or self.goal):
+            self.turns[-1] = replace(before, times=before.times + 1)
+        else:
+            self.turns.append(Turn(request))
+        self._put(ledgers.RULES, *rules(request))
+
+    def _answered(self) -> None:
+        words = next((entry for entry in self.lists[ledgers.LAST] if entry.startswith(SAID)), "")
+        answer = one_line(words.removeprefix(SAID), LONGEST_ANSWER)
+        self.lists[ledgers.LAST].clear()
+        if answer and not self.turns:
+            self.turns.append(Turn(""))
+        if answer:
+            self.turns[-1] = replace(self.turns[-1], answer=answer)
+            self.lists[ledgers.FINDINGS] = {
+                finding: "" for finding in self.lists[ledgers.FINDINGS] if finding not in answer
+            }
+
+    def _spoke(self, words: str) -> None:
+        self._put(ledgers.FINDINGS, *findings(words))
+        kept = [entry for entry in self.lists[ledgers.LAST] if not entry.startswith(SAID)]
+        self.lists[ledgers.LAST] = dict.fromkeys((*kept, SAID + one_line(words, LONGEST_LAST)), "")
+
+    def _did(self, deed: Deed) -> None:
+        self._count(ledgers.TOOLS, deed.tool, "called", *(("failed",) if deed.failed else ()))
+        self.lists[ledgers.PLAN] = dict(planned(deed, self.lists[ledgers.PLAN]))
+        self._judge(deed)
+        if not deed.failed:
+            for does, path in deed.files():
+                self._touch(does, one_line(path, len(path)))
+        last = [entry for entry in self.lists[ledgers.LAST] if not entry.startswith(SAID)]
+        for entry in last[: 1 - LAST_DEEDS] if len(last) >= LAST_DEEDS else ():
+            del self.lists[ledgers.LAST][entry]
+        self._put(ledgers.LAST, f"{deed.name}: {deed.outcome}")
+
+    def _touch(self, does: str, path: str) -> None:
+        if does == "read" and path not in self.lists[ledgers.CHANGED]:
+            self._count(ledgers.READ, path, does)
+        elif does != "read":
+            self.lists[ledgers.READ].pop(path, None)
+            self._count(ledgers.CHANGED, path, does)
+
+    def _judge(self, deed: Deed) -> None:
+        """Take down how it went: a command's latest outcome, an error, or that an error is no more."""
+        name, command = deed.name, deed.command
+        is_look = bool(command) and shell.only_looks(command)
+        if command and not is_look:
+            before = self.lists[ledgers.COMMANDS].pop(name, None)
+            counted = RUNS.search(before or "")
+            runs = int(counted[1]) + 1 if counted else 1 + (before is not None)
+            self.lists[ledgers.COMMANDS][name] = deed.outcome + (f" (×{runs})" if runs > 1 else "")
+        if deed.failed and not (is_look and "exit code 1" in deed.outcome):
+            self.lists[ledgers.RESOLVED].pop(name, None)
+            self.lists[ledgers.OPEN].pop(name, None)
+            self.lists[ledgers.OPEN][name] = ": ".join(filter(None, (deed.outcome, deed.error)))
+        elif deed.result and name in self.lists[ledgers.OPEN]:
+            self.lists[ledgers.RESOLVED][name] = self.lists[ledgers.OPEN].pop(name)
+
+    def _put(self, title: str, *entries: str) -> None:
+        """Entries without a value at the end of a list, where they may have stood before."""
+        for entry in entries:
+            self.lists[title].pop(entry, None)
+            self.lists[title][entry] = ""
+
+    def _count(self, title: str, key: str, *words: str) -> None:
+        """An entry at the end of a list; its value says how many times each word was said of it."""
+        tally = Counter({word: int(times or 1) for word, times in COUNTED.findall(self.lists[title].pop(key, ""))})
+        tally.update(words)
+        self.lists[title][key] = ", ".join(f"{word} ×{times}" if times > 1 else word for word, times in tally.items())

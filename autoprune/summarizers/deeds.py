@@ -1,0 +1,165 @@
+"""What a call did: which files it read or changed, which command it ran, how it went. Reads both, runs nothing."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+
+from autoprune.outcomes import error_lines, exit_code, failed
+from autoprune.readable import Utterance
+from autoprune.summarizers import shell
+from autoprune.summarizers.sections import one_line
+from autoprune.targets import arguments, paths, target
+from autoprune.transcript import ToolCall, ToolResult
+
+LONGEST_NAME = 60  # characters of a tool's name
+LONGEST_TARGET = 160  # of what a call touches
+LONGEST_COMMAND = 220
+LONGEST_ERROR = 300
+ERROR_SPANS = 3
+FIRST_LINES = 4_000  # characters that are searched for a first line, or a last one
+COMMANDS = ("command", "cmd", "commands", "script")  # arguments that hold a shell's command
+FOLDERS = ("workdir", "cwd", "working_directory", "workingDirectory")  # arguments that say where it is run
+SHELLS = frozenset(("bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/bin/zsh", "-c", "-lc", "-l"))
+# What a word of a tool's name says that it does with a path, the most certain first.
+DOES: Mapping[str, str] = {
+    **dict.fromkeys(("delete", "remove", "unlink"), "deleted"),
+    **dict.fromkeys(("move", "rename"), "moved"),
+    **dict.fromkeys(("create", "write", "save"), "written"),
+    **dict.fromkeys(
+        ("edit", "editor", "multiedit", "replace", "insert", "patch", "update", "modify", "append"), "edited"
+    ),
+    **dict.fromkeys(("read", "view", "open", "cat", "show", "fetch"), "read"),
+}
+# What editors with a `command` do.
+EDITORS: Mapping[object, str] = {
+    **dict.fromkeys(("view", "open", "read"), "read"),
+    **dict.fromkeys(("create", "write"), "written"),
+    **dict.fromkeys(("str_replace", "insert", "replace", "edit", "undo_edit", "delete_lines"), "edited"),
+}
+PATCH = re.compile(r"^\*\*\* (Add|Update|Delete) File: ([^\r\n]+)", re.MULTILINE)
+PATCH_DOES = {"Add": "created", "Update": "edited", "Delete": "deleted"}
+CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+WORDS = re.compile(r"[a-z]+")
+CREATED = re.compile(r"\b(?:created|new file|\"type\": ?\"create\")", re.IGNORECASE)
+CREATED_IN = 300  # characters of a result that may say so
+# Lines that programs of agents add, and that tell nothing but the exit code.
+NOISE = re.compile(
+    r"(?i)\W*(?:\w+ ){0,4}(?:exit\w*|return)(?: with)?[ _]?(?:code|status)?\W*-?\d+\W*"
+    r"|(?:Chunk ID|Wall time|Original token count|Command): .*|Output:|Debugger attached\."
+)
+TAGS = re.compile(r"</?(?:tool_use_error|error|returncode|output|stderr|stdout)>")
+
+
+@dataclass(frozen=True)
+class Deed:
+    """A call with its result, as far as both are known."""
+
+    call: ToolCall | None
+    result: ToolResult | None
+
+    @property
+    def tool(self) -> str:
+        """The tool's name on one line."""
+        name = self.call.name if self.call else self.result.tool if self.result else ""
+        return one_line(name, LONGEST_NAME) or "a tool"
+
+    @cached_property
+    def failed(self) -> bool | None:
+        """Whether the result says that the call failed; None where it does not say, or where there is none."""
+        return failed(self.result.text, self.result.is_error) if self.result else None
+
+    @cached_property
+    def command(self) -> str:
+        """The shell command that was run; "" where none was."""
+        known = arguments(self.call) if self.call else {}
+        if any(name in known for name in ("path", "file_path", "file_text")):
+            return ""
+        found = next((value for name in COMMANDS if (value := known.get(name))), "")
+        if isinstance(found, list | tuple):
+            found = "\n".join(word for word in found if isinstance(word, str) and word not in SHELLS)
+        return found if isinstance(found, str) else ""
+
+    @cached_property
+    def name(self) -> str:
+        """What was done, on one line: a command's essence, or a tool with what it touches."""
+        if command := self.command:
+            return one_line(shell.essence(command), LONGEST_COMMAND) or self.tool
+        patched = " ".join(path for _, path in self._patched())
+        touched = one_line(patched or target(self.call) or " ".join(self.paths), LONGEST_TARGET)
+        return f"{self.tool}({touched})" if touched else self.tool
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths in the call's arguments."""
+        return paths(self.call) if self.call else ()
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The folder that a command was run in, where it is known and absolute."""
+        known = arguments(self.call) if self.call else {}
+        given = next((value for name in FOLDERS if isinstance(value := known.get(name), str)), "")
+        folder = (given or shell.folder(self.command)).rstrip("/")
+        return (folder,) if folder.startswith("/") and "\n" not in folder else ()
+
+    @property
+    def outcome(self) -> str:
+        """How it went, in a few words."""
+        if self.result is None:
+            return "no result yet"
+        code = exit_code(self.result.text)
+        if not self.failed:
+            return "ok" if code == 0 or self.failed is False else "done"
+        return f"failed, exit code {code}" if code else "failed"
+
+    @property
+    def error(self) -> str:
+        """The lines that tell why it failed, on one line; "" where none does."""
+        said = TAGS.sub(" ", _why(self.result.text)) if self.result else ""
+        return one_line(said.replace("→", "->"), LONGEST_ERROR)
+
+    def files(self) -> Iterator[tuple[str, str]]:
+        """What it did with which files: ("read", path), ("edited", path), ("created", path) and so on."""
+        if patched := self._patched():
+            yield from patched
+        elif command := self.command:
+            yield from shell.files(command)
+        elif does := self._does():
+            is_new = does == "written" and self.result and CREATED.search(self.result.text[:CREATED_IN])
+            yield from (("created" if is_new else does, path) for path in self.paths)
+
+    def _patched(self) -> list[tuple[str, str]]:
+        given = self.call.arguments if self.call else None
+        texts = [given, *arguments(self.call).values()] if self.call else []
+        patches = (text for text in texts if isinstance(text, str) and "*** Begin Patch" in text)
+        return [(PATCH_DOES[does], path.rstrip()) for text in islice(patches, 1) for does, path in PATCH.findall(text)]
+
+    def _does(self) -> str | None:
+        known = arguments(self.call) if self.call else {}
+        command = known.get("command")
+        if isinstance(command, str) and command in EDITORS:
+            return EDITORS[command]
+        words = set(WORDS.findall(CAMEL.sub("_", self.tool).lower()))
+        return next((does for word, does in DOES.items() if word in words), None)
+
+
+def deeds(utterances: Sequence[Utterance]) -> Iterator[tuple[Deed, ...]]:
+    """What was done in each of some messages: their calls, and results of calls that were made before them."""
+    results = {result.call.location: result for one in utterances for result in one.results if result.call}
+    made = {call.location for one in utterances for call in one.calls}
+    for one in utterances:
+        calls = (Deed(call, results.get(call.location)) for call in one.calls)
+        others = (result for result in one.results if not result.call or result.call.location not in made)
+        yield (*calls, *(Deed(result.call, result) for result in others))
+
+
+def _why(text: str) -> str:
+    """The lines that tell why a call failed; where none tells, the first and the last one."""
+    spans = sorted(islice(error_lines(text, 0, len(text)), ERROR_SPANS))
+    telling = [piece for begin, end in spans if not NOISE.fullmatch(piece := text[begin:end].strip())]
+    if telling:
+        return " / ".join(telling)
+    lines = (line.strip() for line in (text[:FIRST_LINES] + text[FIRST_LINES:][-FIRST_LINES:]).split("\n"))
+    said = [line for line in lines if line and not NOISE.fullmatch(line)]
+    return " / ".join(dict.fromkeys((*said[:1], *said[-1:])))

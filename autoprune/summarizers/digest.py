@@ -1,0 +1,31 @@
+"""A summary that needs no model: what the user asked, what was done, what failed, what was found. Pure."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from autoprune.readable import sendable
+from autoprune.summarizers.bookkeeping import continued
+from autoprune.summarizers.brief import Brief
+from autoprune.summarizers.fitting import fitted
+from autoprune.summarizers.ledger import parsed
+
+
+@dataclass(frozen=True)
+class Digest:
+    """Writes a digest of a brief: sections with the user's requests, rules, plan, files, commands, errors and findings.
+
+    Deterministic: the same brief gives the same text, in any process. It has at most `brief.max_tokens` tokens and is
+    not blank, unless not even a character fits. The user's words stand in it word for word as far as they fit: of all
+    that it holds the first request is shortened last, then the latest one, then a summary that somebody else wrote
+    before; together they leave a quarter of the tokens to the rest.
+
+    A digest that it wrote before (`brief.previous`) is read back and carried on, so that it loses nothing but what is
+    oldest and does not fit; any other text is kept as an earlier summary.
+    """
+
+    calls_model: ClassVar[bool] = False
+
+    def __call__(self, brief: Brief) -> str:
+        """The digest."""
+        ledger = continued(parsed(sendable(brief.previous)), brief.utterances)
+        return fitted(ledger, brief.count, brief.max_tokens)

@@ -1,0 +1,68 @@
+"""Which sentences of a text are worth keeping: rules that the user gave, findings and decisions. Calls no model."""
+
+import re
+from collections.abc import Iterator
+
+from autoprune.summarizers.sections import one_line
+
+LOOKED_AT = 20_000  # characters of one message, of its beginning and of its end each
+LONGEST = 300  # characters of a sentence
+SHORTEST = 12
+SHORT = 40  # a sentence that only announces what the next one says: "I found the cause."
+CODE = re.compile(r"^(?:```|~~~).*?^(?:```|~~~)[ \t]*$", re.MULTILINE | re.DOTALL)
+END = re.compile(r"(?<=[.!?。！？])[\"')*`]*\s+|(?<=[。！？])|\n+")
+BULLET = re.compile(r"^(?:\s|[-*•>#]+\s|\d+[.)]\s)+")
+# How a rule is said, in the languages that most agents are spoken to in.
+RULE = re.compile(
+    r"(?i)\b(?:never|always|must(?:n['’]t)?|(?<!\bi )(?<!\bwe )(?<!\bthey )(?:don['’]?t|do not)"
+    r"|should(?:n['’]t| not| never| always| only)"
+    r"|make sure|ensure|avoid|prefer|instead of|at (?:most|least)|(?:use|only) (?:only|use|if|when)|keep|except|unless"
+    r"|no (?:need|longer|more)|leave|forbidden|required?)\b"
+    r"|不要|必须|不能|只能|不准|禁止|务必|nicht|immer|nie(?:mals)?\b|keine?\b|必ず|しないで"
+)
+# How a finding or a decision is said, and what is said of the next step alone.
+FINDING = re.compile(
+    r"(?i)\b(?:root cause|the (?:cause|reason|problem|issue|bug|culprit|fix|solution|answer|key|catch) (?:is|was|here)"
+    r"|because|caused by|due to|turns? out|is (?:missing|wrong|broken|unused|fixed|done|complete)"
+    r"|(?:I|we)(?:['’]ve| have)? (?:found|confirmed|verified|decided|chose|fixed|added|removed|renamed|changed|moved"
+    r"|implemented|updated|committed|created|reverted|replaced)"
+    r"|does(?:n['’]t| not)|did(?:n['’]t| not)|can(?:not|['’]t)|instead of|so that|the plan|note that|important(?:ly)?"
+    r"|all tests (?:pass|green)|tests? pass(?:es|ed)?|now (?:passes|works|fails|uses|returns)"
+    r"|fails? (?:because|with|on)|still (?:fails?|missing|open|broken)|remaining|not yet"
+    r"|I['’]ll (?:keep|use|leave|skip|treat|go with|not)|we(?:['’]ll| will| should) |should (?:be|use|not)"
+    r"|commit(?:ted)? [0-9a-f]{7})"
+    r"|原因|问题是|决定|因为|已(?:经)?(?:修复|完成|添加)"
+)
+STEP = re.compile(
+    r"(?i)^(?:(?:now|next|ok(?:ay)?|good|perfect|great|first)[,.!]? )*"
+    r"(?:let me|let['’]s|I['’]m (?:now )?\w+ing"
+    r"|I(?:['’]ll| will)(?: now)? (?:check|look|read|run|see|start|view|search|find|open|verify|examine)"
+    r")\b"
+)
+
+
+def rules(words: str) -> Iterator[str]:
+    """The sentences of the user's that give a rule."""
+    return (sentence for sentence in sentences(words) if RULE.search(sentence) and sentence[-1] not in "?？")
+
+
+def findings(words: str) -> Iterator[str]:
+    """The sentences of the assistant's that tell a cause, an outcome or a decision; a short one with the next."""
+    before = ""
+    for sentence in sentences(words):
+        if before:
+            yield f"{before} {sentence}"
+            before = ""
+        elif FINDING.search(sentence) and not STEP.match(sentence):
+            before = sentence if len(sentence) <= SHORT else ""
+            yield from () if before else (sentence,)
+    yield from (before,) if before else ()
+
+
+def sentences(words: str) -> Iterator[str]:
+    """The sentences of a text, each on one line; code in fences, and what is too long or too short, are left out."""
+    text = words if len(words) <= 2 * LOOKED_AT else f"{words[:LOOKED_AT]}\n{words[-LOOKED_AT:]}"
+    for sentence in END.split(CODE.sub("\n", text)):
+        plain = one_line(BULLET.sub("", sentence), 2 * LONGEST)
+        if SHORTEST <= len(plain) <= LONGEST and plain[-1] != ":":
+            yield plain

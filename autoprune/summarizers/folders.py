@@ -1,0 +1,58 @@
+"""The folder that most paths of a ledger are in: it is told once, and left out of the paths. Pure."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from autoprune.summarizers.ledger import CHANGED, COMMANDS, LAST, LISTS, OPEN, READ, RESOLVED, Ledger
+
+LEAST_PATHS = 3  # in a folder, for it to be worth a section
+LEAST_DEPTH = 2  # names in a folder's path: "/tmp" is none
+LONGEST = 300  # characters of a folder's path
+SHORTENED = frozenset((CHANGED, READ, COMMANDS, OPEN, RESOLVED, LAST))
+
+
+def relative(ledger: Ledger, worked_in: Sequence[str]) -> Ledger:
+    """The ledger with paths relative to its folder; one that has none yet gets the one that most paths are in.
+
+    `worked_in` are the folders that commands were run in.
+    """
+    folder = ledger.folder or _folder(ledger, worked_in)
+    if not folder:
+        return ledger
+    inside = re.compile(rf"(?<![\w.~/-]){re.escape(folder)}/(?=[\w.@\[-])")
+    lists = {
+        title: _merged(entries, inside) if title in SHORTENED else entries for title, entries in ledger.lists.items()
+    }
+    return replace(ledger, folder=folder, lists={title: lists[title] for title in LISTS if title in lists})
+
+
+def _merged(entries: Mapping[str, str], inside: re.Pattern[str]) -> dict[str, str]:
+    """Entries with shorter paths; the last of those that become one."""
+    found: dict[str, str] = {}
+    for key, value in entries.items():
+        short = inside.sub("", key)
+        found.pop(short, None)
+        found[short] = value
+    return found
+
+
+def _folder(ledger: Ledger, worked_in: Sequence[str]) -> str:
+    """The folder that most commands were run in; else the one that saves most characters, if it saves enough."""
+    paths = [path for title in (CHANGED, READ) for path in ledger.lists.get(title, {})]
+    for folder, _ in Counter(worked_in).most_common(1):
+        if any(path.startswith(f"{folder}/") or path[0] not in "/~" for path in paths):
+            return folder
+    around = Counter(folder for path in paths if path[0] == "/" for folder in _around(path))
+    found = [(times * len(folder), folder) for folder, times in around.items() if times >= LEAST_PATHS]
+    return max(found, default=(0, ""))[1]
+
+
+def _around(path: str) -> Iterator[str]:
+    """The folders that a path is in, the nearest last."""
+    at = path.find("/", 1)
+    for depth in range(1, path.count("/")):
+        if depth >= LEAST_DEPTH and at <= LONGEST:
+            yield path[:at]
+        at = path.find("/", at + 1)

@@ -1,0 +1,131 @@
+"""A summary in levels: of several summaries of one level comes one of the next. The goal is never summarized."""
+
+import re
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from autoprune.readable import Utterance
+from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written
+from autoprune.summarizers.driver import calls_model, identity_of, run, steps_of
+from autoprune.summarizers.sections import (
+    Section,
+    beyond,
+    cut,
+    first_that_fits,
+    fitted,
+    resumed,
+    with_usage,
+    written,
+)
+from autoprune.transcript import Speaker
+
+TITLE = re.compile(r"Level ([1-9])")
+DEEPEST = 9  # levels: a title has one digit
+LEAST = 8  # tokens of a section; one that would have fewer goes
+
+Head = tuple[Section, ...]
+Leveled = tuple[tuple[int, str], ...]  # the level and the text of each section, oldest first
+Merging = Generator[Sequence[Ask], Sequence[Answer], Leveled]
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Keeps older things in fewer words: `inner` writes each section, and the sections stand in order, oldest first.
+
+    What is new becomes a section of level 1. `fanout` sections of a level are summarized into one of the next, and
+    fewer where there is no room for them, up to level `depth` (at most 9). Where there is no room for these the oldest
+    is shortened, and at last left out. The user's first request stands above all and is never summarized. Where `inner`
+    fails at what is new, so does this; where it fails at sections, they stay as they are, as far as there is room.
+    """
+
+    inner: Callable[[Brief], object]
+    fanout: int = 4
+    depth: int = 3
+
+    @property
+    def calls_model(self) -> bool:
+        """Whether the inner summarizer does."""
+        return calls_model(self.inner)
+
+    @property
+    def identity(self) -> str:
+        """What the text depends on beside the brief."""
+        return f"Levels({identity_of(self.inner)}, fanout={self.fanout}, depth={self.depth})"
+
+    @property
+    def _deepest(self) -> int:
+        return min(max(self.depth, 1), DEEPEST)
+
+    def __call__(self, brief: Brief, /) -> Answer:
+        """The sections, of at most `brief.max_tokens` tokens."""
+        return run(self.steps(brief))
+
+    def steps(self, brief: Brief) -> Steps:
+        """Asks for a section on what is new, then for one in place of several, as long as there are too many."""
+        head, mine = resumed(brief, _is_mine)
+        shown = fitted(head, brief)
+        sections = tuple((min(int(section.title[-1]), self._deepest), section.body) for section in mine)
+        answers: list[Answer] = []
+        if new := beyond(brief, shown):
+            left = brief.max_tokens - brief.count(_text(shown, sections))
+            answers.append((yield from self._asked(new, max(left // 2, self._share(shown, brief)), brief)))
+            if isinstance(answers[-1], Failed):
+                return answers[-1]
+            sections = (*sections, (1, answers[-1].text))
+        sections = yield from self._merged(sections, shown, brief, answers)
+        return with_usage(first_that_fits(_shortened(sections, shown, brief), head, brief), answers)
+
+    def _merged(self, sections: Leveled, shown: Head, brief: Brief, answers: list[Answer]) -> Merging:
+        """The sections, of which as many as there are too many were made one; the answers are added."""
+        while span := self._too_many(sections, brief.count(_text(shown, sections)) > brief.max_tokens):
+            before, several, after = sections[: span[0]], sections[slice(*span)], sections[span[1] :]
+            said = tuple(Utterance(Speaker.MODEL, body) for _, body in several)
+            half = sum(brief.count(body) for _, body in several) // 2
+            # Older things in fewer words, so that the room is there for what is new.
+            answer = yield from self._asked(said, max(min(half, 2 * self._share(shown, brief)), LEAST), brief)
+            answers.append(answer)
+            if isinstance(answer, Failed):
+                break
+            sections = (*before, (several[0][0] + 1, answer.text), *after)
+        return sections
+
+    def _too_many(self, sections: Leveled, is_over: bool) -> tuple[int, int] | None:
+        """Where the sections stand that become one: the lowest level that is full, or with no room left, has two."""
+        fanout = max(self.fanout, 2)
+        for least, most in ((fanout, fanout), (2, len(sections))) if is_over else ((fanout, fanout),):
+            for level in range(1, self._deepest):
+                at = [number for number, (found, _) in enumerate(sections) if found == level]
+                if len(at) >= least:
+                    return at[0], at[0] + min(most, len(at))
+        return None
+
+    def _share(self, shown: Head, brief: Brief) -> int:
+        """The tokens that each section has when there are as many as there may be at once."""
+        most = self._deepest * (max(self.fanout, 2) - 1) + 1
+        return max((brief.max_tokens - brief.count(written(shown))) // most, LEAST)
+
+    def _asked(self, said: tuple[Utterance, ...], share: int, brief: Brief) -> Steps:
+        """A section about some messages."""
+        answer = yield from steps_of(self.inner, replace(brief, utterances=said, previous="", max_tokens=share))
+        return replace(answer, text=cut(answer.text, share, brief.count)) if isinstance(answer, Written) else answer
+
+
+def _is_mine(section: Section) -> bool:
+    return bool(TITLE.fullmatch(section.title))
+
+
+def _text(shown: Head, sections: Leveled) -> str:
+    return written((*shown, *(Section(f"Level {level}", body) for level, body in sections)))
+
+
+def _shortened(sections: Leveled, shown: Head, brief: Brief) -> Iterator[str]:
+    """The text, with less and less of its oldest section, and then without it, until there is no section left."""
+    while sections:
+        text = _text(shown, sections)
+        yield text
+        (level, oldest), *rest = sections
+        size = brief.count(oldest)
+        less = cut(oldest, min(size - 1, size + brief.max_tokens - brief.count(text)), brief.count)
+        is_kept = LEAST <= brief.count(less) < size
+        sections = ((level, less), *rest) if is_kept else tuple(rest)
+    yield written(shown)

@@ -1,0 +1,329 @@
+"""A trace of actions: by tool, with what they touched and how it went; continued, and always within its room."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from utterances import answered, call, model, result, tool, user, utterances, words
+
+from autoprune.readable import Utterance
+from autoprune.summarizers import acts
+from autoprune.summarizers.action_trace import ActionTrace, trace
+from autoprune.summarizers.brief import Brief, Written
+from autoprune.tokens import exact
+
+HEADING = "## Actions by tool, numbered in their order "
+TESTS_FAILED = "Exit code 1\n2 failed\nAssertionError: 3 != 4"
+
+
+def brief(*said: Utterance, previous: str = "", max_tokens: int = 2_000) -> Brief:
+    return Brief(said, previous, max_tokens, words)
+
+
+SESSION = (
+    user("Fix the test.\nPlease."),
+    *answered(call("read", 1, path="a.py"), "alpha"),
+    *answered(call("read", 2, path="a.py"), "alpha"),
+    *answered(call("run", 3, command="pytest -q"), TESTS_FAILED),
+    *answered(call("read", 4, path="b.py"), "beta\n\nbeta"),
+    user("And the docs."),
+    *answered(call("run", 5, command="pytest -q"), "Exit code: 0\nWall time: 1\nOutput:\nok"),
+)
+
+
+def test_calls_stand_by_tool_and_the_last_ones_show_their_results():
+    assert ActionTrace(keep=2)(brief(*SESSION)) == (
+        "## The user's first request (2 lines)\nFix the test.\nPlease.\n\n"
+        f"{HEADING}(14 lines)\n"
+        "read: 3 calls\n- #2 a.py ×2\n- #4 b.py\n  | beta\n  | beta\n"
+        "run: 2 calls, 1 failed\n- failed #3 pytest -q: exit code 1: AssertionError: 3 != 4\n- #6 pytest -q: ok\n"
+        "  | Exit code: 0\n  | Wall time: 1\n  | Output:\n  | ok\n"
+        "user: 1 message\n- #5 And the docs."
+    )
+
+
+def listed(text: str) -> list[str]:
+    """What stands below the heading of a trace."""
+    return text.partition(HEADING)[2].split("\n")[1:]
+
+
+ONE_LINE_EACH = [
+    *("read: 3 calls", "- #2 a.py ×2", "- #4 b.py", "run: 2 calls, 1 failed"),
+    *("- failed #3 pytest -q: exit code 1: AssertionError: 3 != 4", "- #6 pytest -q: ok", "user: 1 message"),
+    "- #5 And the docs.",
+]
+
+
+@pytest.mark.parametrize(
+    ("max_tokens", "lines"),
+    [
+        (61, ONE_LINE_EACH),
+        (57, [line for line in ONE_LINE_EACH if "#2" not in line]),
+        (54, [line for line in ONE_LINE_EACH if "#2" not in line and "#4" not in line]),
+        (49, ["read: 3 calls", "run: 2 calls, 1 failed", ONE_LINE_EACH[4], *ONE_LINE_EACH[-2:]]),
+        (48, ["read: 3 calls", "run: 2 calls, 1 failed", *ONE_LINE_EACH[-2:]]),
+        (36, ["read: 3 calls", "run: 2 calls, 1 failed", "user: 1 message"]),
+        (31, ["all tools: 5 calls, 1 failed", "user: 1 message"]),
+    ],
+)
+def test_with_less_room_there_is_less_detail(max_tokens: int, lines: list[str]):
+    assert listed(ActionTrace()(brief(*SESSION, max_tokens=max_tokens))) == lines
+
+
+@pytest.mark.parametrize(
+    ("max_tokens", "text"),
+    [
+        (15, "## The user's first request (2 lines)\nFix the test.\nPlease."),
+        (5, "Fix the test.\nPlease."),
+        (0, ""),
+    ],
+)
+def test_the_first_request_goes_last(max_tokens: int, text: str):
+    assert ActionTrace()(brief(*SESSION, max_tokens=max_tokens)) == text
+
+
+def test_an_error_and_the_users_words_outlive_what_went_well():
+    reads = [answered(call("read", at, path=f"{at}.py")) for at in range(2, 40)]
+    failure = answered(call("run", 1, command="make"), "Error: no rule", True)
+    said = (user("Go."), *failure, user("Use ninja."), *(one for pair in reads for one in pair))
+    lines = listed(ActionTrace(keep=0)(brief(*said, max_tokens=60)))
+    assert "- failed #1 make: Error: no rule" in lines
+    assert "- #2 Use ninja." in lines
+    assert "- #40 39.py" in lines
+    assert "- #3 2.py" not in lines
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "line"),
+    [
+        ("grep", {"pattern": "def x", "path": "src"}, "- #1 def x in src"),
+        ("search", {"query": "x"}, "- #1 x"),
+        ("clock", {}, "- #1 ()"),
+        ("add", {"a": 1, "b": [2]}, '- #1 {"a": 1, "b": [2]}'),
+        ("read", {"path": "/" + "folder/" * 30 + "a.py"}, "- #1 …" + "/folder" * 22 + "/a.py"),
+        ("scale", {"path": "2 × 3"}, "- #1 2 x 3"),
+        (
+            "apply_patch",
+            {"input": "*** Begin Patch\n*** Update File: a.py\n*** Add File: b.py\n" + "+x\n" * 99},
+            "- #1 a.py, b.py",
+        ),
+    ],
+)
+def test_a_line_says_what_a_call_touched(name: str, arguments: dict[str, Any], line: str):
+    said = answered(call(name, 1, **arguments), "fine")
+    assert listed(ActionTrace(keep=0)(brief(*said))) == [f"{name}: 1 call", line]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_error", "line"),
+    [
+        ("fine", False, "- #1 x: ok"),
+        ("", True, "- failed #1 x: error"),
+        ("Exit code 2", None, "- failed #1 x: exit code 2"),
+        ("Exit code 2\nls: cannot access 'b'", None, "- failed #1 x: exit code 2: ls: cannot access 'b'"),
+        ("it did not work\nsee the log", True, "- failed #1 x: it did not work"),
+        (
+            "Chunk ID: a1\nWall time: 0.1 seconds\nProcess exited with code 1\nOriginal token count: 0\nOutput:\n",
+            None,
+            "- failed #1 x: exit code 1",
+        ),
+    ],
+)
+def test_a_line_says_how_a_call_went(text: str, is_error: bool | None, line: str):
+    said = answered(call("run", 1, command="x"), text, is_error)
+    assert listed(ActionTrace(keep=0)(brief(*said)))[1] == line
+
+
+def test_a_call_without_a_result_and_a_result_without_a_call_are_listed():
+    said = (model("", call("run", 1, command="x")), tool(result(None, "fine", tool="ls")))
+    assert listed(ActionTrace(keep=0)(brief(*said))) == ["run: 1 call", "- #1 x: no result", "ls: 1 call", "- #2 ()"]
+
+
+def test_a_trace_is_continued():
+    first = ActionTrace(keep=2)(brief(*SESSION[:5]))
+    again = ActionTrace(keep=2)(brief(*SESSION[5:], previous=first))
+    assert again == ActionTrace(keep=2)(brief(*SESSION))
+
+
+def test_repeats_are_counted_across_summaries():
+    read = answered(call("read", 1, path="a.py"))
+    text = ""
+    for _ in range(4):
+        text = ActionTrace(keep=0)(brief(*read, *read, previous=text))
+    # The same two messages twice in one brief are two calls at one place.
+    assert listed(text) == ["read: 8 calls", "- #8 a.py ×8"]
+
+
+@pytest.mark.parametrize("name", ["", "- ", "- #1 x", "a: 2 calls\n- #1 b", "user", "##", "x" * 200])
+def test_a_tool_of_any_name_is_found_again(name: str):
+    first, read = answered(call("first", 0)), answered(call(name, 1, path="a.py"))
+    text = ActionTrace(keep=0)(brief(user("Go."), *first, *read, user("On.")))
+    header, line = listed(ActionTrace(keep=0)(brief(*read, previous=text)))[2:4]
+    assert header.endswith(": 2 calls")
+    assert line == "- #4 a.py ×2"
+
+
+def test_what_another_summarizer_wrote_stays_above():
+    text = ActionTrace(keep=0)(brief(*answered(call("read", 1, path="a.py")), previous="They fixed it."))
+    assert text == f"## Earlier summary (1 line)\nThey fixed it.\n\n{HEADING}(2 lines)\nread: 1 call\n- #1 a.py"
+
+
+@pytest.mark.parametrize("text", ["- #1 a", "x", "read: 1 call\n- #2 a", "read: 2 calls\n- #1 a\n- #1 b", "  | a", ""])
+def test_a_text_that_is_no_trace_is_not_read(text: str):
+    assert acts.read(text) is None
+
+
+def test_it_says_that_it_calls_no_model_and_what_it_depends_on():
+    assert ActionTrace().calls_model is False
+    assert ActionTrace(keep=2).identity == "ActionTrace(keep=2, detail_tokens=120)"
+
+
+@settings(max_examples=100, deadline=None)
+@given(utterances(), utterances(), st.integers(0, 5), st.integers(0, 400))
+def test_a_trace_fits_and_is_the_same_each_time(first: Any, second: Any, keep: int, max_tokens: int):
+    text = ActionTrace(keep)(Brief(first, "", max_tokens))
+    again = Brief(second, text, max_tokens)
+    assert len(text) <= max_tokens
+    assert len(ActionTrace(keep)(again)) <= max_tokens
+    assert ActionTrace(keep)(again) == ActionTrace(keep)(again)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(utterances(), min_size=20, max_size=20))
+def test_the_goal_survives_twenty_summaries(parts: list[tuple[Utterance, ...]]):
+    count, goal = exact(), user("Fix ## the test (2 lines)\n\n- #1 first ×2 \ud800")
+    text, done = "", 0
+    for number, part in enumerate(parts):
+        text = ActionTrace()(Brief((goal, *part) if number == 0 else part, text, 300, count))
+        done += sum(len(one.calls) for one in part)
+        assert count(text) <= 300
+    assert f"## The user's first request (3 lines)\n{goal.words}\n" in f"{text}\n"
+    known = acts.read("\n".join(listed(text))) or acts.Acts()
+    assert sum(group.times for group in known.groups if group.key != acts.USER) >= done
+
+
+# Pairs that are no messages.
+
+
+def pairs(number: int, size: int = 1) -> list[tuple[object, object]]:
+    return [({"tool": "look", "args": {"path": f"{at}.py"}}, f"seen{at} " * size) for at in range(1, number + 1)]
+
+
+def shown(at: int, size: int = 1) -> str:
+    observed = f"seen{at} " * size
+    return f'Action: {{"tool": "look", "args": {{"path": "{at}.py"}}}}\nObservation: {observed}'
+
+
+def refuses(brief: Brief) -> str:
+    raise AssertionError("no model is to be called")
+
+
+def test_no_pairs_are_no_text():
+    assert trace([], summarizer=refuses) == ""
+
+
+def test_few_pairs_stand_in_full_however_large():
+    text = trace(pairs(3, 50), trigger=3, max_tokens=10, count=words, summarizer=refuses)
+    assert text == "\n\n".join(shown(at, 50) for at in (1, 2, 3))
+
+
+@pytest.mark.parametrize(("keep", "kept"), [(2, (3, 4)), (0, ()), (9, (1, 2, 3, 4)), (-1, ())])
+def test_of_many_small_pairs_only_the_last_stay(keep: int, kept: tuple[int, ...]):
+    text = trace(pairs(4), trigger=3, keep=keep, max_tokens=1_000, count=words, summarizer=refuses)
+    assert text == "\n\n".join(map(shown, kept))
+
+
+def test_large_pairs_are_summed_up_by_the_model_and_the_last_stay():
+    asked: list[Brief] = []
+
+    def say(brief: Brief) -> str:
+        asked.append(brief)
+        return "Two files were looked at."
+
+    text = trace(pairs(4, 50), trigger=3, keep=2, max_tokens=100, count=words, summarizer=say)
+    last = f"[The last 2 actions]\n{shown(3, 50)}\n\n{shown(4, 50)}"
+    assert text == f"[Summary of 2 earlier actions]\nTwo files were looked at.\n\n{last}"
+    assert [each.text.strip() for one in asked[0].utterances for each in one.results] == [
+        ("seen1 " * 50).strip(),
+        ("seen2 " * 50).strip(),
+    ]
+
+
+def test_a_summary_is_no_longer_than_what_it_sums_up():
+    large = ("look(a.py)", ("word " * 200).strip())
+    text = trace(
+        [("x", "y"), ("x", "y"), large],
+        trigger=1,
+        keep=1,
+        max_tokens=100,
+        count=words,
+        summarizer=lambda brief: "no " * 9,
+    )
+    last = f"[The last 1 action]\nAction: {large[0]}\nObservation: {large[1]}"
+    assert text == f"[Summary of 2 earlier actions]\n\n{last}"
+
+
+@pytest.mark.parametrize("keep", [4, 9])
+def test_large_pairs_that_are_all_kept_need_no_summary(keep: int):
+    text = trace(pairs(4, 50), trigger=3, keep=keep, max_tokens=100, count=words, summarizer=refuses)
+    assert text == "\n\n".join(shown(at, 50) for at in (1, 2, 3, 4))
+
+
+@pytest.mark.parametrize("keep", [0, -1])
+def test_with_none_kept_the_summary_is_all(keep: int):
+    text = trace(pairs(4, 50), trigger=3, keep=keep, max_tokens=100, count=words, summarizer=lambda brief: "Looked.")
+    assert text == "[Summary of 4 earlier actions]\nLooked."
+
+
+def fails(brief: Brief) -> str:
+    raise RuntimeError("no connection")
+
+
+@pytest.mark.parametrize(
+    "summarizer", [None, fails, lambda brief: None, lambda brief: " ", lambda brief: Written("a " * 999)]
+)
+def test_without_an_answer_the_summary_is_made_of_the_calls(summarizer: Any):
+    text = trace(pairs(4, 50), trigger=3, keep=1, max_tokens=100, count=words, summarizer=summarizer)
+    lines = f"{HEADING}(4 lines)\nlook: 3 calls\n- #1 1.py\n- #2 2.py\n- #3 3.py"
+    assert text == f"[Summary of 3 earlier actions]\n{lines}\n\n[The last 1 action]\n{shown(4, 50)}"
+
+
+class Step:
+    """As frameworks have it: a tool and its input."""
+
+    tool = "look"
+    tool_input = "a.py"
+
+    def __str__(self) -> str:
+        return "look at a.py"
+
+
+@pytest.mark.parametrize(
+    ("action", "line"),
+    [
+        ("look(a.py)", "- #1 a.py"),
+        (Step(), "- #1 a.py"),
+        ({"name": "look", "arguments": '{"path": "a.py"}'}, "- #1 a.py"),
+        ({"name": "look", "input": {"path": "a.py"}}, "- #1 a.py"),
+    ],
+)
+def test_actions_of_any_type_are_read(action: object, line: str):
+    observed = {"text": "x" * 99, 1: None}
+    text = trace([(action, observed)], trigger=0, keep=0, max_tokens=80, count=len)
+    assert text.split("\n")[-2:] == ["look: 1 call", line]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(*[st.none() | st.text(max_size=30) | st.integers() | st.dictionaries(st.text(), st.text())] * 2)
+    ),
+    st.integers(0, 5),
+    st.integers(0, 5),
+    st.integers(0, 60),
+)
+def test_pairs_of_any_kind_give_a_text(drawn: list[Any], trigger: int, keep: int, max_tokens: int):
+    text = trace(drawn, trigger=trigger, keep=keep, max_tokens=max_tokens, count=len)
+    assert isinstance(text, str)
+    assert bool(text) == bool(drawn and (keep or len(drawn) <= trigger or "Summary" in text))

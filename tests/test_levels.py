@@ -1,0 +1,208 @@
+"""A summary in levels: sections that are made one when there are too many, below a goal that is never summarized."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from utterances import PHRASES, model, user, utterances, words
+
+from autoprune.readable import Utterance
+from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written
+from autoprune.summarizers.driver import run
+from autoprune.summarizers.levels import Levels
+from autoprune.summarizers.sections import Section, read, written
+from autoprune.tokens import exact
+from autoprune.transcript import Speaker
+
+GOAL = Section("The user's first request", "Fix it.")
+
+
+def joined(brief: Brief) -> str:
+    """The words of a brief, in brackets: it shows what was made one."""
+    return f"({'+'.join(one.words for one in brief.utterances)})"
+
+
+def text_of(answer: Answer) -> str:
+    return answer.text if isinstance(answer, Written) else ""
+
+
+def after(levels: Levels, number: int, max_tokens: int = 2_000, size: int = 1) -> list[tuple[str, str]]:
+    """The sections after some summaries, each about one message."""
+    text = ""
+    for at in range(1, number + 1):
+        said = (model(f"m{at} " * (size - 1) + f"m{at}"),)
+        text = text_of(levels(Brief((user("Fix it."), *said) if at == 1 else said, text, max_tokens, words)))
+    return [(section.title, section.body) for section in read(text) or ()]
+
+
+HEAD = (GOAL.title, GOAL.body)
+
+
+@pytest.mark.parametrize(
+    ("number", "sections"),
+    [
+        (1, [("Level 1", "(m1)")]),
+        (2, [("Level 1", "(m1)"), ("Level 1", "(m2)")]),
+        (3, [("Level 2", "((m1)+(m2)+(m3))")]),
+        (4, [("Level 2", "((m1)+(m2)+(m3))"), ("Level 1", "(m4)")]),
+        (6, [("Level 2", "((m1)+(m2)+(m3))"), ("Level 2", "((m4)+(m5)+(m6))")]),
+        (9, [("Level 3", "(((m1)+(m2)+(m3))+((m4)+(m5)+(m6))+((m7)+(m8)+(m9)))")]),
+    ],
+)
+def test_as_many_sections_as_the_fanout_become_one_of_the_next_level(number: int, sections: list[tuple[str, str]]):
+    assert after(Levels(joined, fanout=3), number) == [HEAD, *sections]
+
+
+def test_the_last_level_is_not_summarized_again():
+    levels = [title for title, _ in after(Levels(joined, fanout=2, depth=2), 9)]
+    assert levels == [HEAD[0], *["Level 2"] * 4, "Level 1"]
+
+
+def shortening(brief: Brief) -> str:
+    """The first words of a brief, as many as it may have."""
+    return " ".join(" ".join(one.words for one in brief.utterances).split()[: brief.max_tokens])
+
+
+def test_without_room_sections_are_made_one_before_there_are_as_many_as_the_fanout():
+    sections = after(Levels(shortening, fanout=9, depth=2), 4, max_tokens=80, size=40)
+    assert sections == [HEAD, ("Level 2", " ".join(["m1"] * 16)), ("Level 1", " ".join(["m4"] * 25))]
+
+
+def test_without_room_for_the_last_level_its_oldest_section_is_shortened_and_then_goes():
+    sections = after(Levels(shortening, fanout=2, depth=1), 3, max_tokens=100, size=60)
+    assert [title for title, _ in sections] == [HEAD[0], "Level 1", "Level 1"]
+    assert sections[1][1].startswith("m2 m2")
+    assert "left out" in sections[1][1]
+    assert sections[2][1] == " ".join(["m3"] * 45)
+
+
+def test_a_section_of_which_next_to_nothing_would_be_left_goes():
+    previous = written([GOAL, Section("Level 1", "one " * 20), Section("Level 1", "two " * 20)])
+    sections = read(text_of(Levels(joined, fanout=9, depth=1)(Brief((), previous, 45, words))))
+    assert sections == (GOAL, Section("Level 1", ("two " * 20).strip()))
+
+
+def test_what_the_inner_summarizer_writes_beyond_its_share_is_cut():
+    previous = written([GOAL, Section("Level 1", "one")])
+    levels = Levels(lambda brief: "word " * 5_000)
+    goal, first, second = read(text_of(levels(Brief((model("two"),), previous, 200, words)))) or ()
+    assert (goal, first) == (GOAL, Section("Level 1", "one"))
+    assert 60 < words(second.body) <= 100
+
+
+def test_a_section_has_half_of_the_room_that_is_left():
+    levels, said = Levels(shortening), (user("Fix it."), model("word " * 500))
+    room = 1_000 - words(written([GOAL]))
+    steps = levels.steps(Brief(said, "", 1_000, words, "And now?"))
+    assert list(next(steps)) == [Ask(shortening, Brief(said[1:], "", room // 2, words, "And now?"))]
+
+
+def test_sections_that_become_one_are_given_as_words_of_the_model():
+    previous = written([GOAL, Section("Level 1", "one " * 40), Section("Level 1", "two " * 40)])
+    (ask,) = next(Levels(joined, fanout=2).steps(Brief((), previous, 2_000, words)))
+    said = tuple(Utterance(Speaker.MODEL, ("one " * 40, "two " * 40)[at].strip()) for at in (0, 1))
+    assert ask == Ask(joined, Brief(said, "", 40, words))
+
+
+def test_the_usage_of_all_questions_adds_up():
+    def inner(brief: Brief) -> Written:
+        return Written("short", 10, 2, 0.5, "m")
+
+    previous = written([GOAL, Section("Level 1", "one")])
+    answer = Levels(inner, fanout=2)(Brief((model("two"),), previous, 100, words))
+    assert answer == Written(written([GOAL, Section("Level 2", "short")]), 20, 4, 1.0, "m")
+
+
+def test_a_summarizer_of_several_steps_is_asked_step_by_step():
+    class TwoSteps:
+        def steps(self, brief: Brief) -> Steps:
+            (first,) = yield [Ask(joined, brief)]
+            return Written(f"{text_of(first)}!")
+
+    inner: Any = TwoSteps()
+    answer = run(Levels(inner).steps(Brief((model("one"),), "", 100, words)))
+    assert answer == Written(written([Section("Level 1", "(one)!")]))
+
+
+def test_where_the_inner_summarizer_fails_at_what_is_new_all_has_failed():
+    def inner(brief: Brief) -> str:
+        raise RuntimeError("no connection")
+
+    assert Levels(inner)(Brief((model("one"),), "", 100, words)) == Failed("RuntimeError: no connection")
+
+
+def test_where_it_fails_at_sections_they_stay():
+    def inner(brief: Brief) -> str | None:
+        return joined(brief) if len(brief.utterances) == 1 else None
+
+    sections = after(Levels(inner, fanout=2), 4)
+    assert sections == [HEAD, *(("Level 1", f"(m{at})") for at in (1, 2, 3, 4))]
+
+
+def test_with_nothing_new_nothing_is_asked():
+    def inner(brief: Brief) -> str:
+        raise AssertionError("nothing is to be asked")
+
+    previous = written([GOAL, Section("Level 1", "one")])
+    assert Levels(inner)(Brief((model(""),), previous, 100, words)) == Written(previous)
+    assert Levels(inner)(Brief((user("Fix it."),), "", 100, words)) == Written(written([GOAL]))
+
+
+def test_what_another_summarizer_wrote_stays_above():
+    answer = Levels(joined)(Brief((model("one"),), "They fixed it.", 100, words))
+    assert answer == Written(written([Section("Earlier summary", "They fixed it."), Section("Level 1", "(one)")]))
+
+
+def test_a_summary_of_more_levels_is_continued_with_fewer():
+    previous = written([GOAL, Section("Level 3", "a"), Section("Level 2", "b")])
+    answer = Levels(joined, fanout=3, depth=2)(Brief((model("c"),), previous, 100, words))
+    levels = [Section("Level 2", "a"), Section("Level 2", "b"), Section("Level 1", "(c)")]
+    assert answer == Written(written([GOAL, *levels]))
+
+
+def free(brief: Brief) -> str:
+    return ""
+
+
+def test_it_calls_a_model_where_the_inner_one_does_and_says_what_it_depends_on():
+    class Modest:
+        calls_model = False
+        identity = "modest"
+
+        def __call__(self, brief: Brief) -> str:
+            return "short"
+
+    assert (Levels(free).calls_model, Levels(Modest()).calls_model) == (True, False)
+    assert Levels(free).identity == f"Levels({__name__}.free, fanout=4, depth=3)"
+    assert Levels(Modest(), 2, 5).identity == "Levels(modest, fanout=2, depth=5)"
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    utterances(), utterances(), st.integers(-1, 4), st.integers(-1, 4), st.integers(0, 400), st.sampled_from(PHRASES)
+)
+def test_levels_fit_whatever_the_inner_one_writes(
+    first: Any, second: Any, fanout: int, depth: int, room: int, say: str
+):
+    levels = Levels(lambda brief: f"{say} " * (len(brief.utterances) % 4), fanout, depth)
+    text = text_of(levels(Brief(first, "", room)))
+    again = Brief(second, text, room)
+    assert len(text) <= room
+    assert len(text_of(levels(again))) <= room
+    assert levels(again) == levels(again)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(utterances(), min_size=20, max_size=20), st.sampled_from(PHRASES), st.integers(1, 90))
+def test_the_goal_survives_twenty_summaries(parts: list[tuple[Utterance, ...]], say: str, times: int):
+    count, goal = exact(), user("Fix ## the test (2 lines)\n\n## Level 1 (1 line) \ud800")
+    levels = Levels(lambda brief: f"## Level 1 (1 line)\n{say} " * times, fanout=2)
+    text = ""
+    for number, part in enumerate(parts):
+        brief = Brief((goal, *part) if number == 0 else part, text, 300, count)
+        text = text_of(levels(brief))
+        assert 0 < count(text) <= 300
+    head, *rest = read(text) or ()
+    assert head == Section("The user's first request", goal.words)
+    assert all(section.title.startswith("Level ") for section in rest)

@@ -1,0 +1,233 @@
+"""One line per message: a model's where it gives them, else made of the message; appended, and within the room."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from utterances import answered, call, model, result, tool, user, utterances, words
+
+from autoprune.readable import Utterance
+from autoprune.summarizers.brief import Ask, Brief, Failed, Written
+from autoprune.summarizers.driver import run
+from autoprune.summarizers.sections import read
+from autoprune.summarizers.symbols import Question, Symbols, few_words, instructions, line, symbolized
+from autoprune.tokens import exact
+
+GOAL = "## The user's first request (1 line)\nFix it."
+HEADING = "## Earlier messages, one line each "
+
+
+def brief(*said: Utterance, previous: str = "", max_tokens: int = 2_000) -> Brief:
+    return Brief(said, previous, max_tokens, words)
+
+
+def text_of(symbols: Symbols, asked: Brief) -> str:
+    answer = symbols(asked)
+    return answer.text if isinstance(answer, Written) else ""
+
+
+SESSION = (
+    user("Fix it."),
+    model("I look.", call("read", 1, path="a.py")),
+    tool(result(call("read", 1, path="a.py"), "alpha beta")),
+    user("And the docs, please, all of them, and the examples too."),
+)
+LINES = [
+    "- assistant: read a.py; I look.",
+    "- tool: read a.py: alpha beta",
+    "- user: And the docs, please, all of them, and the…",
+]
+
+
+def test_without_a_model_a_line_is_made_of_the_message():
+    assert text_of(Symbols(), brief(*SESSION)) == f"{GOAL}\n\n{HEADING}(3 lines)\n" + "\n".join(LINES)
+
+
+@pytest.mark.parametrize(
+    ("said", "short"),
+    [
+        (user("Fix\n\tit."), "user: Fix it."),
+        (model("", call("run", command="make"), call("clock")), "assistant: run make; clock"),
+        (
+            answered(call("run", command="make"), "Exit code 2\nError: x")[1],
+            "tool: run failed make: Error: x",
+        ),
+        (answered(call("run", command="make"), "fine", False)[1], "tool: run make: ok"),
+        (
+            answered(call("run", command="git push -u origin main --force"), "Error: x", True)[1],
+            "tool: run failed git push -u origin…: Error: x",
+        ),
+        (
+            model("", call("read", path="/home/dev/projects/agent/packages/core/src/tests/test_total.py")),
+            "assistant: read …/dev/projects/agent/packages/core/src/tests/test_total.py",
+        ),
+        (tool(result(None, "alpha", tool="ls")), "tool: ls: alpha"),
+        (user("<environment_context>x</environment_context>Fix it."), "user: Fix it."),
+        (model("word " * 30), "assistant: " + " ".join(["word"] * 9) + "…"),
+    ],
+)
+def test_a_line_says_who_with_what_on_what_and_how(said: Utterance, short: str):
+    assert line(said, 10) == short
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "becomes"),
+    [("a b", 2, "a b"), ("a b c", 2, "a b…"), ("見" * 99, 2, "見" * 31 + "…"), ("", 2, "")],
+)
+def test_a_few_words(text: str, most: int, becomes: str):
+    assert few_words(text, most) == becomes
+
+
+def test_the_models_lines_stand_in_their_order():
+    def say(prompt: str) -> str:
+        return json.dumps(["one"] if "docs" in prompt else ["read a.py", "it holds\nalpha"])
+
+    text = text_of(Symbols(say, batch=2), brief(*SESSION))
+    assert text == f"{GOAL}\n\n{HEADING}(3 lines)\n- read a.py\n- it holds alpha\n- one"
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ('["a", "b c"]', ["a", "b c"]),
+        ('```json\n["a",\n "b"]\n```', ["a", "b"]),
+        ('Here they are: {"lines": ["a", "b"]}', ["a", "b"]),
+        ('["a", "one two three four five"]', ["a", "one two three…"]),
+        ('["a", "one two three four five six seven"]', []),
+        *(
+            (text, [])
+            for text in (
+                '["a"]',
+                '["a", "b", "c"]',
+                '["a", ""]',
+                '["a", 2]',
+                '["a", "b", 3]',
+                "a\nb",
+                "",
+                "[a, b]",
+                "{}",
+            )
+        ),
+        ("[" * 99_999 + "]", []),
+    ],
+)
+def test_an_answer_counts_only_if_it_has_a_short_line_for_each_message(text: str, lines: list[str]):
+    assert symbolized(text, 2, 3) == lines
+
+
+def test_where_the_model_fails_the_lines_of_that_batch_are_made_of_the_messages():
+    def say(prompt: str) -> Any:
+        if "docs" in prompt:
+            raise RuntimeError("no connection")
+        return '["one", "two"]'
+
+    text = text_of(Symbols(say, batch=2), brief(*SESSION))
+    assert text == f"{GOAL}\n\n{HEADING}(3 lines)\n- one\n- two\n{LINES[2]}"
+
+
+def test_a_models_answer_may_be_awaited():
+    async def say(prompt: str) -> str:
+        return '["one", "two", "three"]'
+
+    text = text_of(Symbols(say), brief(*SESSION))
+    assert text == f"{GOAL}\n\n{HEADING}(3 lines)\n- one\n- two\n- three"
+
+
+def test_all_batches_are_asked_at_the_same_time():
+    def say(prompt: str) -> str:
+        return "[]"
+
+    asked = brief(*SESSION, previous=GOAL)
+    steps = Symbols(say, batch=2, words=8).steps(asked)
+    question = Question(say, 8)
+    assert list(next(steps)) == [
+        Ask(question, Brief(SESSION[1:3], "", 64, words)),
+        Ask(question, Brief(SESSION[3:], "", 32, words)),
+    ]
+
+
+def test_the_prompt_holds_the_messages_as_data():
+    (prompt,) = (Question(lambda prompt: prompt, 7)(Brief(SESSION[2:], "", 10, words)),)
+    assert isinstance(prompt, str)
+    assert instructions(7) in prompt
+    assert "at most 7 words" in prompt
+    assert "alpha beta" in prompt
+    code = prompt.split("the code ")[1].split()[0]
+    assert prompt.count(f"\n{code}\n") == 2
+
+
+def test_a_summarizer_may_be_asked_in_place_of_a_model():
+    def say(asked: Brief) -> Written:
+        return Written(json.dumps([one.speaker for one in asked.utterances]), 7, 3, 0.5, "m")
+
+    answer = run(Symbols(summarizer=say, batch=2).steps(brief(*SESSION)))
+    text = f"{GOAL}\n\n{HEADING}(3 lines)\n- model\n- tool\n- user"
+    assert answer == Written(text, 14, 6, 1.0, "m")
+
+
+def test_the_lines_of_the_previous_summary_stay():
+    previous = f"{GOAL}\n\n{HEADING}(2 lines)\n… 3 earlier messages left out\n- whatever a model   wrote"
+    lines = ["… 3 earlier messages left out", "- whatever a model   wrote", *LINES]
+    text = text_of(Symbols(), brief(*SESSION[1:], previous=previous))
+    assert text == f"{GOAL}\n\n{HEADING}(5 lines)\n" + "\n".join(lines)
+
+
+def test_the_oldest_lines_go_and_are_counted():
+    text = text_of(Symbols(), brief(*SESSION, max_tokens=34))
+    assert text == f"{GOAL}\n\n{HEADING}(2 lines)\n… 2 earlier messages left out\n{LINES[2]}"
+    again = text_of(Symbols(), brief(model("Done."), previous=text, max_tokens=28))
+    assert again == f"{GOAL}\n\n{HEADING}(2 lines)\n… 3 earlier messages left out\n- assistant: Done."
+
+
+@pytest.mark.parametrize(("max_tokens", "text"), [(9, GOAL), (2, "Fix it."), (1, "Fix "), (0, "")])
+def test_the_first_request_goes_last(max_tokens: int, text: str):
+    assert text_of(Symbols(), brief(*SESSION, max_tokens=max_tokens)) == text
+
+
+def test_what_another_summarizer_wrote_stays_above():
+    text = text_of(Symbols(), brief(model("Done."), previous="- one\n- two"))
+    assert text == f"## Earlier summary (2 lines)\n- one\n- two\n\n{HEADING}(1 line)\n- assistant: Done."
+
+
+def test_nothing_to_say_is_a_failure():
+    assert Symbols()(brief(model(""))) == Failed("the summarizer gave no text")
+
+
+def ask(prompt: str) -> str:
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("symbols", "calls_model", "identity"),
+    [
+        (Symbols(), False, "Symbols(model=None, batch=10, words=10)"),
+        (Symbols(ask, batch=3, words=5), True, f"Symbols(model={__name__}.ask, batch=3, words=5)"),
+    ],
+)
+def test_it_says_whether_it_calls_a_model_and_what_it_depends_on(symbols: Symbols, calls_model: bool, identity: str):
+    assert (symbols.calls_model, symbols.identity) == (calls_model, identity)
+
+
+@settings(max_examples=100, deadline=None)
+@given(utterances(), utterances(), st.integers(1, 4), st.integers(0, 400))
+def test_the_lines_fit_and_are_the_same_each_time(first: Any, second: Any, batch: int, max_tokens: int):
+    text = text_of(Symbols(batch=batch), Brief(first, "", max_tokens))
+    again = Brief(second, text, max_tokens)
+    assert len(text) <= max_tokens
+    assert len(text_of(Symbols(), again)) <= max_tokens
+    assert Symbols(batch=batch)(again) == Symbols()(again)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(utterances(), min_size=20, max_size=20))
+def test_the_goal_survives_twenty_summaries(parts: list[tuple[Utterance, ...]]):
+    count, goal = exact(), user("Fix ## the test (2 lines)\n\n- one \ud800")
+    text = ""
+    for number, part in enumerate(parts):
+        text = text_of(Symbols(), Brief((goal, *part) if number == 0 else part, text, 300, count))
+        assert count(text) <= 300
+    head, *lines = read(text) or ()
+    assert head.body == goal.words
+    assert all(len(each.split()) <= 11 for section in lines for each in section.body.split("\n"))
