@@ -7,7 +7,6 @@ read as a conversation or written; 4 a provider's rule is broken.
 import os
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,28 +15,24 @@ import typer
 from loguru import logger
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn
-from rich.table import Table
-from rich.text import Text
 
 from autoprune import __version__
-from autoprune.environment import Setting, unknown
+from autoprune.choosing import AnyPruner, chosen, pruner_for
+from autoprune.conversation_pruner import ConversationPruner
+from autoprune.environment import unknown
 from autoprune.errors import AutopruneError, ConversationError, RuleError, SessionError
-from autoprune.planning import Strategy
 from autoprune.pruner import AgenticConversationPruner
 from autoprune.repair import repair
 from autoprune.report import Report
-from autoprune.scaffold import is_in_file, loaded, names, new_strategy
+from autoprune.scaffold import names, new_strategy
 from autoprune.sessions import Session, dumped, load
 from autoprune.settings import PruneArgs, effective_settings
-from autoprune.strategies import DEFAULT, written
-from autoprune.tables import broken_rules, explanation, origin, repairs, statistics, strategies, summary
+from autoprune.tables import broken_rules, explanation, origin, repairs, settings, statistics, strategies, summary
 from autoprune.validation import problems
 
 OVER_SAFE_ZONE, WRONG_OPTION, UNREADABLE, RULE_BROKEN = 1, 2, 3, 4
 PIPE_WIDTH = 140  # columns of a table that is not printed on a terminal
 SLOW_SECONDS = 1.0
-# What counts where nobody gave a setting that has no default value.
-NOBODYS = {"strategy": DEFAULT.name, "format": "found out for each message", "thinking_policy": "by the model"}
 
 app = typer.Typer(
     add_completion=False,
@@ -52,12 +47,15 @@ SafeZone = Annotated[
     str | None, typer.Option(help="The token budget: 51200 (the default), 50k, 50*1024, or 0.7 of the model's window.")
 ]
 StrategyName = Annotated[
-    str | None, typer.Option(help="A strategy: low_water, low_water(target=0.6), or one in a file, mine.py:Mine.")
+    str | None, typer.Option(help="A strategy: low_water, keep_last(n=20), hybrid, or one in a file, mine.py:Mine.")
 ]
 Output = Annotated[
     str | None, typer.Option("-o", "--output", help="Where the conversation goes; - is standard output.")
 ]
-Model = Annotated[str | None, typer.Option(help="The model: for its encoding, and its window if a share is given.")]
+Summarizer = Annotated[
+    str | None, typer.Option(help="Who writes summaries: digest (no model), or openai with --model.")
+]
+Model = Annotated[str | None, typer.Option(help="The model: for its encoding, its window, and to write summaries.")]
 Provider = Annotated[str | None, typer.Option(help="Who serves the model, where its window depends on that.")]
 Overhead = Annotated[int | None, typer.Option(help="Tokens sent beside the messages: system prompt, tool schemas.")]
 Format = Annotated[str | None, typer.Option("--format", help="The wire format of all messages; else it is found out.")]
@@ -95,8 +93,9 @@ def prune(
     session: SessionFile,
     safe_zone: SafeZone = None,
     strategy: StrategyName = None,
+    summarizer: Summarizer = None,
     output: Output = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Print per tool result what was done and why.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Print what was done and why.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write no conversation.")] = False,
     as_json: AsJson = False,
     model: Model = None,
@@ -113,7 +112,7 @@ def prune(
         raise typer.BadParameter("--json and -o - both want standard output")
     if verbose:
         logger.enable("autoprune")
-    chosen = _strategy(strategy)
+    plan = chosen(strategy, os.environ)
     args = _args(
         conversation_prune_safe_zone_tokens=safe_zone,
         model=model,
@@ -122,10 +121,10 @@ def prune(
         format=written_in,
         thinking_policy=thinking_policy,
     )
-    pruner = AgenticConversationPruner(args)
+    pruner = pruner_for(plan, args, summarizer, model)
     loaded = _load(session, run)
     _count_with_progress(pruner, loaded.messages)
-    result = pruner.prune(loaded.messages, chosen, validate=validate)
+    result = pruner.prune(loaded.messages, plan, validate=validate)  # type: ignore[arg-type]
     to = _destination(output, is_asked_for_else=dry_run or as_json or explain)
     if to and not dry_run:
         _write(to, loaded.write(result.conversation))
@@ -172,7 +171,8 @@ def check(
 @app.command("strategies")
 def list_strategies(as_json: AsJson = False) -> None:
     """List the strategies and their parameters."""
-    rows = AgenticConversationPruner(PruneArgs()).get_available_strategies()
+    pruners = AgenticConversationPruner(PruneArgs()), ConversationPruner(PruneArgs())
+    rows = [row for pruner in pruners for row in pruner.get_available_strategies()]
     if as_json:
         _print_json(rows)
     else:
@@ -187,7 +187,7 @@ def list_settings(as_json: AsJson = False) -> None:
     if as_json:
         _print_json([asdict(each) for each in found])
     else:
-        _print(_settings(found))
+        _print(settings(found))
     for name in unknown(os.environ):
         print(f"autoprune: there is no setting {name}", file=sys.stderr)
 
@@ -213,12 +213,6 @@ def start_strategy(
 def _args(**options: Any) -> PruneArgs:
     """The options that were given; what was not is left to the environment."""
     return PruneArgs(**{name: value for name, value in options.items() if value is not None})
-
-
-def _strategy(text: str | None) -> Strategy | None:
-    if text is None:
-        return None
-    return loaded(text) if is_in_file(text) else written(text)
 
 
 def _load(name: str, run: int = 1) -> Session:
@@ -259,7 +253,7 @@ def _show(report: Report, *, explain: bool, as_json: bool, is_output_taken: bool
     _print(summary(report), to_stderr=True)
 
 
-def _count_with_progress(pruner: AgenticConversationPruner, messages: list[object]) -> None:
+def _count_with_progress(pruner: AnyPruner, messages: list[object]) -> None:
     """Count each message beforehand, with a bar where that takes longer than a second: the pruner remembers counts."""
     started = time.monotonic()
     console = Console(stderr=True)
@@ -276,15 +270,6 @@ def _count_with_progress(pruner: AgenticConversationPruner, messages: list[objec
     finally:
         if progress.live.is_started:
             progress.stop()
-
-
-def _settings(found: Sequence[Setting]) -> Table:
-    """The settings with their values and where they come from."""
-    table = Table("setting", "value", "from", box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for each in found:
-        value = NOBODYS.get(each.name, "none") if each.value is None else each.value
-        table.add_row(each.name, Text(f"{value:,}" if isinstance(value, int) else str(value)), each.where or "default")
-    return table
 
 
 def _print(table: RenderableType, *, to_stderr: bool = False) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from autoprune.clamping import Clamp
+from autoprune.formats import harness
 from autoprune.formats.words import words
 from autoprune.targets import arguments, target
 from autoprune.tokens import Count, Memo
@@ -36,6 +37,11 @@ class Utterance:
     words: str
     calls: tuple[ToolCall, ...] = field(default=())
     results: tuple[ToolResult, ...] = field(default=())
+
+    @property
+    def said(self) -> str:
+        """The words without what the program of an agent puts around the user's own: reminders, the environment."""
+        return harness.said(self.words)
 
 
 def utterances(messages: Sequence[object], entries: Sequence[Entry]) -> tuple[Utterance, ...]:
@@ -100,7 +106,7 @@ def _kept(blocks: Sequence[str], first: int, start: int) -> Iterator[str]:
 
 def _first_request(utterances: Sequence[Utterance]) -> int:
     """The number of the first message of the user's; of the first message where there is none."""
-    return next((at for at, one in enumerate(utterances) if one.speaker is Speaker.USER and one.words), 0)
+    return next((at for at, one in enumerate(utterances) if one.speaker is Speaker.USER and one.said), 0)
 
 
 def _blocks(utterances: Sequence[Utterance], count: Count, limit: int, delimiter: str) -> list[str]:

@@ -208,7 +208,7 @@ def _kept(entries: Sequence[Entry]) -> list[dict[str, int]]:
 def _over(kept: dict[str, int], limits: dict[str, int | None]) -> str:
     """Which limits are not kept to, in words; "" where all are."""
     over = [name for name, limit in limits.items() if limit and limit < kept[name]]
-    return ", ".join(f"over the limit of {limits[name]:,} {name}: {kept[name]:,} are kept" for name in over)
+    return ", ".join(f"{kept[name]:,} {name} are kept, over the limit of {limits[name]:,}" for name in over)
 
 
 def _last_refused(entries: Sequence[Entry]) -> int:
@@ -253,7 +253,7 @@ def _harms(entries: Sequence[Entry], found: Sequence[Pair], places: Iterable[int
 def _last_run(entries: Sequence[Entry]) -> range:
     """The model's last run where nothing but results stands behind it, and else an empty one."""
     stop = len(entries)
-    while stop and entries[stop - 1].results and entries[stop - 1].speaker is not Speaker.MODEL:
+    while stop and entries[stop - 1].results:
         stop -= 1
     start = stop
     while start and entries[start - 1].speaker is Speaker.MODEL:

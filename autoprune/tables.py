@@ -7,6 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from autoprune.environment import Setting
 from autoprune.floor import FLOOR
 from autoprune.reasons import Reason
 from autoprune.repair import Repair
@@ -14,6 +15,8 @@ from autoprune.report import Report
 from autoprune.rules.problem import Problem
 from autoprune.sessions import Session
 
+# What counts where nobody gave a setting that has no default value.
+NOBODYS = {"strategy": "tool_output_cleanup", "format": "found out for each message", "thinking_policy": "by the model"}
 LONGEST_TARGET = 36  # so that a row fits in 140 columns
 
 
@@ -35,11 +38,16 @@ def _headline(report: Report) -> Text:
         (f"{report.tokens_before:,}", "bold"),
         " → ",
         (f"{report.tokens_after:,} tokens", "bold"),
-        f" ({saved:.0%} saved), {report.results_cleared} of {report.results} tool results cleared{report.also} by ",
-        f"{report.strategy}, ",
+        f" ({saved:.0%} saved), {_done(report)} by {report.strategy}, ",
         state,
         f" the safe zone of {report.safe_zone:,}",
     )
+
+
+def _done(report: Report) -> str:
+    """What was done: to results, to messages."""
+    cleared = f"{report.results_cleared} of {report.results} tool results cleared"
+    return report.also[2:] if report.plan.folds and not report.results_cleared else f"{cleared}{report.also}"
 
 
 def _tools(report: Report) -> Table:
@@ -59,8 +67,33 @@ def _floor(report: Report) -> Table:
     return table
 
 
-def explanation(report: Report) -> Table:
-    """Per tool result, oldest first: its turn, tool, target, tokens, kept or cleared, and why."""
+def explanation(report: Report) -> RenderableType:
+    """What was folded or dropped, and per tool result, oldest first, its turn, tool, target, tokens, state, and why."""
+    return Group(_folds(report), "", _results(report)) if report.fold_rows else _results(report)
+
+
+def _folds(report: Report) -> Table:
+    columns = (("messages", "left"), ("request", "right"), ("tokens", "right"), ("", "left"), ("why", "left"))
+    table = _table(*columns)
+    for row in report.fold_rows:
+        state = Text("dropped", style="red") if row["dropped"] else Text("summed up", style="yellow")
+        why = Text(str(row["why"]), style="dim")
+        table.add_row(_ranges(row["messages"]), str(row["request"]), f"{row['tokens']:,}", state, why)
+    return table
+
+
+def _ranges(numbers: object) -> str:
+    """Numbers as 1–4, 7, 9–12."""
+    runs: list[list[int]] = []
+    for number in numbers if isinstance(numbers, list) else ():
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in runs)
+
+
+def _results(report: Report) -> Table:
     columns = (("message", "right"), ("turn", "right"), ("tool", "left"), ("target", "left"), ("tokens", "right"))
     table = _table(*columns, ("", "left"), ("why", "left"))
     inputs = ({**row, "target": "(its arguments)", "failed": None} for row in report.input_rows)
@@ -78,13 +111,17 @@ def explanation(report: Report) -> Table:
 
 
 def _state(row: Mapping[str, object]) -> Text:
+    if row.get("folded") or row.get("dropped"):
+        return Text("summed up" if row["folded"] else "dropped", style="yellow")
     if not row["cleared"]:
         return Text("kept", style="green")
-    return Text("cut" if row["reason"] == Reason.CLAMPED else "cleared", style="yellow")
+    words = {Reason.CLAMPED.value: "cut", Reason.SHORTENED.value: "shortened"}
+    return Text(words.get(str(row["reason"]), "cleared"), style="yellow")
 
 
 def _tokens(row: Mapping[str, object]) -> str:
-    return f"{row['tokens']:,} → {row['tokens_after']:,}" if row["cleared"] else f"{row['tokens']:,}"
+    is_changed = row["tokens"] != row["tokens_after"]
+    return f"{row['tokens']:,} → {row['tokens_after']:,}" if is_changed else f"{row['tokens']:,}"
 
 
 def _printable(text: object) -> str:
@@ -97,6 +134,15 @@ def _shortened(target: str) -> str:
     if len(target) <= LONGEST_TARGET:
         return target
     return target[: LONGEST_TARGET - 1] + "…" if " " in target else "…" + target[1 - LONGEST_TARGET :]
+
+
+def settings(found: Sequence[Setting]) -> Table:
+    """The settings with their values and where they come from."""
+    table = _table(("setting", "left"), ("value", "left"), ("from", "left"))
+    for each in found:
+        value = NOBODYS.get(each.name, "none") if each.value is None else each.value
+        table.add_row(each.name, Text(f"{value:,}" if isinstance(value, int) else str(value)), each.where or "default")
+    return table
 
 
 def statistics(figures: Mapping[str, int | float]) -> Table:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from autoprune.strategies import NAMES
+from autoprune.strategies.presets import PRESETS
+
 SESSIONS = Path(__file__).parent.parent / "fixtures" / "sessions"
 XML = str(SESSIONS / "edit_loop_xml.json")
 OPENAI = str(SESSIONS / "edit_loop_openai.jsonl")
@@ -87,10 +90,9 @@ def test_the_log_line_is_printed_when_asked_for():
 
 
 def test_the_strategies_are_listed():
-    assert [row["name"] for row in json.loads(run("strategies", "--json").stdout)] == [
-        "tool_output_cleanup",
-        "low_water",
-    ]
+    named = [row["name"] for row in json.loads(run("strategies", "--json").stdout)]
+    assert named == ["tool_output_cleanup", "low_water", *PRESETS]
+    assert set(named) == NAMES
     assert "minimum_reclaim=0.1" in run("strategies").stdout.decode()
 
 

@@ -75,7 +75,7 @@ MAY_SEE = {
     "readers": {"errors", "readers"},
     "sessions": {"errors", "readers"},
     "notebook": {"floor", "report"},
-    "tables": {"floor", "reasons", "repair", "report", "rules", "sessions"},
+    "tables": {"environment", "floor", "reasons", "repair", "report", "rules", "sessions"},
     "repairs": {"formats", "repairs", "rewriting", "rules", "validation"},
     "repair": {"repairs", "rules", "validation"},
     "readable": {"clamping", "formats", "targets", "tokens", "transcript"},
@@ -86,6 +86,10 @@ MAY_SEE = {
     "spent": set(),
     "environment": {"errors"},
     "events": {"edits", "errors", "report"},
+    "choosing": {
+        *("conversation_pruner", "errors", "folding", "planning", "pruner", "scaffold", "settings", "strategies"),
+        *("summarizers",),
+    },
     "retention": {"errors", "formats", "transcript"},
     "summaries": {"edits", "formats", "rewriting", "tokens"},
     "folding": {

@@ -38,11 +38,16 @@ def description(strategy: object) -> str:
 
 
 def config(strategy: object) -> dict[str, object]:
-    """A strategy's parameters; one that has parameters of its own as a dict of those that are not at their default."""
+    """A strategy's parameters; one that has parameters of its own as a dict of those that are not at their default.
+
+    Of a preset, which says itself what it does, only the parameters that are not at their default.
+    """
     if not dataclasses.is_dataclass(strategy) or isinstance(strategy, type):
         return {}
-    fields = (field.name for field in dataclasses.fields(strategy) if field.name not in ("name", "does"))
-    return {name: _in_words(getattr(strategy, name)) for name in fields}
+    known = {field.name: (getattr(strategy, field.name), field.default) for field in dataclasses.fields(strategy)}
+    is_preset = known.pop("does", None) is not None
+    known.pop("name", None)
+    return {name: _in_words(value) for name, (value, default) in known.items() if not is_preset or value != default}
 
 
 def _in_words(value: object) -> object:
@@ -54,7 +59,12 @@ def _in_words(value: object) -> object:
 
 def written(text: str) -> Strategy:
     """The strategy that `low_water` or `low_water(target=0.6)` names. Raises SettingsError for anything else."""
-    return configured(text, {name: type(strategy) for name, strategy in available().items()})
+    return configured(text, makers())
+
+
+def makers() -> Mapping[str, Callable[..., Strategy]]:
+    """What makes the strategies that ship, by name."""
+    return {name: type(strategy) for name, strategy in available().items()}
 
 
 Made = TypeVar("Made")

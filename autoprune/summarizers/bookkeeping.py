@@ -5,11 +5,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from autoprune.formats.harness import said
 from autoprune.readable import Utterance
 from autoprune.summarizers import ledger as ledgers
 from autoprune.summarizers import shell
-from autoprune.summarizers.deeds import Deed, deeds
+from autoprune.summarizers.deeds import OPEN, Deed, deeds
 from autoprune.summarizers.findings import findings, rules
 from autoprune.summarizers.folders import relative
 from autoprune.summarizers.ledger import Ledger, Turn
@@ -29,6 +28,8 @@ def continued(ledger: Ledger, utterances: Sequence[Utterance]) -> Ledger:
     """The ledger after some more messages."""
     lists = {title: dict(ledger.lists.get(title, {})) for title in ledgers.LISTS}
     book = _Book(ledger.goal, ledger.earlier, [*ledger.turns], lists)
+    for request in (ledger.goal, *(turn.request for turn in ledger.turns)):
+        book.put(ledgers.RULES, *rules(request))  # they stand in the requests, until those are left out
     made = [*deeds(utterances)]
     for one, done in zip(utterances, made, strict=True):
         book.add(one, done)
@@ -47,25 +48,31 @@ class _Book:
 
     def add(self, one: Utterance, done: Sequence[Deed]) -> None:
         """Take in one message."""
-        if one.speaker is Speaker.USER and (request := said(one.words)):
+        if one.speaker is Speaker.USER and (request := one.said):
             self._asked(request)
         elif one.speaker is Speaker.MODEL and one.words.strip():
             self._spoke(one.words)
         for deed in done:
             self._did(deed)
 
+    def put(self, title: str, *entries: str) -> None:
+        """Entries without a value at the end of a list, where they may have stood before."""
+        for entry in entries:
+            self.lists[title].pop(entry, None)
+            self.lists[title][entry] = ""
+
     def _asked(self, request: str) -> None:
         """A new turn; the assistant's last words were the answer to the one before."""
         self._answered()
         before = self.turns[-1] if self.turns else None
-        if not (self.goal or self.earlier or self.turns):
+        if not (self.goal or self.earlier or any(turn.request for turn in self.turns)):
             self.goal = request
             self.turns.append(Turn(""))
         elif before and request == (before.request or self.goal):
             self.turns[-1] = replace(before, times=before.times + 1)
         else:
             self.turns.append(Turn(request))
-        self._put(ledgers.RULES, *rules(request))
+        self.put(ledgers.RULES, *rules(request))
 
     def _answered(self) -> None:
         words = next((entry for entry in self.lists[ledgers.LAST] if entry.startswith(SAID)), "")
@@ -80,21 +87,29 @@ class _Book:
             }
 
     def _spoke(self, words: str) -> None:
-        self._put(ledgers.FINDINGS, *findings(words))
+        self.put(ledgers.FINDINGS, *findings(words))
         kept = [entry for entry in self.lists[ledgers.LAST] if not entry.startswith(SAID)]
         self.lists[ledgers.LAST] = dict.fromkeys((*kept, SAID + one_line(words, LONGEST_LAST)), "")
 
     def _did(self, deed: Deed) -> None:
-        self._count(ledgers.TOOLS, deed.tool, "called", *(("failed",) if deed.failed else ()))
+        if not deed.is_late:
+            self._count(ledgers.TOOLS, deed.tool, "called")
+        if deed.failed:
+            self._count(ledgers.TOOLS, deed.tool, "failed")
         self.lists[ledgers.PLAN] = dict(planned(deed, self.lists[ledgers.PLAN]))
         self._judge(deed)
-        if not deed.failed:
-            for does, path in deed.files():
-                self._touch(does, one_line(path, len(path)))
-        last = [entry for entry in self.lists[ledgers.LAST] if not entry.startswith(SAID)]
-        for entry in last[: 1 - LAST_DEEDS] if len(last) >= LAST_DEEDS else ():
-            del self.lists[ledgers.LAST][entry]
-        self._put(ledgers.LAST, f"{deed.name}: {deed.outcome}")
+        for does, path in () if deed.failed or deed.is_late else deed.files():
+            self._touch(does, one_line(path, len(path)))
+        self._note(deed)
+
+    def _note(self, deed: Deed) -> None:
+        """Take down what went on last: a few deeds, with the assistant's last words between them."""
+        last = self.lists[ledgers.LAST]
+        last.pop(f"{deed.name}: {OPEN}", None)
+        noted = [entry for entry in last if not entry.startswith(SAID)]
+        for entry in noted[: max(0, len(noted) + 1 - LAST_DEEDS)]:
+            del last[entry]
+        self.put(ledgers.LAST, f"{deed.name}: {deed.outcome}")
 
     def _touch(self, does: str, path: str) -> None:
         if does == "read" and path not in self.lists[ledgers.CHANGED]:
@@ -110,20 +125,20 @@ class _Book:
         if command and not is_look:
             before = self.lists[ledgers.COMMANDS].pop(name, None)
             counted = RUNS.search(before or "")
-            runs = int(counted[1]) + 1 if counted else 1 + (before is not None)
+            runs = (int(counted[1]) if counted else before is not None) + (not deed.is_late)
             self.lists[ledgers.COMMANDS][name] = deed.outcome + (f" (×{runs})" if runs > 1 else "")
         if deed.failed and not (is_look and "exit code 1" in deed.outcome):
             self.lists[ledgers.RESOLVED].pop(name, None)
             self.lists[ledgers.OPEN].pop(name, None)
             self.lists[ledgers.OPEN][name] = ": ".join(filter(None, (deed.outcome, deed.error)))
-        elif deed.result and name in self.lists[ledgers.OPEN]:
-            self.lists[ledgers.RESOLVED][name] = self.lists[ledgers.OPEN].pop(name)
+        elif deed.result:
+            self._resolve(name, *(name.split(" && ") if command else ()))
 
-    def _put(self, title: str, *entries: str) -> None:
-        """Entries without a value at the end of a list, where they may have stood before."""
-        for entry in entries:
-            self.lists[title].pop(entry, None)
-            self.lists[title][entry] = ""
+    def _resolve(self, *names: str) -> None:
+        """What did not fail again; of commands that only run after each other's success, each."""
+        for name in names:
+            if name in self.lists[ledgers.OPEN]:
+                self.lists[ledgers.RESOLVED][name] = self.lists[ledgers.OPEN].pop(name)
 
     def _count(self, title: str, key: str, *words: str) -> None:
         """An entry at the end of a list; its value says how many times each word was said of it."""

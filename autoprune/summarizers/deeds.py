@@ -49,15 +49,17 @@ NOISE = re.compile(
     r"(?i)\W*(?:\w+ ){0,4}(?:exit\w*|return)(?: with)?[ _]?(?:code|status)?\W*-?\d+\W*"
     r"|(?:Chunk ID|Wall time|Original token count|Command): .*|Output:|Debugger attached\."
 )
+OPEN = "no result yet"
 TAGS = re.compile(r"</?(?:tool_use_error|error|returncode|output|stderr|stdout)>")
 
 
 @dataclass(frozen=True)
 class Deed:
-    """A call with its result, as far as both are known."""
+    """A call with its result, as far as both are known; the call of one that `is_late` was told of before."""
 
     call: ToolCall | None
     result: ToolResult | None
+    is_late: bool = False
 
     @property
     def tool(self) -> str:
@@ -107,7 +109,7 @@ class Deed:
     def outcome(self) -> str:
         """How it went, in a few words."""
         if self.result is None:
-            return "no result yet"
+            return OPEN
         code = exit_code(self.result.text)
         if not self.failed:
             return "ok" if code == 0 or self.failed is False else "done"
@@ -151,7 +153,7 @@ def deeds(utterances: Sequence[Utterance]) -> Iterator[tuple[Deed, ...]]:
     for one in utterances:
         calls = (Deed(call, results.get(call.location)) for call in one.calls)
         others = (result for result in one.results if not result.call or result.call.location not in made)
-        yield (*calls, *(Deed(result.call, result) for result in others))
+        yield (*calls, *(Deed(result.call, result, result.call is not None) for result in others))
 
 
 def _why(text: str) -> str:

@@ -8,7 +8,8 @@ from autoprune.summarizers.sections import one_line
 LOOKED_AT = 20_000  # characters of one message, of its beginning and of its end each
 LONGEST = 300  # characters of a sentence
 SHORTEST = 12
-SHORT = 40  # a sentence that only announces what the next one says: "I found the cause."
+SHORT = 40  # characters of a sentence that only announces what the next one says: "I found the cause."
+ANNOUNCED = re.compile(r"(?i)\b(?:found|cause|problem|issue|reason|bug|culprit|here|why)\b")
 CODE = re.compile(r"^(?:```|~~~).*?^(?:```|~~~)[ \t]*$", re.MULTILINE | re.DOTALL)
 END = re.compile(r"(?<=[.!?。！？])[\"')*`]*\s+|(?<=[。！？])|\n+")
 BULLET = re.compile(r"^(?:\s|[-*•>#]+\s|\d+[.)]\s)+")
@@ -50,11 +51,12 @@ def findings(words: str) -> Iterator[str]:
     """The sentences of the assistant's that tell a cause, an outcome or a decision; a short one with the next."""
     before = ""
     for sentence in sentences(words):
+        is_step = bool(STEP.match(sentence))
         if before:
-            yield f"{before} {sentence}"
+            yield before if is_step else f"{before} {sentence}"
             before = ""
-        elif FINDING.search(sentence) and not STEP.match(sentence):
-            before = sentence if len(sentence) <= SHORT else ""
+        elif FINDING.search(sentence) and not is_step:
+            before = sentence if len(sentence) <= SHORT and ANNOUNCED.search(sentence) else ""
             yield from () if before else (sentence,)
     yield from (before,) if before else ()
 

@@ -32,7 +32,7 @@ HEADS_SHARE = 0.75  # of the tokens, that these three may take: so that there is
 TINY = 200  # tokens, below which they may take all
 HEADING_TOKENS = 22  # of a section, its blank line and what says how many are left out, at most
 ROUNDS = 3  # of filling: what entries take is only known for sure once they stand together
-REQUESTS_SHARE = 0.3  # of the tokens, for all other requests: the long ones are cut until they fit
+REQUESTS_SHARES = (0.7, 0.5, 0.3)  # of the tokens, for all other requests: the long ones are cut until they fit
 ROOM_FOR_BOTH_ENDS = 80  # tokens, for head and tail of a request with a mark between them
 CHARACTERS = 4  # of a token, about
 LONGEST_ANSWER = 240  # characters of an answer but the last, where not all fit
@@ -46,20 +46,20 @@ def fitted(ledger: Ledger, count: Count, max_tokens: int) -> str:
     known = Memo(count)
     whole = _plain(ledger)
     for attempt in _attempts(whole, known, max_tokens):
-        if known(attempt) <= max_tokens:
+        if attempt and known(attempt) <= max_tokens:
             return attempt
     return ""
 
 
 def _attempts(ledger: Ledger, count: Count, max_tokens: int) -> Iterator[str]:
-    shown = _shown(ledger, ledger.turns)
-    yield str(replace(ledger, lists={**ledger.lists, ledgers.RULES: _unsaid(ledger, shown)}))
-    heads = _cut_heads(ledger, count, max_tokens)
-    without = replace(heads, lists={**ledger.lists, ledgers.RULES: {}})
-    kept = _Room(without, count, max_tokens).filled()
-    rules = _unsaid(ledger, _shown(heads, heads.turns[len(heads.turns) - kept[ledgers.REQUESTS] :]))
-    room = _Room(replace(heads, lists={**ledger.lists, ledgers.RULES: rules}), count, max_tokens)
-    yield from room.texts()
+    """Texts of a ledger, each with less in it than the one before."""
+    yield str(_with_rules(ledger, ledger, ledger.turns))
+    for share in REQUESTS_SHARES:
+        heads = _cut_heads(ledger, count, max_tokens, share)
+        yield str(_with_rules(heads, heads, heads.turns))
+    kept = _Room(_with_rules(heads, ledger, ledger.turns), count, max_tokens).filled()
+    shown = heads.turns[len(heads.turns) - kept[ledgers.REQUESTS] :]
+    yield from _Room(_with_rules(heads, heads, shown), count, max_tokens).texts()
     yield cut(_words(ledger), max_tokens, count)
 
 
@@ -80,29 +80,26 @@ def _words(ledger: Ledger) -> str:
     last = [*ledger.lists.get(ledgers.LAST, {})][-1:]
     return next(
         filter(None, (ledger.goal, ledger.earlier, *(turn.request for turn in ledger.turns[-1:]), *last)),
-        "[nothing was said or done]",
+        ledgers.NOTHING,
     )
 
 
-def _shown(ledger: Ledger, turns: Sequence[Turn]) -> str:
-    return "\n".join((ledger.goal, *(turn.request for turn in turns)))
+def _with_rules(ledger: Ledger, showing: Ledger, turns: Sequence[Turn]) -> Ledger:
+    """The ledger with those rules alone that do not stand in a request that is shown."""
+    shown = " ".join(" ".join((showing.goal, *(turn.request for turn in turns))).split())
+    rules = {rule: "" for rule in ledger.lists.get(ledgers.RULES, {}) if rule not in shown}
+    return replace(ledger, lists={**ledger.lists, ledgers.RULES: rules})
 
 
-def _unsaid(ledger: Ledger, shown: str) -> Mapping[str, str]:
-    """The rules that do not stand in a request that is shown."""
-    plain = " ".join(shown.split())
-    return {rule: "" for rule in ledger.lists.get(ledgers.RULES, {}) if rule not in plain}
-
-
-def _cut_heads(ledger: Ledger, count: Count, max_tokens: int) -> Ledger:
+def _cut_heads(ledger: Ledger, count: Count, max_tokens: int, share: float) -> Ledger:
     """The ledger with its first request, its latest one and somebody else's summary cut to the room that they have.
 
-    Of the other requests the long ones are cut, until all fit.
+    Of the other requests the long ones are cut, until all fit into a share of the tokens.
     """
     *older, latest = ledger.turns or (Turn(""),)
     room = int(max_tokens * HEADS_SHARE) if max_tokens >= TINY else max_tokens
     goal, request, earlier = _cut_to_shares((ledger.goal, latest.request, ledger.earlier), room, count)
-    limit = _level([count(turn.request) for turn in older], int(max_tokens * REQUESTS_SHARE))
+    limit = _level([count(turn.request) for turn in older], int(max_tokens * share))
     shorter = [
         Turn(_shortened(turn.request, limit, count), one_line(turn.answer, LONGEST_ANSWER), turn.times)
         for turn in older

@@ -25,6 +25,7 @@ TO = " → "
 ANSWER = "  → "
 LEFT_OUT = re.compile(r"\[([0-9]{1,9}) older (?:one|ones) left out\]")
 ENTRY = re.compile(r"- (?:\(([0-9]{1,9}) lines?(?:, asked ([0-9]{1,9}) times)?\) )?(.*)", re.DOTALL)
+NOTHING = "nothing was said or done"  # the text of an empty ledger
 FIRST = "(the first request)"  # stands for it where only its answer is told
 
 List = Mapping[str, str]
@@ -74,7 +75,7 @@ def parsed(text: str) -> Ledger:
 
     In the sections of another summarizer the first request is known by its title.
     """
-    found = read(text)
+    found = read(text) if text != NOTHING else ()
     if found is None:
         return Ledger(earlier=text.strip())
     if not {section.title for section in found} <= {GOAL, EARLIER, REQUESTS, FOLDER, *LISTS}:

@@ -132,6 +132,19 @@ class OpenAISummarizer:
         return Written(text, *tokens, cost, self.model)
 
 
+def from_environment(model: str, style: str = "snapshot") -> OpenAISummarizer:
+    """A summarizer whose client takes its key from OPENAI_API_KEY, and its address from OPENAI_BASE_URL.
+
+    Raises SettingsError where there is no key.
+    """
+    import openai
+
+    try:
+        return OpenAISummarizer(openai.OpenAI(), model, style=style)
+    except openai.OpenAIError as error:
+        raise SettingsError(f"the summarizer cannot be had: {error}") from error
+
+
 def _is_number(value: object, kind: type | UnionType) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 

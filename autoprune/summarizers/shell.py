@@ -14,7 +14,7 @@ AFTER = re.compile(
     r"(?: ?\| ?(?:tail|head|cat|less|wc|grep|rg|tee|sort|sed|awk)\b[^|&;]*| \d?>&?\d| 2>/dev/null| \|\| true| ?;| )\Z"
 )
 NEAR_END = 200  # characters
-PART = re.compile(r"\s*(?:&&|\|\||;|\n|\|)\s*")
+PART = re.compile(r"&&|\|\||[;\n|]")
 COMMENT = re.compile(r"^[ \t]*#[^\n]*\n", re.MULTILINE)
 QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 WORD = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'|([^\s\"']+)")
@@ -86,7 +86,7 @@ def only_looks(command: str) -> bool:
     text = QUOTED.sub("''", command[:LONGEST]).replace("/dev/null", "").strip()
     if HEREDOC.search(text) or WRITTEN.search(text):
         return False
-    return all(_looks(WORD.findall(part)) for part in PART.split(text) if part)
+    return all(_looks(WORD.findall(part)) for part in PART.split(text) if part.strip())
 
 
 def _looks(words: list[tuple[str, str, str]]) -> bool:

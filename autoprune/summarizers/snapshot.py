@@ -1,7 +1,8 @@
 """A summary as a snapshot of the state of the work: read from a model's JSON, kept whole, shortened, written as text.
 
 What the user asked for cannot be lost to a model that was talked into forgetting it: the first request stands in the
-snapshot word for word, constraints are only ever added, and the goal changes only where the user has spoken.
+snapshot word for word, constraints are only ever added, and the goal changes only where the user has spoken. What tools
+gave back can bring neither a goal nor a constraint into it.
 """
 
 import json
@@ -15,6 +16,7 @@ from autoprune.readable import sendable
 from autoprune.summarizers import sections
 from autoprune.summarizers.brief import Brief
 from autoprune.tokens import Count
+from autoprune.transcript import Speaker
 
 TITLES: Mapping[str, str] = {
     "request": sections.GOAL,
@@ -35,7 +37,6 @@ SHARES = (2, 4, 8, 0)  # a field is shortened to a half, a quarter, an eighth, a
 FIRST_ITEMS = ("constraints", "next")  # of which the first items count most
 REQUEST_SHARE = 2  # the first request takes at most the room through this
 BRACES = 50  # places where an answer's JSON may begin, that are tried
-TYPE_NAMES = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
 
 
 class SnapshotError(ValueError):
@@ -105,25 +106,26 @@ def parsed(answer: str) -> Snapshot:
 
 
 def kept(made: Snapshot, brief: Brief) -> Snapshot:
-    """The snapshot with what no model may drop: the first request, the constraints, and a goal.
+    """The snapshot with what no model may drop, and without what only a user may say where no user has spoken.
 
-    The goal stays what it was unless the user has said more. Raises SnapshotError where there is none at all.
+    The first request and all constraints stay. The goal stays what it was unless the user has said more; where all that
+    the user said is the first request, or stays in the conversation, that is the goal, and none of the model's is
+    taken. Raises SnapshotError where there is no goal at all.
     """
     before = _stated(brief.previous)
     request = before.request or ("" if brief.previous.strip() else sections.first_request(brief.utterances))
-    is_first = bool(request) and not before.request
     said = sum(bool(sections.first_request([one])) for one in brief.utterances)
-    may_change = said > int(is_first) or not (request or before.goal)
-    goal = (made.goal if may_change else "") or before.goal or ("" if request else brief.request.strip())
-    if not (goal or request):
-        raise SnapshotError('"goal" must not be empty')
-    known = {_plain(one) for one in before.constraints}
-    added = tuple(one for one in made.constraints if _plain(one) not in known)
+    is_new = bool(request) and not before.request
+    goal = (made.goal if said > int(is_new) else "") or before.goal
+    if not (goal or request or brief.request.strip()):
+        goal = made.goal
+        if not goal:
+            raise SnapshotError('"goal" must not be empty')
     return replace(
         made,
         request=request,
         goal="" if _plain(goal) == _plain(request) else goal,
-        constraints=(*before.constraints, *added),
+        constraints=(*before.constraints, *_added(made, before, brief)),
     )
 
 
@@ -173,6 +175,14 @@ def _stated(previous: str) -> Snapshot:
     )
 
 
+def _added(made: Snapshot, before: Snapshot, brief: Brief) -> tuple[str, ...]:
+    """The constraints that are new, where the user may have stated any: by words, or in a summary of some."""
+    has_parts = any(one.speaker is Speaker.OTHER for one in brief.utterances)
+    is_stated = has_parts or bool(sections.first_request(brief.utterances))
+    known = {_plain(one) for one in before.constraints}
+    return tuple(one for one in made.constraints if is_stated and _plain(one) not in known)
+
+
 def _document(answer: str) -> Mapping[str, object]:
     """The first JSON object in an answer that has a field of a snapshot."""
     decoder = json.JSONDecoder(strict=False)
@@ -197,7 +207,7 @@ def _text(value: object) -> str:
         case str():
             return sendable(value).strip()
         case _:
-            raise TypeError(f"must be a string, and is {_kind(value)}")
+            raise TypeError("must be a string")
 
 
 def _items(value: object) -> tuple[str, ...]:
@@ -208,14 +218,8 @@ def _items(value: object) -> tuple[str, ...]:
             return tuple(filter(None, [_text(value)]))
         case list() if all(isinstance(item, str) for item in value):
             return tuple(filter(None, map(_text, value)))
-        case list():
-            raise TypeError("must be a list of strings, and holds something else")
         case _:
-            raise TypeError(f"must be a list of strings, and is {_kind(value)}")
-
-
-def _kind(value: object) -> str:
-    return TYPE_NAMES.get(type(value), "a number")
+            raise TypeError("must be a list of strings")
 
 
 def _plain(text: str) -> str:

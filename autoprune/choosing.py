@@ -1,0 +1,62 @@
+"""Which pruner and strategy a text names, as on a command line. Runs a user's strategy file, and nothing else."""
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from autoprune.conversation_pruner import ConversationPruner
+from autoprune.errors import SettingsError
+from autoprune.folding import FoldingStrategy
+from autoprune.planning import Strategy
+from autoprune.pruner import AgenticConversationPruner
+from autoprune.scaffold import is_in_file, loaded
+from autoprune.settings import PruneArgs
+from autoprune.strategies import configured
+from autoprune.strategies import makers as clearing
+from autoprune.strategies.per_result import PerResult
+from autoprune.strategies.presets import PRESETS
+from autoprune.summarizers.brief import Brief
+from autoprune.summarizers.openai import from_environment
+
+AnyPruner: TypeAlias = AgenticConversationPruner | ConversationPruner
+SUMMARIZERS = ("digest", "openai")
+
+
+def chosen(text: str | None, environ: Mapping[str, str]) -> Strategy | FoldingStrategy | None:
+    """The strategy that a text names, of either pruner; by AUTOPRUNE_STRATEGY where there is none; None for neither.
+
+    Raises SettingsError for a name that there is not, or parameters that it has not.
+    """
+    named = text or environ.get("AUTOPRUNE_STRATEGY", "").strip()
+    if not named:
+        return None
+    if is_in_file(named):
+        return loaded(named)
+    makers: Mapping[str, Callable[..., Strategy | FoldingStrategy]] = {**clearing(), **PRESETS}
+    return configured(named, makers)
+
+
+def folds(strategy: object) -> bool:
+    """Whether a strategy is one of `ConversationPruner`: it says what to retain, or is `per_result`."""
+    return hasattr(strategy, "retain") or isinstance(strategy, PerResult)
+
+
+def pruner_for(strategy: object, args: PruneArgs, summarizer: str | None = None, model: str | None = None) -> AnyPruner:
+    """The pruner for a strategy. `summarizer` is "digest" or "openai", `model` the latter's.
+
+    Raises SettingsError where it cannot be had.
+    """
+    if summarizer not in (None, *SUMMARIZERS):
+        raise SettingsError(f"there is no summarizer {summarizer!r}; there are {', '.join(SUMMARIZERS)}")
+    if not folds(strategy):
+        if summarizer is not None:
+            raise SettingsError(f"a summarizer needs a strategy that folds messages: one of {', '.join(PRESETS)}")
+        return AgenticConversationPruner(args)
+    return ConversationPruner(args, _summarizer(summarizer, model))
+
+
+def _summarizer(name: str | None, model: str | None) -> Callable[[Brief], object] | None:
+    if name != "openai":
+        return None
+    if model is None:
+        raise SettingsError("the summarizer openai needs a model: --model gpt-5-mini")
+    return from_environment(model)

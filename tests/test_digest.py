@@ -1,0 +1,605 @@
+"""The summary that needs no model: what it keeps, what it drops first, how it is carried on."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rounds import WIRE, Step
+from rounds_hypothesis import rounds
+from rounds_in_texts import DIALECTS, in_text
+
+from autoprune import sessions
+from autoprune.parsing import Parser, parse
+from autoprune.readable import Utterance, utterances
+from autoprune.summarizers import shell
+from autoprune.summarizers.bookkeeping import continued
+from autoprune.summarizers.brief import Brief
+from autoprune.summarizers.digest import Digest
+from autoprune.summarizers.findings import findings, rules
+from autoprune.summarizers.ledger import Ledger, parsed
+from autoprune.summarizers.sections import read
+from autoprune.tokens import exact
+from autoprune.transcript import Location, Speaker, ToolCall, ToolResult
+
+COUNT = exact()
+LARGE = 100_000  # tokens: everything fits
+TRANSCRIPTS = Path(__file__).parents[2] / "shared" / "transcripts"
+QUICK = settings(deadline=None, derandomize=True, max_examples=20)
+
+
+# A conversation in few words
+
+
+def user(words: str) -> Utterance:
+    return Utterance(Speaker.USER, words)
+
+
+def model(words: str) -> Utterance:
+    return Utterance(Speaker.MODEL, words)
+
+
+def did(tool: str, arguments: object, text: str | None = "", is_error: bool | None = None) -> list[Utterance]:
+    """A call and its result; None for a call that is not answered yet."""
+    did.number += 1  # type: ignore[attr-defined]
+    call = ToolCall(Location((did.number, "call")), 0, None, tool, arguments)  # type: ignore[attr-defined]
+    made = Utterance(Speaker.MODEL, "", (call,))
+    return [made] if text is None else [made, Utterance(Speaker.TOOL, "", (), (result(call, text, is_error),))]
+
+
+did.number = 0  # type: ignore[attr-defined]
+
+
+def result(call: ToolCall, text: str, is_error: bool | None) -> ToolResult:
+    return ToolResult(
+        location=Location((*call.location.path, "result")),
+        request=0,
+        tool=call.name,
+        piece=text,
+        start=0,
+        stop=len(text),
+        piece_tokens=len(text),
+        count=len,
+        sent=1,
+        kind="test",
+        is_error=is_error,
+        call=call,
+    )
+
+
+def ran(command: str, text: str | None = "", is_error: bool | None = None) -> list[Utterance]:
+    return did("bash", {"command": command}, text, is_error)
+
+
+def told(*parts: Utterance | list[Utterance]) -> tuple[Utterance, ...]:
+    return tuple(one for part in parts for one in (part if isinstance(part, list) else [part]))
+
+
+def digest(told: Sequence[Utterance], max_tokens: int = LARGE, previous: str = "") -> str:
+    return Digest()(Brief(tuple(told), previous, max_tokens, COUNT))
+
+
+def sections(text: str) -> Mapping[str, list[str]]:
+    return {section.title: section.body.split("\n") for section in read(text) or ()}
+
+
+# What is kept
+
+
+def test_a_digest_says_what_was_asked_done_and_found():
+    text = digest(
+        told(
+            user("Make the tests pass. Never touch the API."),
+            did("read_file", {"path": "src/app.py"}, "def app(): ..."),
+            ran("pytest", "E   TypeError: no\n== 1 failed in 0.1s ==", True),
+            model("The cause is a missing argument in app()."),
+            did("edit_file", {"path": "src/app.py", "new": "…"}, "The file src/app.py has been updated."),
+            ran("pytest", "1 passed"),
+            model("All tests pass now."),
+            user("Commit it."),
+            ran("git commit -am fix", None),
+        )
+    )
+    assert text == "\n".join(
+        (
+            "## The user's first request (1 line)",
+            "Make the tests pass. Never touch the API.",
+            "",
+            "## What the user asked later, and the answers (3 lines)",
+            "- (the first request)",
+            "  → All tests pass now.",
+            "- Commit it.",
+            "",
+            "## Files changed (1 line)",
+            "- src/app.py → edited",
+            "",
+            "## Commands, and how they went last (2 lines)",
+            "- pytest → done (×2)",
+            "- git commit -am fix → no result yet",
+            "",
+            "## Errors resolved later (1 line)",
+            "- pytest → failed: E TypeError: no",
+            "",
+            "## What the assistant found and decided (1 line)",
+            "- The cause is a missing argument in app().",
+            "",
+            "## Tools (3 lines)",
+            "- read_file → called",
+            "- edit_file → called",
+            "- bash → called ×3, failed",
+            "",
+            "## What went on last (1 line)",
+            "- git commit -am fix: no result yet",
+        )
+    )
+
+
+@pytest.mark.parametrize("format", WIRE)
+def test_every_format_gives_the_same_digest(format: str):
+    made = [
+        [Step("read_file", {"path": "a.py"}, "def a(): ...")],
+        "And now?",
+        [Step("run", {"command": "make"}, "built")],
+    ]
+
+    def of(messages: list[Any]) -> str:
+        return digest(utterances(messages, parse(messages, Parser(COUNT), 0).entries))
+
+    assert of(WIRE[format](made)) == of(WIRE["openai_chat"](made))
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "text", "title", "entry"),
+    [
+        ("Read", {"file_path": "a.py"}, "x", "Files read", "- a.py → read"),
+        ("Write", {"file_path": "a.py"}, "File created successfully at: a.py", "Files changed", "- a.py → created"),
+        ("write_to_file", {"path": "a.py"}, "ok", "Files changed", "- a.py → written"),
+        ("str_replace_editor", {"command": "view", "path": "a.py"}, "x", "Files read", "- a.py → read"),
+        ("str_replace_editor", {"command": "insert", "path": "a.py"}, "x", "Files changed", "- a.py → edited"),
+        ("delete_file", {"path": "a.py"}, "", "Files changed", "- a.py → deleted"),
+        ("bash", {"command": "sed -n '1,9p' src/a.py"}, "x", "Files read", "- src/a.py → read"),
+        ("bash", {"command": "rm -f src/a.py"}, "", "Files changed", "- src/a.py → deleted"),
+        ("bash", {"command": "cat > a.py <<'EOF'\nx > b.py\nEOF"}, "", "Files changed", "- a.py → written"),
+        (
+            "apply_patch",
+            "*** Begin Patch\n*** Add File: a.py\n+x\n*** End Patch",
+            "Success. Updated the following files:",
+            "Files changed",
+            "- a.py → created",
+        ),
+    ],
+)
+def test_files_are_told_by_what_was_done_with_them(tool: str, arguments: Any, text: str, title: str, entry: str):
+    assert sections(digest(told(user("Go."), did(tool, arguments, text))))[title] == [entry]
+
+
+def test_a_change_that_failed_is_no_change():
+    text = digest(told(user("Go."), did("edit", {"path": "a.py"}, "Error: no match", True)))
+    assert "Files changed" not in sections(text)
+    assert sections(text)["Errors not seen to be resolved"] == ["- edit(a.py) → failed: Error: no match"]
+
+
+def test_a_file_that_was_read_and_then_changed_is_told_once():
+    text = digest(
+        told(did("read", {"path": "a.py"}, "x"), did("edit", {"path": "a.py"}, "x"), did("edit", {"path": "a.py"}))
+    )
+    assert "Files read" not in sections(text)
+    assert sections(text)["Files changed"] == ["- a.py → edited ×2"]
+
+
+def test_paths_are_relative_to_the_folder_that_was_worked_in():
+    text = digest(
+        told(
+            ran("cd /home/me/project && make", "ok"),
+            did("read", {"path": "/home/me/project/a.py"}, "x"),
+            did("read", {"path": "/etc/hosts"}, "x"),
+        )
+    )
+    assert sections(text)["The folder that paths are in"] == ["/home/me/project"]
+    assert sections(text)["Files read"] == ["- a.py → read", "- /etc/hosts → read"]
+
+
+@pytest.mark.parametrize(
+    ("command", "essence"),
+    [
+        ("cd /a && pytest -q 2>&1 | tail -20", "pytest -q"),
+        ("# look\nnpm   run check", "npm run check"),
+        ("CI=1 timeout 60 make test; ", "make test"),
+        ("git commit -m \"$(cat <<'EOF'\nAdd it\n\nMore\nEOF\n)\"", 'git commit -m "$(cat <<… Add it'),
+        ("cd /a", "cd /a"),
+        ("", ""),
+    ],
+)
+def test_a_command_is_known_by_its_essence(command: str, essence: str):
+    assert shell.essence(command) == essence
+
+
+@pytest.mark.parametrize(
+    ("command", "looks"),
+    [
+        ("ls -la && git status", True),
+        ("grep -n 'a|b > c' x.py | head", True),
+        ("cat a.py > b.py", False),
+        ("git commit -m x", False),
+        ("sed -i s/a/b/ x.py", False),
+        ("make 2>/dev/null", False),
+    ],
+)
+def test_a_command_that_only_looks_is_told_from_one_that_does_something(command: str, looks: bool):
+    assert shell.only_looks(command) is looks
+
+
+def test_an_error_is_resolved_by_a_later_success_of_the_same_command():
+    failed = ran("npm run check 2>&1 | tail -5", "error: no types\n\nCommand exited with code 2")
+    still = digest(told(user("Go."), failed, ran("npm test", "ok")))
+    assert sections(still)["Errors not seen to be resolved"] == [
+        "- npm run check → failed, exit code 2: error: no types"
+    ]
+    later = digest(told(user("Go."), failed, ran("cd /a && npm run check", "ok")))
+    assert "Errors not seen to be resolved" not in sections(later)
+    assert "Errors not seen to be resolved" not in sections(digest(told(failed, ran("make && npm run check", "ok"))))
+    assert sections(later)["Errors resolved later"] == ["- npm run check → failed, exit code 2: error: no types"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "plan"),
+    [
+        (
+            "TodoWrite",
+            {"todos": [{"content": "b", "status": "pending"}, {"content": "a", "status": "completed"}]},
+            ["- [x] a", "- [ ] b"],
+        ),
+        ("update_plan", {"plan": [{"step": "a", "status": "in_progress"}]}, ["- [~] a"]),
+        ("update_todo_list", {"todos": "[x] a\n[ ] b"}, ["- [x] a", "- [ ] b"]),
+        ("ExitPlanMode", {"plan": "# Do it\n```\ncode\n```\n- now"}, ["- # Do it", "- now"]),
+    ],
+)
+def test_the_plan_is_that_of_the_last_call_that_gave_one(tool: str, arguments: Any, plan: list[str]):
+    earlier = did("TodoWrite", {"todos": [{"content": "old", "status": "pending"}]}, "ok")
+    assert sections(digest(told(earlier, did(tool, arguments, "ok"))))["Plan"] == plan
+
+
+def test_tasks_are_known_by_their_numbers_across_digests():
+    created = told(did("TaskCreate", {"subject": "Write it"}, "Task #3 created successfully: Write it"))
+    done = told(did("TaskUpdate", {"taskId": "3", "status": "completed"}, "Updated task #3 status"))
+    assert sections(digest(done, previous=digest(created)))["Plan"] == ["- [x] #3 Write it"]
+
+
+def test_rules_are_told_where_the_request_that_gave_them_is_cut():
+    log = "Here is what the log says, line by line. " * 100
+    long = f"{log} Never push to main. {log}"
+    requests = [user("Go."), user(long), *(user(f"Step {number}.") for number in range(20)), user("The last.")]
+    assert "Rules that the user gave" not in sections(digest(requests))
+    assert sections(digest(requests, 300))["Rules that the user gave"] == ["- Never push to main."]
+
+
+def test_a_rule_outlives_the_request_that_gave_it():
+    text = digest(told(user("Go."), user("Never push to main. " + "This is what the log says. " * 9)), 150)
+    for number in range(12):
+        text = digest([user(f"And now do step number {number}, please.")], 150, text)
+    assert "This is what" not in text
+    assert sections(text)["Rules that the user gave"] == ["- Never push to main."]
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("Do not use mocks. Is that right? I don't know.", ["Do not use mocks."]),
+        ("Always run `make`!\n- You must sign it off.", ["Always run `make`!", "You must sign it off."]),
+        ("The log says nothing.", []),
+    ],
+)
+def test_a_rule_is_an_order_and_no_question(words: str, found: list[str]):
+    assert [*rules(words)] == found
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("Let me check because it fails.", []),
+        ("The root cause is a race between the two writers, not the lock.", None),
+        (
+            "Found it: the problem is here. The cache is never cleared.",
+            ["Found it: the problem is here. The cache is never cleared."],
+        ),
+        ("```\nthe bug is here in the code\n```\nNothing else to say.", []),
+    ],
+)
+def test_a_finding_is_a_cause_an_outcome_or_a_decision(words: str, found: list[str] | None):
+    assert [*findings(words)] == ([words] if found is None else found)
+
+
+def test_what_a_program_added_is_no_request():
+    text = digest(told(user("<environment_context>\n<cwd>/a</cwd>\n</environment_context>"), user("Fix it.")))
+    assert sections(text) == {"The user's first request": ["Fix it."]}
+
+
+def test_a_request_that_is_repeated_is_told_once():
+    again = user("ERROR! Your patch is empty.")
+    text = digest(told(user("Go."), model("Done."), again, model("It is there."), again, model("It is."), again))
+    assert sections(text)["What the user asked later, and the answers"] == [
+        "- (the first request)",
+        "  → Done.",
+        "- (1 line, asked 3 times) ERROR! Your patch is empty.",
+        "  → It is.",
+    ]
+
+
+# What is dropped first
+
+
+WORK = told(
+    user("Port the parser to Rust.\n\nKeep the tests."),
+    *(
+        [
+            *did("read", {"path": f"src/part_{number}.py"}, "x"),
+            *did("edit", {"path": f"src/part_{number}.rs"}, "ok"),
+            *ran(f"cargo test part_{number}", "ok"),
+            model(f"Part {number} is done because its tests pass: it needed a new lexer state."),
+            user(f"Now do part {number + 1}, as before."),
+        ]
+        for number in range(40)
+    ),
+    model("I look at the last part."),
+)
+
+
+@pytest.mark.parametrize("cap", [60, 100, 150, 250, 500, 1_000, 2_000, 4_000])
+def test_the_first_and_the_latest_request_stand_word_for_word_and_old_entries_go_first(cap: int):
+    text = digest(WORK, cap)
+    assert COUNT(text) <= cap
+    assert COUNT(text) > cap * 0.75 or cap > COUNT(digest(WORK))
+    assert "Port the parser to Rust.\n\nKeep the tests." in text
+    assert "Now do part 40, as before." in text
+    kept = [number for number in range(1, 41) if f"- Now do part {number}, as before." in text]
+    assert kept == [*range(kept[0], 41)]
+
+
+@pytest.mark.parametrize("cap", [1, 2, 5, 10, 20, 30])
+def test_with_few_tokens_the_goal_comes_first(cap: int):
+    text = digest(WORK, cap)
+    assert COUNT(text) <= cap
+    assert text.strip()
+    assert "Port" in text
+
+
+def test_a_request_that_is_too_long_leaves_room_for_what_was_done():
+    text = digest(told(user("word " * 5_000), did("edit", {"path": "a.py"}, "ok")), 1_000)
+    assert COUNT(text) <= 1_000
+    assert "left out" in text
+    assert sections(text)["Files changed"] == ["- a.py → edited"]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        (),
+        (Utterance(Speaker.USER, ""),),
+        (Utterance(Speaker.SYSTEM, "Be kind."),),
+        (Utterance(Speaker.OTHER, "?"),),
+        (model("Hello."),),
+    ],
+)
+def test_a_digest_is_never_blank(told: tuple[Utterance, ...]):
+    assert digest(told, 50).strip()
+
+
+# Carried on
+
+
+def test_a_digest_carried_on_is_the_digest_of_all():
+    for at in (1, 9, 16, 161, len(WORK) - 1):
+        assert digest(WORK[at:], previous=digest(WORK[:at])) == digest(WORK)
+
+
+@pytest.mark.parametrize("cap", [120, 300, 2_000])
+def test_after_twenty_digests_the_first_request_stands_and_the_cap_holds(cap: int):
+    text = ""
+    for number in range(20):
+        more = told(
+            user("Port the parser to Rust.\n\n- Keep the tests.") if number == 0 else user(f"Now part {number}."),
+            did("edit", {"path": f"part_{number}.rs"}, "ok"),
+            ran("cargo test", "error: no\n\nCommand exited with code 1" if number % 2 else "ok"),
+            model(f"Part {number} is ported."),
+        )
+        text = digest(more, cap, text)
+        assert COUNT(text) <= cap
+        assert sections(text)["The user's first request"] == ["Port the parser to Rust.", "", "- Keep the tests."]
+        assert number == 0 or f"- Now part {number}." in text
+    kept = [number for number in range(1, 20) if f"- Now part {number}." in text]
+    assert kept == [*range(kept[0], 20)]
+
+
+def test_the_newest_outcome_of_a_command_stands_and_its_runs_add_up():
+    first = digest(told(user("Go."), ran("make", "ok"), ran("make", "error: no\n\nCommand exited with code 2")))
+    assert sections(first)["Commands, and how they went last"] == ["- make → failed, exit code 2 (×2)"]
+    then = digest(told(ran("make", "ok")), previous=first)
+    assert sections(then)["Commands, and how they went last"] == ["- make → done (×3)"]
+    assert "Errors not seen to be resolved" not in sections(then)
+
+
+def test_a_summary_of_somebody_else_is_kept():
+    text = digest(
+        told(user("And now part 2."), did("edit", {"path": "b.py"}, "ok")),
+        previous="We ported part 1.\n\n## Next\nPart 2.",
+    )
+    assert sections(text)["Earlier summary"] == ["We ported part 1.", "", "## Next", "Part 2."]
+    assert "The user's first request" not in sections(text)
+    again = digest(told(user("And part 3.")), previous=text)
+    assert sections(again)["Earlier summary"] == ["We ported part 1.", "", "## Next", "Part 2."]
+    assert sections(again)["What the user asked later, and the answers"] == ["- And now part 2.", "- And part 3."]
+
+
+def test_the_first_request_is_known_in_the_sections_of_another_summarizer():
+    other = "## The user's first request (1 line)\nPort it.\n\n## Done (1 line)\nPart 1."
+    text = digest(told(user("Part 2.")), previous=other)
+    assert sections(text) == {
+        "The user's first request": ["Port it."],
+        "Earlier summary": ["## Done (1 line)", "Part 1."],
+        "What the user asked later, and the answers": ["- Part 2."],
+    }
+
+
+def test_an_earlier_summary_is_cut_only_where_it_would_leave_no_room():
+    earlier = "We did this and that. " * 60
+    text = digest(told(user("Go on."), *(ran(f"make part_{number}", "ok") for number in range(200))), 600, earlier)
+    assert earlier.strip() in text
+    assert COUNT(text) <= 600
+    cut = digest(told(user("Go on.")), 250, earlier)
+    assert "left out" in cut
+    assert "Go on." in cut
+
+
+# Any brief
+
+WORDS = st.one_of(
+    st.text(max_size=80),
+    st.lists(
+        st.sampled_from(
+            (
+                *(
+                    "Fix it. ",
+                    "never ",
+                    "\n",
+                    "\n- ",
+                    "- (2 lines) a\nb",
+                    "  → x",
+                    "## Plan (1 line)\n",
+                    "[3 older ones left out]",
+                ),
+                *(
+                    "\ud800",
+                    "\x00",
+                    "\x1f",
+                    "\u2028",
+                    "→",
+                    "×2",
+                    "(the first request)",
+                    "<task>",
+                    "```",
+                    "The cause is. ",
+                ),
+            )
+        ),
+        max_size=8,
+    ).map("".join),
+)
+ARGUMENTS = st.one_of(
+    st.none(),
+    st.integers(),
+    WORDS,
+    st.dictionaries(
+        st.sampled_from(("path", "command", "cmd", "todos", "plan", "workdir", "paths", "x")),
+        st.one_of(
+            WORDS, st.none(), st.integers(), st.lists(WORDS, max_size=3), st.dictionaries(WORDS, WORDS, max_size=2)
+        ),
+        max_size=4,
+    ),
+)
+TOOLS = st.one_of(
+    st.sampled_from(("bash", "edit", "read", "TodoWrite", "TaskUpdate", "update_plan", "a, b ×2 → c", "")), WORDS
+)
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> tuple[Utterance, ...]:
+    """Anything that may be said and done."""
+    found: list[Utterance] = []
+    for _ in range(draw(st.integers(0, 6))):
+        if draw(st.booleans()):
+            found.append(Utterance(draw(st.sampled_from(Speaker)), draw(WORDS)))
+        else:
+            text = draw(st.one_of(st.none(), WORDS, st.just("error: no\n\nCommand exited with code 2")))
+            found += did(draw(TOOLS), draw(ARGUMENTS), text, draw(st.sampled_from((None, True, False))))
+    return tuple(found)
+
+
+@QUICK
+@given(conversations(), conversations(), st.one_of(st.just(""), WORDS), st.integers(1, 300))
+def test_any_brief_gives_a_digest_within_its_tokens(
+    first: tuple[Utterance, ...], then: tuple[Utterance, ...], previous: str, cap: int
+):
+    text = digest(first, cap, previous)
+    more = digest(then, cap, text)
+    for one in (text, more):
+        assert COUNT(one) <= cap
+        assert one.strip() or cap < 4
+        one.encode()
+    assert digest(first, cap, previous) == text
+
+
+@QUICK
+@given(conversations())
+def test_a_ledger_is_read_back_as_it_was_written(told: tuple[Utterance, ...]):
+    ledger = continued(Ledger(), told)
+    text = str(ledger)
+    assert str(parsed(text)) == text
+    again = parsed(text)
+    assert (again.goal, again.folder) == (ledger.goal, ledger.folder)
+    assert {title: dict(entries) for title, entries in again.lists.items()} == {
+        title: dict(entries) for title, entries in ledger.lists.items() if entries
+    }
+
+
+@settings(QUICK, max_examples=8)
+@given(st.data(), rounds(), rounds(), st.sampled_from([*WIRE, *DIALECTS]))
+def test_a_digest_of_a_digest_and_more_keeps_what_a_digest_of_all_keeps(
+    data: st.DataObject, one: Any, other: Any, format: str
+):
+    messages = WIRE[format](one + other) if format in WIRE else in_text(one + other, format, "a text")
+    told = utterances(messages, parse(messages, Parser(COUNT), 0).entries)
+    at = data.draw(st.sampled_from([at for at in range(len(told)) if not told[at].results]))
+    assert digest(told[at:], previous=digest(told[:at])) == digest(told)
+
+
+def test_the_same_brief_gives_the_same_digest_in_another_process():
+    script = "\n".join(
+        (
+            "import sys",
+            f"sys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parents[1])]!r}",
+            "from test_digest import WORK, digest",
+            "print(ascii(digest(WORK, 700)), end='')",
+        )
+    )
+    env = {**os.environ, "PYTHONHASHSEED": "7"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=env, check=True)
+    assert done.stdout == ascii(digest(WORK, 700))
+
+
+HUGE = 5_000_000  # characters
+
+
+@pytest.mark.parametrize("piece", ["a word and another. ", " ", "<task>\n", "|'", "```\n# \n"])
+def test_a_huge_message_takes_no_more_than_a_moment(piece: str):
+    words = (piece * (HUGE // len(piece)))[:HUGE]
+    start = time.process_time()
+    text = digest(told(user("Go."), user(words), model(words), ran(words, words), did("edit", {"path": words})), 500)
+    assert time.process_time() - start < 20  # seconds, on any machine
+    assert COUNT(text) <= 500
+
+
+# Recorded sessions
+
+
+@pytest.mark.skipif(not TRANSCRIPTS.is_dir(), reason="the recorded sessions are not here")
+def test_recorded_sessions_are_digested_within_every_cap():
+    paths = [path for path in sorted(TRANSCRIPTS.iterdir()) if path.suffix in (".json", ".jsonl")]
+    assert paths
+    for path in paths:
+        messages = sessions.load(path.read_text(encoding="utf-8"), path.name).messages
+        told = utterances(messages, parse(messages, Parser(COUNT), 0).entries)
+        for cap in (30, 1_000, 4_000):
+            half = digest(told[: len(told) // 2], cap)
+            assert 0 < COUNT(digest(told[len(told) // 2 :], cap, half)) <= cap
+
+
+def test_arguments_may_be_json_text():
+    text = digest(told(did("bash", json.dumps({"command": "make"}), "ok")))
+    assert sections(text)["Commands, and how they went last"] == ["- make → done"]

@@ -1,0 +1,342 @@
+"""The promises for what folds and drops, over conversations of every format, every preset, and summarizers of all kinds.
+
+They are the promises of the design that `test_every_format.py` and `test_every_format_memo.py` hold for cleared results.
+"""
+
+import asyncio
+import copy
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from every_format import as_bytes, count, fields, is_models, is_seen, shape
+from folding_cases import (
+    BY_POSITION,
+    KEPT,
+    Case,
+    Stranger,
+    current_request,
+    echo,
+    edited,
+    every_format_folded,
+    places,
+    systems,
+    words,
+)
+from rounds import WIRE, Round, Step
+from rounds_in_texts import CARRIERS, DIALECTS, in_text
+from sendable import accepts, rules
+from test_every_format_memo import again, facts, requests
+
+from autoprune import PruneArgs, Result, problems
+from autoprune.conversation_pruner import ConversationPruner
+from autoprune.edits import Plan
+from autoprune.retention import Retention
+from autoprune.strategies.folding import Folding
+from autoprune.strategies.presets import PRESETS
+from autoprune.summaries import running
+from autoprune.summarizers.brief import Brief
+
+ROOT = Path(__file__).parent.parent
+LASTING = [retain for retain in KEPT if retain is not BY_POSITION]  # what means the same in a list that was pruned
+
+
+# 1. Nothing of the caller's is changed
+
+
+@every_format_folded
+def test_nothing_of_the_callers_is_changed(case: Case):
+    messages, before = list(case.messages), shape(case.messages)
+    case.pruned()
+    assert shape(case.messages) == before
+    assert all(now is then for now, then in zip(case.messages, messages, strict=True))
+
+
+@every_format_folded
+def test_what_stays_is_the_same_object_but_for_one_message_that_the_summary_was_joined_with(case: Case):
+    result = case.pruned()
+    stay = [at for at in range(len(case.messages)) if at not in result.plan.gone]
+    same = [at for at in places(case.messages, result.conversation) if at is not None]
+    assert same == sorted(set(same))
+    assert set(same) <= set(stay)
+    joined = sorted(set(stay) - set(same) - edited(result))
+    new = len(result.conversation) - len(same)
+    assert new >= len(edited(result).intersection(stay))
+    if joined:
+        assert result.plan.folds
+        assert_within_one_message(case.messages, joined, result)
+    if case.retain == Retention():
+        assert len(joined) <= 2 - result.plan.summarized
+
+
+def assert_within_one_message(messages: list[Any], joined: Sequence[int], result: Result) -> None:
+    """What each of some messages says stands in a message of the user's that came out, in order."""
+    said = "\0".join(text for message in result.conversation for text in words(message))
+    for at in joined:
+        assert all(text in said for text in words(messages[at]))
+
+
+@every_format_folded
+def test_with_nothing_to_do_the_callers_list_itself_comes_back(case: Case):
+    result = case.pruned()
+    is_idle = not (result.plan.edits or result.plan.folds or result.plan.stripped)
+    assert (result.conversation is case.messages) == is_idle
+    if count(case.messages) <= case.safe_zone and getattr(case.strategy, "over_messages", None) is None:
+        assert is_idle or case.strategy.name == "per_result"
+
+
+# 3. The provider accepts the result if it accepted the input
+
+
+@every_format_folded
+def test_no_rule_of_the_provider_is_broken_that_was_not_broken_before(case: Case):
+    provider = rules(case.messages)
+    is_strict = not problems(case.messages, provider, strict_alternation=True)
+    before = {problem.rule for problem in problems(case.messages, provider)}
+    pruned = case.pruned().conversation
+    found = problems(pruned, provider, strict_alternation=is_strict)
+    assert [problem for problem in found if problem.rule not in before] == []
+
+
+@every_format_folded
+def test_what_the_strict_provider_takes_it_takes_afterwards(case: Case):
+    provider = rules(case.messages)
+    if not problems(case.messages, provider) and accepts(case.messages, provider) is None:
+        assert accepts(case.pruned().conversation, provider) is None
+
+
+# 4. It never grows
+
+
+@every_format_folded
+def test_there_are_never_more_tokens_than_before_and_the_report_is_exact(case: Case):
+    result = case.pruned()
+    before, after = count(case.messages), count(result.conversation)
+    assert (result.report.tokens_before, result.report.tokens_after) == (before, after)
+    assert after <= before
+    assert after < before or result.conversation is case.messages
+
+
+# 5. Pruning twice is pruning once; the same bytes everywhere
+
+
+@every_format_folded
+def test_pruning_twice_is_pruning_once(case: Case):
+    if case.retain is not BY_POSITION:
+        ours = case.pruner()
+        once = ours.prune(case.messages, case.strategy).conversation
+        assert ours.prune(once, case.strategy).conversation is once
+        assert case.pruner().prune(once, case.strategy).conversation is once
+
+
+OTHER_PROCESS = """
+import json, sys
+from autoprune import PruneArgs
+from autoprune.conversation_pruner import ConversationPruner
+pruner = ConversationPruner(PruneArgs(400))
+given = json.load(sys.stdin)
+print(json.dumps([pruner.prune_conversations(messages, name) for messages in given for name in pruner.strategies]))
+"""
+
+
+def fixed_examples() -> list[list[Any]]:
+    """The same work in every format, and in every dialect in every kind of message."""
+    long = Step("read_file", {"path": "見.md"}, "漢字 🎉 text\n" * 90)
+    failed = Step("run", {"command": "ls"}, "Error: a < b\n" * 60, failed=True)
+    made: list[Round] = [[long, failed], "And now?", [failed], [long, long], [long], [failed], [long], [long], [failed]]
+    texts = [in_text(made, dialect, carrier) for dialect in DIALECTS for carrier in CARRIERS]
+    return [*(write(made) for write in WIRE.values()), *texts]
+
+
+def test_the_same_bytes_come_from_any_process():
+    given = fixed_examples()
+    ours = [
+        ConversationPruner(PruneArgs(400)).prune_conversations(messages, name)
+        for messages in given
+        for name in PRESETS
+    ]
+    assert sum(as_bytes(messages).count("[Summary of ") for messages in ours) >= 5 * len(given)
+    for seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-c", OTHER_PROCESS],
+            input=json.dumps(given),
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": seed},
+        )
+        assert done.stdout == json.dumps(ours) + "\n"
+
+
+# 6. What was folded stays folded, and between two prunes the prompt's start stays
+
+
+@every_format_folded
+def test_what_was_folded_stays_folded_and_the_start_of_the_prompt_stays(case: Case):
+    ours = case.pruner()
+    gone: set[int] = set()
+    changed: dict[Any, str] = {}
+    sent: list[Any] = []
+    for at in requests(case.messages):
+        result = ours.prune(case.messages[:at], case.strategy)
+        texts = {edit.part.location: edit.text for edit in result.plan.edits}
+        assert gone <= result.plan.gone.keys()
+        assert {place for place in changed if place.message not in result.plan.gone} <= texts.keys()
+        if gone == result.plan.gone.keys() and changed == texts:
+            assert as_bytes(result.conversation[: len(sent)]) == as_bytes(sent)
+        gone, changed, sent = set(result.plan.gone), texts, result.conversation
+
+
+@every_format_folded(kept=LASTING)
+def test_the_full_history_and_the_pruned_one_fed_back_lead_to_the_same_prompts(case: Case):
+    keeping, feeding = case.pruner(), case.pruner()
+    fed: list[Any] = []
+    given = 0
+    for at in requests(case.messages):
+        full = keeping.prune_conversations(case.messages[:at], case.strategy)
+        fed = feeding.prune_conversations([*fed, *case.messages[given:at]], case.strategy)
+        given = at
+        assert as_bytes(fed) == as_bytes(full)
+
+
+# 7. Decisions are a pure function of the conversation and the arguments; a model's words are looked up
+
+
+@every_format_folded
+def test_a_new_pruner_with_the_same_store_gives_the_same_bytes_and_asks_no_model(case: Case):
+    store: dict[str, str] = {}
+    warm = case.pruner(store)
+    for at in requests(case.messages):
+        got = warm.prune(case.messages[:at], case.strategy)
+        cold = case.pruner(dict(store))
+        wanted = cold.prune(again(case.messages[:at]), case.strategy)
+        assert as_bytes(got.conversation) == as_bytes(wanted.conversation)
+        assert wanted.report.tokens_after == got.report.tokens_after
+        if case.summarizer and running(got.conversation):
+            assert cold.llm.asked == 0
+
+
+@every_format_folded
+def test_a_summary_that_needs_no_model_is_the_same_without_any_memory(case: Case):
+    if case.summarizer is None:
+        warm = case.pruner()
+        for at in requests(case.messages):
+            got, wanted = (one.prune(case.messages[:at], case.strategy) for one in (warm, case.pruner()))
+            assert as_bytes(got.conversation) == as_bytes(wanted.conversation)
+
+
+@every_format_folded
+def test_a_plan_is_what_is_done_and_the_asynchronous_twin_does_the_same(case: Case):
+    result, planned = case.pruned(), case.pruner().plan(case.messages, case.strategy)
+    if planned.folds and result.plan.folds:
+        assert planned.folds == result.plan.folds
+        assert result.plan.tokens <= planned.tokens
+    awaited = asyncio.run(case.pruner().aprune(case.messages, case.strategy))
+    assert as_bytes(awaited.conversation) == as_bytes(result.conversation)
+    assert {**facts(awaited), "fallbacks": None} == {**facts(result), "fallbacks": None}
+
+
+# 8. What the model has not seen is never folded
+
+
+@every_format_folded
+def test_what_the_model_has_not_seen_is_never_folded(case: Case):
+    plan = case.pruned().plan
+    for fold in plan.folds:
+        known = case.messages[: plan.transcript.requests[fold.request]]
+        assert [at for at in fold.messages if not (is_models(known[at]) or is_seen(known, at))] == []
+
+
+# 9. The budget is met, or the report says why not
+
+
+@every_format_folded
+def test_the_budget_is_met_or_the_floor_says_what_stands_in_the_way(case: Case):
+    result = case.pruned()
+    report = result.report
+    assert report.within_safe_zone == (count(result.conversation) <= case.safe_zone)
+    assert sum(report.floor.values()) == report.tokens_after
+    assert min(report.floor.values()) >= 0
+    assert report.within_safe_zone == ("within the safe zone" in str(report))
+
+
+@every_format_folded
+def test_a_conversation_is_never_empty_and_system_and_current_request_stay_in_order(case: Case):
+    result = case.pruned()
+    stay = [*(systems(result) if case.retain.system else ()), current_request(result)]
+    assert result.conversation
+    assert {at for at in stay if at is not None}.isdisjoint(result.plan.gone)
+    said = [words(message) for message in result.conversation]
+    found = [last_at(said, words(case.messages[at])) for at in stay if at is not None]
+    assert found == sorted(found)
+    assert -1 not in found
+
+
+def last_at(said: Sequence[list[str]], texts: list[str]) -> int:
+    """The last message that holds some texts, alone or behind others."""
+    holds = [all(any(one.endswith(text) for one in held) for text in texts) for held in said]
+    return max((at for at, is_there in enumerate(holds) if is_there), default=-1)
+
+
+@every_format_folded
+def test_what_is_retained_stays(case: Case):
+    plan, retain = case.pruned().plan, case.retain
+    turns = plan.transcript.turns
+    for at, message in enumerate(case.messages):
+        is_pinned = retain.pinned(message) if callable(retain.pinned) else at in retain.pinned
+        is_of_last_turns = retain.turns and turns and turns[-1] and turns[at] > max(0, turns[-1] - retain.turns)
+        is_first = retain.first_request and turns[at] == 1 and (at == 0 or turns[at - 1] == 0)
+        if is_pinned or is_of_last_turns or is_first:
+            assert at not in plan.gone
+
+
+# 10. Nothing is lost silently
+
+
+@every_format_folded
+def test_every_message_is_kept_or_in_exactly_one_fold(case: Case):
+    result = case.pruned()
+    folded = [at for fold in result.plan.folds for at in fold.messages]
+    assert len(folded) == len(set(folded))
+    assert set(folded) <= set(range(len(case.messages)))
+    report = result.report
+    assert report.messages_summarized + report.messages_removed == len(folded)
+    stay = [at for at in range(len(case.messages)) if at not in folded]
+    assert len(result.conversation) <= len(stay) + result.plan.summarized
+    said = "\0".join(text for message in result.conversation for text in words(message))
+    for at in set(stay) - edited(result):
+        assert all(text in said for text in words(case.messages[at]))
+
+
+@every_format_folded
+def test_a_summary_stands_behind_the_systems_messages_and_says_for_how_many_it_stands(case: Case):
+    result = case.pruned()
+    known = running(result.conversation)
+    if known:
+        assert known.messages == result.report.messages_summarized
+        assert known.at == len([at for at in systems(result) if at < result.plan.place])
+    else:
+        assert not result.plan.summarized or any("dropped" in note for note in result.report.fallbacks)
+
+
+@every_format_folded
+def test_a_summarizer_that_fails_is_in_the_report(case: Case):
+    result = case.pruned()
+    if result.plan.summarized and case.summarizer in ("broken", "blank", "nothing", "a number"):
+        if getattr(case.strategy, "summarizer", None) is None:
+            assert any("the summary was made without a model" in note for note in result.report.fallbacks)
+
+
+@every_format_folded
+def test_a_model_is_not_asked_more_often_than_it_may_be_and_the_report_counts_its_calls(case: Case):
+    for max_calls in (0, 1, 3):
+        ours = case.pruner(max_calls=max_calls)
+        result = ours.prune(case.messages, case.strategy)
+        asked = ours.llm.asked if isinstance(ours.llm, Stranger) else 0
+        assert asked <= max_calls
+        assert result.report.spent.calls == asked
