@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from autoprune import AgenticConversationPruner, PruneArgs
+from autoprune.strategies import presets
+from autoprune.strategies.presets import PRESETS
 
 DOCS = Path(__file__).parent.parent / "docs"
 SENTENCE = AgenticConversationPruner(None).replacement_message
@@ -74,3 +76,18 @@ def test_the_page_about_the_rules_runs_as_it_stands():
     for block in found:
         exec(compile(block, "validation.md", "exec"), names)
     assert found
+
+
+def test_the_page_on_folding_runs(capsys: pytest.CaptureFixture[str]):
+    names: dict[str, object] = {}
+    for block in blocks("folding.md"):
+        exec(compile(block, "folding.md", "exec"), names)
+    assert "messages summed up, within the safe zone of 10,240" in capsys.readouterr().out
+
+
+def test_the_page_on_folding_names_every_strategy_with_its_defaults():
+    page = (DOCS / "folding.md").read_text(encoding="utf-8")
+    named = re.findall(r"^\| `(\w+)(?:\((.*)\))?` \|", page, re.MULTILINE)
+    assert [name for name, _ in named] == ["summarize", "truncate", "hybrid", *[*PRESETS][3:]]
+    for name, parameters in named:
+        assert presets.written(f"{name}({parameters})") == PRESETS[name]()

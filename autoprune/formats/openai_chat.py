@@ -58,7 +58,7 @@ def parse(message: Mapping[str, object], at: int, dialogue: Dialogue) -> Entry:
         return Entry(who, weight + spent, results)
     weight += tokens(content, dialogue.count)
     if who is Speaker.MODEL:
-        calls, spent = _calls(message, at, dialogue) if len(message) > 2 else ([], 0)
+        calls, spent = _calls(message, at, dialogue) if len(message) > 2 or content is None else ([], 0)
         return Entry(who, weight + spent, (), (*calls, *texts.model_content(content, (at, "content"), dialogue)))
     return Entry(who, weight)
 
