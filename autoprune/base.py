@@ -20,8 +20,9 @@ from autoprune.parsing import Parser, parse
 from autoprune.placeholders import SENTENCE, Placeholder, element
 from autoprune.report import Report
 from autoprune.settings import overhead, safe_zone, text_setting, used
-from autoprune.statistics import statistics
+from autoprune.statistics import statistics, token_figures
 from autoprune.strategies import NAMES, config, description
+from autoprune.summaries import apart
 from autoprune.terms import Terms, ratio
 from autoprune.thinking import policy
 from autoprune.tokens import REPLY_TOKENS, Count, Memo, for_model, scaled
@@ -112,11 +113,11 @@ class Pruner:
     ) -> dict[str, int | float]:
         """What became of one conversation in the other, also after messages were dropped or changed by someone else."""
         beside = overhead(self.args, self._environ)
-        before, after = (
-            self._parse(checked(conversation), beside, wants_inputs=True)
-            for conversation in (original_conversations, pruned_conversations)
-        )
-        return statistics(before, after, self._terms(None, 1.0).placeholder)
+        both = checked(original_conversations), checked(pruned_conversations)
+        before, after = (self._parse(list(apart(each)), beside, wants_inputs=True) for each in both)
+        found = statistics(before, after, self._terms(None, 1.0).placeholder)
+        tokens = [self._parse(each, beside).tokens for each in both]
+        return {**found, **token_figures(*tokens), "total_messages": len(both[0])}
 
     def get_available_strategies(self) -> list[dict[str, object]]:
         """The strategies by name, with what each does and its parameters."""

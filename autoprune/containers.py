@@ -73,6 +73,9 @@ def token_bound(message: object) -> float:
             if value is not message:
                 total += math.inf if is_media(value) else utf8_bytes("".join(map(str, value)))
             for item in value.values():
+                if type(item) is str:
+                    total += utf8_bytes(item)
+                    continue
                 if isinstance(item, Mapping):
                     total += _json_bound(item)  # it may be sent as JSON text: a call's arguments
                 open_values.append(item)

@@ -9,7 +9,7 @@ from autoprune.edits import Fold, Plan, Replace, Running
 from autoprune.options import retention
 from autoprune.placeholders import Placeholder
 from autoprune.planning import Candidate, Strategy, View, Walk
-from autoprune.splitting import units
+from autoprune.splitting import cuts, split, units
 from autoprune.summaries import overhead
 from autoprune.tokens import MESSAGE_TOKENS
 from autoprune.transcript import Entry, Speaker, Transcript
@@ -48,6 +48,9 @@ class FoldView(View, Protocol):
         In none are the last `keep` messages, the user's current request, what is retained (system messages are), and
         what the model has not seen yet.
         """
+
+    def least_harmful(self, keep: int) -> list[Group]:
+        """What may go but for the last `keep` messages where no cut is safe: no result loses its call even so."""
 
     def opening(self) -> list[Group]:
         """What must go too so that the conversation begins with the user, where its provider wants that."""
@@ -144,6 +147,7 @@ class FoldWalk(Walk):
         self._systems = 0
         self._units: list[range] = []
         self._units_end = 0
+        self._harmful: set[int] = set()
         self._run_start = 0
         self._request_before = 0
         self._wants_user = False
@@ -235,7 +239,7 @@ class FoldWalk(Walk):
 
     def _fold(self, edit: Fold) -> None:
         """Make an edit of whole messages, if they are there and may go: a strategy cannot take what is not offered."""
-        offered = {at for group in self.groups() for at in group.messages}
+        offered = {at for group in self.groups() for at in group.messages} | self._harmful
         if not edit.messages or not set(edit.messages) <= offered:
             return
         weight = sum(self._weight(at) for at in edit.messages)
@@ -307,6 +311,18 @@ class FoldWalk(Walk):
         has_tools = any(self.entries[at].calls or self.entries[at].results for at in unit)
         speaker = Speaker.TOOL if has_tools else self.entries[unit[0]].speaker
         return Group(messages, sum(map(self._weight, messages)), self.retain.rank(speaker))
+
+    def least_harmful(self, keep: int) -> list[Group]:
+        """What may go but for the last `keep` messages where no cut is safe: no result loses its call even so."""
+        if self.bound_before:
+            return []
+        stay = self._staying | self.gone | self.retain.requests(self._requests, len(self.entries))
+        free = [at for at in range(self._unseen_from()) if at not in stay]
+        entries = [self.entries[at] for at in free]
+        is_safe = bool(cuts(entries)[1:-1])
+        messages = () if is_safe else tuple(free[: split(entries, keep_messages=max(keep, 1)).at])
+        self._harmful = set(messages)
+        return [Group(messages, sum(map(self._weight, messages)))] if messages else []
 
     def opening(self) -> list[Group]:
         """What must go too so that the conversation begins with the user, where its provider wants that."""

@@ -90,6 +90,8 @@ class History:
 
     def _anew(self, message: object, at: int) -> object:
         """A message that is equal to number `at`, with its edits made."""
+        if at not in self._changes:
+            self._changes[at] = changed_text(self._given_as_read[at], self._rewritten_as_made[at])
         change = self._changes[at]
         if change and type(message) is dict:
             name, text = change
@@ -115,14 +117,15 @@ class History:
         for at in {edit.part.location.message for edit in fresh}:
             self.rewritten[at] = rewrite(self.given[at], [*self._edits_of[at].values()])
             self._rewritten_as_made[at] = copied(self.rewritten[at], self._live, self._frozen)
-            self._changes[at] = changed_text(self.given[at], self.rewritten[at])
+            self._changes.pop(at, None)
         self._edits_made = self.walk.edits_made
 
     def _read(self, messages: list[object]) -> bool:
         walk, parser = self.walk, self.parser
-        for at in range(len(walk.entries), len(messages)):
+        first = len(walk.entries)
+        for at in range(first, len(messages)):
             entry = parser.read(messages[at], at)
-            if not walk.goes_on_with(entry):
+            if at == first and not walk.goes_on_with(entry):
                 return False
             walk.append(messages[at], entry)
         walk.ask()
@@ -166,7 +169,8 @@ def changed_text(before: object, after: object) -> tuple[str, str] | None:
     """The one text that tells two dicts apart, after its name; None where they differ in anything else."""
     if type(before) is not dict or type(after) is not dict:
         return None
-    changed = [(name, value) for name, value in after.items() if value is not before.get(name)]
+    pairs = ((name, before.get(name), value) for name, value in after.items())
+    changed = [(name, value) for name, old, value in pairs if value is not old and value != old]
     return changed[0] if len(changed) == 1 and type(changed[0][1]) is str else None
 
 

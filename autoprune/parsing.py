@@ -10,7 +10,7 @@ from autoprune.formats.content import fields
 from autoprune.formats.detection import SHIPPED, detected
 from autoprune.formats.format import Format
 from autoprune.tokens import Count
-from autoprune.transcript import Entry, Path, Speaker, ToolCall, Transcript
+from autoprune.transcript import MODEL, Entry, Path, ToolCall, Transcript
 
 
 def parse(messages: Sequence[object], parser: "Parser", fixed_tokens: int) -> Transcript:
@@ -40,6 +40,7 @@ class Parser:
         self.formats = formats
         self.wants_inputs = wants_inputs
         self.sent = 0  # the request that the next result is sent with: as many runs of the model have begun
+        self.request = 0  # the one that the model answers, or has answered last
         self.begins_run = False
         self._in_run = False
         self._open: dict[object, list[ToolCall]] = {}
@@ -47,18 +48,14 @@ class Parser:
         self._open_in_text: list[ToolCall] = []
         self.heading: tuple[Path, str] | None = None
 
-    @property
-    def request(self) -> int:
-        """The request that the model answers, or has answered last."""
-        return max(0, self.sent - 1)
-
     def read(self, message: object, at: int) -> Entry:
         """The entry of message number `at`. Raises ConversationError where it is no message."""
         known, written_in = checked(message, at, self.formats)
-        is_model = written_in.speaker(known) is Speaker.MODEL
+        is_model = written_in.speaker(known) is MODEL
         self.begins_run = is_model and not self._in_run
         self._in_run = is_model
         if self.begins_run:
+            self.request = self.sent
             self.sent += 1
             self._made.clear()
             self._open_in_text.clear()
@@ -131,7 +128,7 @@ def placed(error: ConversationError, at: int) -> ConversationError:
 
 def checked(message: object, at: int, formats: Sequence[Format]) -> tuple[Mapping[str, object], Format]:
     """The fields of a message and its format. Raises ConversationError where it is no message of any."""
-    known = fields(message)
+    known = message if type(message) is dict else fields(message)
     if known is None:
         what = f"{type(message).__name__} {str(message)[:40]!r}"
         raise ConversationError(f"message {at} is no message but {what}: give a dict with 'role' and 'content'", (at,))

@@ -15,7 +15,7 @@ from autoprune.tokens import Count, Memo
 from autoprune.transcript import Entry, Speaker, ToolCall, ToolResult
 
 RESULT_TOKENS = 500  # of one result, in a history for a summarizer
-LEAST_RESULT_TOKENS = 30  # below which the oldest messages are left out instead
+LEAST_RESULT_TOKENS = 60  # below which the oldest messages are left out instead
 LONGEST_ARGUMENT = 300  # characters
 LONGEST_CALL = 1_000
 LONGEST_TARGET = 100
@@ -72,11 +72,11 @@ def rendered(
     known = Memo(count)
     limit = result_tokens
     blocks = _blocks(utterances, known, limit, delimiter)
-    while limit > LEAST_RESULT_TOKENS and sum(map(known, blocks)) + JOINT_TOKENS * len(blocks) > max_tokens:
+    while limit // 2 >= LEAST_RESULT_TOKENS and sum(map(known, blocks)) + JOINT_TOKENS * len(blocks) > max_tokens:
         limit //= 2
         blocks = _blocks(utterances, known, limit, delimiter)
     text = _plain(_fitted(blocks, _first_request(utterances), known, max_tokens), delimiter)
-    while count(text) > max_tokens:  # a delimiter across two messages, or one of a single character
+    while text and count(text) > max_tokens:  # a delimiter across two messages, or one of a single character
         text = text[: len(text) * 3 // 4]
     return text
 

@@ -12,6 +12,7 @@ class Reason(StrEnum):
     CLAMPED = "clamped"
     SHORTENED = "shortened"
     TOO_MANY_MESSAGES = "too_many_messages"
+    LEAST_HARMFUL = "least_harmful"
     BEGINS_WITH_USER = "begins_with_user"
     WITHIN_SAFE_ZONE = "within_safe_zone"
     NOT_CHOSEN = "not_chosen"
@@ -41,6 +42,7 @@ SENTENCES = {
     Reason.CLAMPED: "larger than a result may be: cut to its head and tail",
     Reason.SHORTENED: "larger than a result may be: summed up",
     Reason.TOO_MANY_MESSAGES: "oldest first: more messages than are kept",
+    Reason.LEAST_HARMFUL: "no cut was safe: this one does the least harm",
     Reason.BEGINS_WITH_USER: "the provider wants the user's message first",
     Reason.WITHIN_SAFE_ZONE: "not needed: the safe zone is reached",
     Reason.NOT_CHOSEN: "the strategy kept it",

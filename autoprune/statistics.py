@@ -22,15 +22,22 @@ def figures(
 ) -> dict[str, int | float]:
     """The statistics by their names: tokens before and after, messages before, and what was done to them."""
     return {
-        "original_tokens": original,
-        "pruned_tokens": pruned,
-        "tokens_saved": original - pruned,
-        "compression_ratio": pruned / original if original else 1.0,
+        **token_figures(original, pruned),
         "tool_results_cleaned": cleaned,
         "tool_calls_cleaned": calls,
         "messages_removed": removed,
         "messages_summarized": summarized,
         "total_messages": messages,
+    }
+
+
+def token_figures(original: int, pruned: int) -> dict[str, int | float]:
+    """Those of the statistics that speak of tokens."""
+    return {
+        "original_tokens": original,
+        "pruned_tokens": pruned,
+        "tokens_saved": original - pruned,
+        "compression_ratio": pruned / original if original else 1.0,
     }
 
 

@@ -62,6 +62,15 @@ def _read(at: int, text: str, rest: Any) -> Running | None:
     return Running(at, text[match.end() : end], int(match[1]), int(match[2]), rest(text[end + len(END) + len(GAP) :]))
 
 
+def apart(messages: Sequence[Any]) -> Sequence[Any]:
+    """The messages with the summary as one of its own, where it stands at the head of another."""
+    found = running(messages)
+    if found is None or found.rest is None:
+        return messages
+    alone = {"role": "user", "content": wrapped(found.text, found.messages, found.room)}
+    return [*messages[: found.at], alone, found.rest, *messages[found.at + 1 :]]
+
+
 def content_of(message: object) -> tuple[str, object]:
     """What a message of any format says, and the name of the field that holds it."""
     held = fields(message) or NOTHING

@@ -1,11 +1,30 @@
 """A conversation as pruning sees it: results, calls, requests, tokens. Holds no format, changes nothing."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields, make_dataclass
 from enum import StrEnum
 from functools import cached_property
+from typing import Any, TypeVar, cast
 
 Path = tuple[int | str, ...]
+Made = TypeVar("Made")
+
+
+def quick(kind: type[Made]) -> Callable[..., Made]:
+    """What makes instances of a frozen dataclass with slots, by position, in a quarter of the time.
+
+    They are filled as instances of a subclass that is not frozen, and become frozen ones when they are full. Fields
+    without a default come first.
+    """
+
+    def freeze(self: Any) -> None:
+        self.__class__ = kind
+
+    ordered = sorted(fields(cast(Any, kind)), key=lambda one: one.default is not MISSING)
+    filled = [(one.name, Any, field(default=one.default)) for one in ordered]
+    open_one: Any = make_dataclass("Open", filled, namespace={"__post_init__": freeze}, repr=False, eq=False)
+    body = {"__slots__": (), "__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
+    return type(kind.__name__, (kind,), {**body, "__init__": open_one.__init__, "__post_init__": freeze})
 
 
 class Speaker(StrEnum):
@@ -16,6 +35,10 @@ class Speaker(StrEnum):
     MODEL = "model"
     TOOL = "tool"
     OTHER = "other"
+
+
+# Python 3.11 takes longer for `Speaker.USER` than for all else that tells who speaks.
+SYSTEM, USER, MODEL, TOOL, OTHER = Speaker
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +155,14 @@ class Entry:
     results: tuple[ToolResult, ...] = ()
     calls: tuple[ToolCall, ...] = ()
     thinking: tuple[Thought, ...] = ()
+
+
+# By position: location, request, tool, piece, start, stop, piece_tokens, count, sent, kind, is_error, call, then put,
+# is_fixed and is_plain.
+new_result = quick(ToolResult)
+new_call = quick(ToolCall)
+new_location = quick(Location)
+new_entry = quick(Entry)
 
 
 @dataclass(frozen=True)

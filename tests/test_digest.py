@@ -26,7 +26,7 @@ from autoprune.summarizers.digest import Digest
 from autoprune.summarizers.findings import findings, rules
 from autoprune.summarizers.ledger import Ledger, parsed
 from autoprune.summarizers.sections import read
-from autoprune.tokens import exact
+from autoprune.tokens import Count, exact
 from autoprune.transcript import Location, Speaker, ToolCall, ToolResult
 
 COUNT = exact()
@@ -206,6 +206,23 @@ def test_paths_are_relative_to_the_folder_that_was_worked_in():
     assert sections(text)["Files read"] == ["- a.py → read", "- /etc/hosts → read"]
 
 
+def test_a_path_is_known_again_whether_it_is_relative_or_not():
+    first = told(
+        ran("cd /home/me/project && touch a.py"),
+        did("edit", {"path": "/home/me/project/a.py"}, "ok"),
+        did("edit", {"path": "/home/me/project/b.py"}, "Error: no match", True),
+    )
+    then = told(
+        did("read", {"path": "/home/me/project/a.py"}, "x"),
+        did("edit", {"path": "/home/me/project/a.py"}, "ok"),
+        did("edit", {"path": "/home/me/project/b.py"}, "ok"),
+    )
+    carried = digest(then, previous=digest(first))
+    assert carried == digest((*first, *then))
+    assert sections(carried)["Files changed"] == ["- a.py → created, edited ×2", "- b.py → edited"]
+    assert sections(carried)["Errors resolved later"] == ["- edit(b.py) → failed: Error: no match"]
+
+
 @pytest.mark.parametrize(
     ("command", "essence"),
     [
@@ -360,6 +377,11 @@ def test_the_first_and_the_latest_request_stand_word_for_word_and_old_entries_go
     assert "Now do part 40, as before." in text
     kept = [number for number in range(1, 41) if f"- Now do part {number}, as before." in text]
     assert kept == [*range(kept[0], 41)]
+
+
+def test_the_goal_keeps_its_heading_where_nothing_else_fits():
+    told = [user("Port the parser."), user("And the " + "printer " * 40)]
+    assert digest(told, 14) == "## The user's first request (1 line)\nPort the parser."
 
 
 @pytest.mark.parametrize("cap", [1, 2, 5, 10, 20, 30])
@@ -522,17 +544,19 @@ def conversations(draw: st.DrawFn) -> tuple[Utterance, ...]:
 
 
 @QUICK
-@given(conversations(), conversations(), st.one_of(st.just(""), WORDS), st.integers(1, 300))
+@given(
+    conversations(), conversations(), st.one_of(st.just(""), WORDS), st.integers(0, 300), st.sampled_from((COUNT, len))
+)
 def test_any_brief_gives_a_digest_within_its_tokens(
-    first: tuple[Utterance, ...], then: tuple[Utterance, ...], previous: str, cap: int
+    first: tuple[Utterance, ...], then: tuple[Utterance, ...], previous: str, cap: int, count: Count
 ):
-    text = digest(first, cap, previous)
-    more = digest(then, cap, text)
+    text = Digest()(Brief(first, previous, cap, count))
+    more = Digest()(Brief(then, text, cap, count))
     for one in (text, more):
-        assert COUNT(one) <= cap
+        assert count(one) <= cap
         assert one.strip() or cap < 4
         one.encode()
-    assert digest(first, cap, previous) == text
+    assert Digest()(Brief(first, previous, cap, count)) == text
 
 
 @QUICK

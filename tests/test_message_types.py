@@ -216,7 +216,8 @@ def test_an_xml_call_in_a_block_of_text_is_the_call_of_its_result():
 
 def test_a_call_in_a_message_without_content_is_read_like_one_whose_content_is_none():
     call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
-    asked, answered = {"role": "user", "content": "Go."}, {"role": "tool", "tool_call_id": "c1", "content": "lines " * 99}
+    asked = {"role": "user", "content": "Go."}
+    answered = {"role": "tool", "tool_call_id": "c1", "content": "lines " * 99}
     bare = [asked, {"role": "assistant", "tool_calls": [call]}, answered]
     with_none = [asked, {"role": "assistant", "content": None, "tool_calls": [call]}, answered]
     pruner = AgenticConversationPruner(PruneArgs(10))

@@ -33,7 +33,7 @@ def fields(value: object) -> Mapping[str, object] | None:
     """A mapping itself, the fields of an SDK's object (extra ones included), None for what has no named fields."""
     if type(value) is dict or isinstance(value, Mapping):
         return value
-    if isinstance(value, type | Enum):
+    if value is None or isinstance(value, type | Enum):
         return None
     own = getattr(value, "__dict__", None)
     extra = getattr(value, "__pydantic_extra__", None)

@@ -5,7 +5,17 @@ from typing import Protocol
 
 from autoprune.formats.content import Payload, as_json, written_json
 from autoprune.tokens import Count
-from autoprune.transcript import Location, Path, ToolCall, ToolInput, ToolResult, as_text
+from autoprune.transcript import (
+    Location,
+    Path,
+    ToolCall,
+    ToolInput,
+    ToolResult,
+    as_text,
+    new_call,
+    new_location,
+    new_result,
+)
 
 UNKNOWN = "unknown"  # the tool of a result that does not say which made it
 
@@ -51,7 +61,7 @@ def native_call(
     if dialogue.wants_inputs and (found := _input(dialogue, (*path, *inside), name, arguments)):
         inputs = (found,)
     known_id = call_id if isinstance(call_id, str) else None
-    return ToolCall(Location(path), dialogue.request, known_id, name, arguments, inputs)
+    return new_call(new_location(path), dialogue.request, known_id, name, arguments, inputs)
 
 
 def _input(dialogue: Dialogue, path: Path, tool: str, arguments: object) -> ToolInput | None:
@@ -85,20 +95,21 @@ def native_result(
 ) -> ToolResult:
     """A result whose payload stands at `path`; `tool` is its name where no call says so."""
     name = tool if isinstance(tool, str) else UNKNOWN
-    return ToolResult(
-        location=Location(path),
-        request=call.request if call else dialogue.request,
-        sent=dialogue.sent,
-        tool=call.name if call else name,
-        kind=kind,
-        is_error=is_error,
-        call=call,
-        piece=payload.text,
-        start=0,
-        stop=len(payload.text),
-        piece_tokens=payload.tokens,
-        count=dialogue.count,
-        put=payload.put,
-        is_fixed=payload.is_fixed,
-        is_plain=payload.is_plain,
+    text, tokens, put, is_fixed, is_plain = payload
+    return new_result(
+        new_location(path),
+        call.request if call else dialogue.request,
+        call.name if call else name,
+        text,
+        0,
+        len(text),
+        tokens,
+        dialogue.count,
+        dialogue.sent,
+        kind,
+        is_error,
+        call,
+        put,
+        is_fixed,
+        is_plain,
     )

@@ -2,16 +2,20 @@
 
 import re
 from bisect import bisect, bisect_left
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeAlias
 
 QUOTATION_MARKS = ("`", '"', "'", "“", "‘", "«")
 AFTER_END_TAG = re.compile(r"</[\w:.-]+\s*>\Z")
 LONGEST_END_TAG = 128
+SHORT = 2_000  # characters that can be searched again for each of their tags
 MOST_ARGUMENTS = 32  # of a call; a longer chain of elements is no call, and need not be read to its end
 END_TAG = re.compile(r"</([A-Za-z][A-Za-z0-9_]*)>")
 BLANK = re.compile(r"\s*")
 FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
+
+
+First: TypeAlias = Callable[[str, int], int]  # the first place of a word at or after an offset; -1 for nowhere
 
 
 class Span(NamedTuple):
@@ -188,9 +192,11 @@ class Places:
         return places[index] if index < len(places) else -1
 
 
-def end_tags(text: str) -> Places:
-    """The end tags of a text, by the names of their elements."""
-    return Places((match[1], match.start()) for match in END_TAG.finditer(text))
+def end_tags(text: str) -> First:
+    """Where the end tags of a text stand, by the names of their elements."""
+    if len(text) <= SHORT:
+        return lambda name, at: text.find(f"</{name}>", at)
+    return Places((match[1], match.start()) for match in END_TAG.finditer(text)).first
 
 
 def occurrences(text: str, *words: str) -> Places:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from autoprune.formats.dialogue import UNKNOWN, Dialogue
 from autoprune.formats.extents import (
     MOST_ARGUMENTS,
-    Places,
+    First,
     Span,
     begins_line,
     end_tags,
@@ -135,12 +135,12 @@ def calls(text: str) -> Iterator[Call]:
         at = text.find(CALL_MARK, stop)
 
 
-def _call(text: str, at: int, ends: Places) -> Call | None:
+def _call(text: str, at: int, ends: First) -> Call | None:
     """The call at an offset, as Claude writes it now or as it did at first."""
     return _invoked(text, at, ends, INVOKE, PARAMETER) or _invoked(text, at, ends, LEGACY_INVOKE, LEGACY_PARAMETER)
 
 
-def _invoked(text: str, at: int, ends: Places, invoke: re.Pattern[str], parameter: re.Pattern[str]) -> Call | None:
+def _invoked(text: str, at: int, ends: First, invoke: re.Pattern[str], parameter: re.Pattern[str]) -> Call | None:
     head = invoke.match(text, at)
     if head is None:
         return None
@@ -148,7 +148,7 @@ def _invoked(text: str, at: int, ends: Places, invoke: re.Pattern[str], paramete
     places: dict[str, tuple[int, int]] = {}
     for _ in range(MOST_ARGUMENTS):
         match = parameter.match(text, stop)
-        end = ends.first(match[1], match.end()) if match else -1
+        end = ends(match[1], match.end()) if match else -1
         if match is None or end < 0:
             break
         places[match[2]] = match.end(), end

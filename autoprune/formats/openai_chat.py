@@ -6,7 +6,7 @@ from autoprune.formats import texts
 from autoprune.formats.content import NOTHING, Payload, fields, listed, payload, seen_block, text_block, tokens
 from autoprune.formats.dialogue import Dialogue, native_call, native_result
 from autoprune.tokens import MESSAGE_TOKENS, NAME_TOKENS, Count
-from autoprune.transcript import Entry, Path, Speaker, ToolCall, ToolResult
+from autoprune.transcript import MODEL, OTHER, TOOL, USER, Entry, Path, Speaker, ToolCall, ToolResult, new_entry
 
 SPEAKERS: Mapping[object, Speaker] = {
     "system": Speaker.SYSTEM,
@@ -37,7 +37,7 @@ def seen(message: Mapping[str, object]) -> str | None:
 
 def speaker(message: Mapping[str, object]) -> Speaker:
     """Who a message comes from."""
-    return SPEAKERS.get(message.get("role"), Speaker.OTHER)
+    return SPEAKERS.get(message.get("role"), OTHER)
 
 
 def message(role: str, text: str) -> dict[str, object]:
@@ -48,19 +48,22 @@ def message(role: str, text: str) -> dict[str, object]:
 def parse(message: Mapping[str, object], at: int, dialogue: Dialogue) -> Entry:
     """One message as pruning sees it. Anything unknown in it is counted and otherwise left alone."""
     who = speaker(message)
-    content = listed(message.get("content"))
+    content = message.get("content")
+    content = content if content is None or type(content) is str else listed(content)
     weight = MESSAGE_TOKENS + (_name_tokens(message, dialogue.count) if "name" in message else 0)
-    if who is Speaker.TOOL:
+    if who is TOOL:
         held = payload(content, dialogue.count, text_block)
-        return Entry(who, weight + held.tokens, _result(message, held, at, dialogue))
-    if who is Speaker.USER:
+        return new_entry(who, weight + held.tokens, _result(message, held, at, dialogue))
+    if who is USER:
         results, spent = texts.user_content(content, (at, "content"), dialogue)
-        return Entry(who, weight + spent, results)
+        return new_entry(who, weight + spent, results)
     weight += tokens(content, dialogue.count)
-    if who is Speaker.MODEL:
+    if who is MODEL:
         calls, spent = _calls(message, at, dialogue) if len(message) > 2 or content is None else ([], 0)
-        return Entry(who, weight + spent, (), (*calls, *texts.model_content(content, (at, "content"), dialogue)))
-    return Entry(who, weight)
+        if content:
+            calls += texts.model_content(content, (at, "content"), dialogue)
+        return new_entry(who, weight + spent, (), tuple(calls))
+    return new_entry(who, weight)
 
 
 def _name_tokens(message: Mapping[str, object], count: Count) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from autoprune.formats.dialogue import Dialogue
-from autoprune.transcript import Location, Path, ToolCall, ToolInput, ToolResult, as_text
+from autoprune.transcript import Location, Path, ToolCall, ToolInput, ToolResult, as_text, new_location, new_result
 
 LETTERS = re.compile(r"[A-Za-z]*")
 
@@ -38,6 +38,9 @@ def read(text: str, found: Sequence[Found], path: Path, dialogue: Dialogue, kind
     """The results in a text, in order, and the tokens of all of it."""
     if not found:
         return [], dialogue.count(text)
+    if len(found) == 1:
+        result = _result(text, found[0], path, 0, len(text), dialogue, kind)
+        return [result], result.piece_tokens
     edges = [0, *(one.cut for one in found[1:]), len(text)]
     results = [
         _result(text, one, path, begin, end, dialogue, kind)
@@ -48,21 +51,24 @@ def read(text: str, found: Sequence[Found], path: Path, dialogue: Dialogue, kind
 
 def _result(text: str, found: Found, path: Path, begin: int, end: int, dialogue: Dialogue, kind: str) -> ToolResult:
     piece = text[begin:end]
-    return ToolResult(
-        location=Location(path, found.start, found.stop),
-        request=found.call.request if found.call else dialogue.request,
-        sent=dialogue.sent,
-        tool=found.tool,
-        kind=kind,
-        is_error=found.is_error,
-        call=found.call,
-        piece=piece,
-        start=found.start - begin,
-        stop=found.stop - begin,
-        piece_tokens=dialogue.count(piece),
-        count=dialogue.count,
-        put=found.put,
-        is_plain=found.is_plain,
+    _, start, stop, tool, call, is_error, put, is_plain = found
+    request = call.request if call else dialogue.request
+    return new_result(
+        new_location(path, start, stop),
+        request,
+        tool,
+        piece,
+        start - begin,
+        stop - begin,
+        dialogue.count(piece),
+        dialogue.count,
+        dialogue.sent,
+        kind,
+        is_error,
+        call,
+        put,
+        False,
+        is_plain,
     )
 
 

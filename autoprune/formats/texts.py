@@ -67,6 +67,8 @@ def user_text(text: str, path: Path, dialogue: Dialogue) -> tuple[tuple[ToolResu
     """The same of one text. A text is of one dialect: the one that begins first."""
     if dialogue.heading and (under := cline_text.under_heading(text, path, dialogue)):
         return tuple(under[0]), under[1]
+    if text.startswith(xml.MARK) and dialogue.is_tool_result(text) and (alone := xml.alone(text, path, dialogue)):
+        return tuple(alone[0]), alone[1]
     dialect = _dialect(text, dialogue)
     if dialect is None:
         return (), dialogue.count(text)
@@ -101,8 +103,9 @@ def calls(text: object, path: Path, dialogue: Dialogue) -> Sequence[ToolCall]:
     """The calls in a text of the model's, of the dialect whose call begins first."""
     if not isinstance(text, str) or "</" not in text:
         return ()
-    found = [[*dialect.calls_in(text, path, dialogue)] for dialect in CALL_DIALECTS if dialect.CALL_MARK in text]
-    return min(filter(None, found), key=lambda made: _begin(text, made[0]), default=[])
+    made = [[*dialect.calls_in(text, path, dialogue)] for dialect in CALL_DIALECTS if dialect.CALL_MARK in text]
+    found = [calls for calls in made if calls]
+    return min(found, key=lambda calls: _begin(text, calls[0])) if len(found) > 1 else found[0] if found else ()
 
 
 def _begin(text: str, call: ToolCall) -> int:

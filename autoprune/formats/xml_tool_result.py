@@ -14,7 +14,7 @@ from autoprune.formats.dialogue import UNKNOWN, Dialogue
 from autoprune.formats.extents import (
     MOST_ARGUMENTS,
     QUOTATION_MARKS,
-    Places,
+    First,
     Span,
     Tag,
     end_tags,
@@ -25,12 +25,13 @@ from autoprune.formats.extents import (
     unfenced,
 )
 from autoprune.formats.pieces import Found, after_letters, argument, read
-from autoprune.transcript import Location, Path, ToolCall, ToolInput, ToolResult
+from autoprune.transcript import Path, ToolCall, ToolInput, ToolResult, new_call, new_location
 
 KIND = "xml"
 MARK = "<tool_result"  # in every text with a result
 CALL_MARK = "</"  # in every text with a call
 WORD = "tool_result"
+LONGEST_TAG = 1_024  # characters of a start tag that is remembered
 UNQUOTED = """[^<>"']*"""
 QUOTED = r"""(?:"[^"\n]{0,512}"|'[^'\n]{0,512}')"""  # may hold ">"
 HEAD = re.compile(rf"<tool_result(?=[\s>/]|\Z){UNQUOTED}(?:{QUOTED}{UNQUOTED})*")  # a start tag without its end
@@ -64,6 +65,10 @@ def is_tool_result(text: object) -> bool:
 
 def tool_name(text: str) -> str:
     """The tool of the first start tag that names one, closed or not: "unknown" where none does; may be ""."""
+    return _tool_of_tag(text) if len(text) <= LONGEST_TAG else _tool_name(text)
+
+
+def _tool_name(text: str) -> str:
     at = text.find("<tool_result") if text else -1
     while at >= 0:
         head = HEAD.match(text, at)
@@ -73,6 +78,10 @@ def tool_name(text: str) -> str:
     return UNKNOWN
 
 
+_tool_of_tag = lru_cache(maxsize=1024)(_tool_name)
+
+
+@lru_cache(maxsize=1024)
 def is_error(tag: str) -> bool | None:
     """Whether a start tag says that the tool failed; None where it does not say."""
     return {"true": False, "false": True}.get(attributes(tag).get("success", "").strip().lower())
@@ -98,6 +107,12 @@ def results(text: str, path: Path, dialogue: Dialogue) -> tuple[list[ToolResult]
     places = zip(spans_found, [0, *cuts(text, spans_found)], strict=True) if spans_found else ()
     found = [_found(text, span, cut, dialogue) for span, cut in places]
     return read(text, found, path, dialogue, KIND)
+
+
+def alone(text: str, path: Path, dialogue: Dialogue) -> tuple[list[ToolResult], int] | None:
+    """The same of a text that is one result and nothing else, as most are; None for another."""
+    span = _whole(text)
+    return read(text, [_found(text, span, 0, dialogue)], path, dialogue, KIND) if span else None
 
 
 def _found(text: str, span: Span, cut: int, dialogue: Dialogue) -> Found:
@@ -126,11 +141,17 @@ def begin(text: str) -> int:
 
 def _whole(text: str) -> Span | None:
     """The one result that a text consists of: a quicker look at what most texts are."""
-    head = HEAD.match(text) if text.endswith("</tool_result>") else None
-    if head is None or text.count(WORD) != 2 or text[head.end()] != ">" or head[0][-1] == "/":
-        return None
-    is_result = "tool_name" in attributes(head[0])
-    return Span(0, head.end() + 1, len(text) - len("</tool_result>"), len(text)) if is_result else None
+    start = text.find(">", 0, LONGEST_TAG) + 1
+    is_result = text.endswith("</tool_result>") and _is_start(text[:start]) and text.count(WORD) == 2
+    return Span(0, start, len(text) - len("</tool_result>"), len(text)) if is_result else None
+
+
+@lru_cache(maxsize=1024)
+def _is_start(tag: str) -> bool:
+    """Whether a text up to its first ">" is the start tag of a result."""
+    head = HEAD.match(tag)
+    is_whole = head is not None and head.end() == len(tag) - 1 and tag[-2] != "/"
+    return is_whole and "tool_name" in attributes(tag[:-1])
 
 
 def _tags(text: str) -> Iterator[Tag]:
@@ -164,7 +185,8 @@ def calls_in(text: str, path: Path, dialogue: Dialogue) -> Iterator[ToolCall]:
     for call, end in zip(found, ends, strict=False):
         arguments = {name: text[start:stop] for name, (start, stop) in call.places.items()}
         inputs = _inputs(text, call, end, path, dialogue) if dialogue.wants_inputs else ()
-        yield ToolCall(Location(path, call.begin, call.end), dialogue.request, None, call.tool, arguments, inputs)
+        place = new_location(path, call.begin, call.end)
+        yield new_call(place, dialogue.request, None, call.tool, arguments, inputs)
 
 
 def _inputs(text: str, call: Call, end: int, path: Path, dialogue: Dialogue) -> tuple[ToolInput, ...]:
@@ -188,14 +210,14 @@ def calls(text: str) -> list[Call]:
     at = 0
     while match := CALL.search(text, at):
         at = match.end()
-        stop = ends.first(match[1], at)
+        stop = ends(match[1], at)
         if stop >= 0 and (places := element_places(text, at, stop, ends)):
             at = stop + len(match[1]) + 3
             found.append(Call(match.start(), at, after_letters(text, match.start(1)), match[1], places))
     return found
 
 
-def element_places(text: str, at: int, stop: int, ends: Places) -> dict[str, tuple[int, int]]:
+def element_places(text: str, at: int, stop: int, ends: First) -> dict[str, tuple[int, int]]:
     """Where the values stand of the elements between two offsets; {} where something else stands there too.
 
     A value runs to its first end tag, and may be raw.
@@ -203,7 +225,7 @@ def element_places(text: str, at: int, stop: int, ends: Places) -> dict[str, tup
     places: dict[str, tuple[int, int]] = {}
     for _ in range(MOST_ARGUMENTS):
         match = ARGUMENT.match(text, at, stop)
-        end = ends.first(match[1], match.end()) if match else -1
+        end = ends(match[1], match.end()) if match else -1
         if match is None or not 0 <= end < stop:
             break
         places[match[1]] = match.end(), end

@@ -58,7 +58,10 @@ class Folding:
             return
         if self.results:
             yield from self.results.step(view)
-        yield from self._oldest(view)
+        if view.groups(1, self._kept()):
+            yield from self._oldest(view)
+        elif harmful := view.least_harmful(self._kept()):
+            yield _together(harmful, Reason.LEAST_HARMFUL, 0 if self.drops else self.summary_tokens)
         if self.then_drops:
             yield from self._dropped(view, 1)
         if opening := view.opening():

@@ -1,7 +1,6 @@
 """A ledger carried on by more messages: what was asked, said and done in them. Pure; leaves nothing out by itself."""
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -10,7 +9,7 @@ from autoprune.summarizers import ledger as ledgers
 from autoprune.summarizers import shell
 from autoprune.summarizers.deeds import OPEN, Deed, deeds
 from autoprune.summarizers.findings import findings, rules
-from autoprune.summarizers.folders import relative
+from autoprune.summarizers.folders import relative, shortened
 from autoprune.summarizers.ledger import Ledger, Turn
 from autoprune.summarizers.plans import planned
 from autoprune.summarizers.sections import one_line
@@ -20,14 +19,13 @@ LONGEST_ANSWER = 400  # characters
 LONGEST_LAST = 900
 LAST_DEEDS = 5
 SAID = "The assistant: "
-COUNTED = re.compile(r"([^,×]+?)(?: ×([0-9]{1,9}))?(?:, |\Z)")
 RUNS = re.compile(r" \(×([0-9]{1,9})\)\Z")
 
 
 def continued(ledger: Ledger, utterances: Sequence[Utterance]) -> Ledger:
     """The ledger after some more messages."""
     lists = {title: dict(ledger.lists.get(title, {})) for title in ledgers.LISTS}
-    book = _Book(ledger.goal, ledger.earlier, [*ledger.turns], lists)
+    book = _Book(ledger.goal, ledger.earlier, ledger.folder, [*ledger.turns], lists)
     for request in (ledger.goal, *(turn.request for turn in ledger.turns)):
         book.put(ledgers.RULES, *rules(request))  # they stand in the requests, until those are left out
     made = [*deeds(utterances)]
@@ -43,6 +41,7 @@ class _Book:
 
     goal: str
     earlier: str
+    folder: str
     turns: list[Turn]
     lists: dict[str, dict[str, str]]
 
@@ -99,17 +98,22 @@ class _Book:
         self.lists[ledgers.PLAN] = dict(planned(deed, self.lists[ledgers.PLAN]))
         self._judge(deed)
         for does, path in () if deed.failed or deed.is_late else deed.files():
-            self._touch(does, one_line(path, len(path)))
+            self._touch(does, self._name(path))
         self._note(deed)
 
     def _note(self, deed: Deed) -> None:
         """Take down what went on last: a few deeds, with the assistant's last words between them."""
         last = self.lists[ledgers.LAST]
-        last.pop(f"{deed.name}: {OPEN}", None)
+        name = self._name(deed.name)
+        last.pop(f"{name}: {OPEN}", None)
         noted = [entry for entry in last if not entry.startswith(SAID)]
         for entry in noted[: max(0, len(noted) + 1 - LAST_DEEDS)]:
             del last[entry]
-        self.put(ledgers.LAST, f"{deed.name}: {deed.outcome}")
+        self.put(ledgers.LAST, f"{name}: {deed.outcome}")
+
+    def _name(self, text: str) -> str:
+        """A name or a path as it stands in the lists."""
+        return one_line(shortened(text, self.folder), len(text))
 
     def _touch(self, does: str, path: str) -> None:
         if does == "read" and path not in self.lists[ledgers.CHANGED]:
@@ -120,7 +124,7 @@ class _Book:
 
     def _judge(self, deed: Deed) -> None:
         """Take down how it went: a command's latest outcome, an error, or that an error is no more."""
-        name, command = deed.name, deed.command
+        name, command = self._name(deed.name), deed.command
         is_look = bool(command) and shell.only_looks(command)
         if command and not is_look:
             before = self.lists[ledgers.COMMANDS].pop(name, None)
@@ -142,6 +146,4 @@ class _Book:
 
     def _count(self, title: str, key: str, *words: str) -> None:
         """An entry at the end of a list; its value says how many times each word was said of it."""
-        tally = Counter({word: int(times or 1) for word, times in COUNTED.findall(self.lists[title].pop(key, ""))})
-        tally.update(words)
-        self.lists[title][key] = ", ".join(f"{word} ×{times}" if times > 1 else word for word, times in tally.items())
+        self.lists[title][key] = ledgers.tally(self.lists[title].pop(key, ""), *words)

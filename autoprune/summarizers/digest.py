@@ -16,8 +16,8 @@ class Digest:
 
     Deterministic: the same brief gives the same text, in any process. It has at most `brief.max_tokens` tokens and is
     not blank, unless not even a character fits. The user's words stand in it word for word as far as they fit: of all
-    that it holds the first request is shortened last, then the latest one, then a summary that somebody else wrote
-    before; together they leave a quarter of the tokens to the rest.
+    that it holds, the first request, the latest one and a summary that somebody else wrote before are shortened last:
+    where they take more than nine tenths of the tokens; then to three quarters, to leave room for what was done.
 
     A digest that it wrote before (`brief.previous`) is read back and carried on, so that it loses nothing but what is
     oldest and does not fit; any other text is kept as an earlier summary.

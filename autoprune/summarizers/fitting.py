@@ -28,7 +28,9 @@ SHARES: Mapping[str, float] = {
     ledgers.LAST: 5,
 }
 HEADS = (3, 2, 2)  # the shares of the first request, the latest one and somebody else's summary, where all are too long
-HEADS_SHARE = 0.75  # of the tokens, that these three may take: so that there is room for what was done
+WHOLE_SHARE = 0.9  # of the tokens, up to which these three stand whole
+HEADS_SHARE = 0.75  # that they have where they are cut: so that there is room for what was done
+REQUESTS_BESIDE = 0.5  # that the two requests may have then beside a summary
 TINY = 200  # tokens, below which they may take all
 HEADING_TOKENS = 22  # of a section, its blank line and what says how many are left out, at most
 ROUNDS = 3  # of filling: what entries take is only known for sure once they stand together
@@ -60,6 +62,7 @@ def _attempts(ledger: Ledger, count: Count, max_tokens: int) -> Iterator[str]:
     kept = _Room(_with_rules(heads, ledger, ledger.turns), count, max_tokens).filled()
     shown = heads.turns[len(heads.turns) - kept[ledgers.REQUESTS] :]
     yield from _Room(_with_rules(heads, heads, shown), count, max_tokens).texts()
+    yield str(Ledger(ledger.goal))
     yield cut(_words(ledger), max_tokens, count)
 
 
@@ -97,8 +100,7 @@ def _cut_heads(ledger: Ledger, count: Count, max_tokens: int, share: float) -> L
     Of the other requests the long ones are cut, until all fit into a share of the tokens.
     """
     *older, latest = ledger.turns or (Turn(""),)
-    room = int(max_tokens * HEADS_SHARE) if max_tokens >= TINY else max_tokens
-    goal, request, earlier = _cut_to_shares((ledger.goal, latest.request, ledger.earlier), room, count)
+    goal, request, earlier = _cut_to_shares((ledger.goal, latest.request, ledger.earlier), max_tokens, count)
     limit = _level([count(turn.request) for turn in older], int(max_tokens * share))
     shorter = [
         Turn(_shortened(turn.request, limit, count), one_line(turn.answer, LONGEST_ANSWER), turn.times)
@@ -108,11 +110,19 @@ def _cut_heads(ledger: Ledger, count: Count, max_tokens: int, share: float) -> L
     return replace(ledger, goal=goal, earlier=earlier, turns=turns)
 
 
-def _cut_to_shares(texts: Sequence[str], room: int, count: Count) -> Iterator[str]:
-    """Each text whole, where all of them have room with their headings; else the long ones cut."""
+def _cut_to_shares(texts: Sequence[str], max_tokens: int, count: Count) -> Iterator[str]:
+    """The three heads whole, where all of them have room with their headings; else the long ones cut."""
     sizes = [count(text) + HEADING_TOKENS // 2 if text else 0 for text in texts]
-    for text, given in zip(texts, _rooms(sizes, HEADS, room), strict=True):
-        yield cut(text, max(given - HEADING_TOKENS // 2, 1), count) if text else ""
+    *requests, earlier = sizes
+    if max_tokens < TINY:
+        rooms = _rooms(sizes, HEADS, max_tokens)
+    elif sum(sizes) <= max_tokens * WHOLE_SHARE:
+        rooms = sizes
+    else:
+        rooms = _rooms(requests, HEADS[:2], int(max_tokens * (REQUESTS_BESIDE if earlier else HEADS_SHARE)))
+        rooms.append(min(earlier, int(max_tokens * HEADS_SHARE) - sum(rooms)))
+    for text, room in zip(texts, rooms, strict=True):
+        yield cut(text, max(room - HEADING_TOKENS // 2, 1), count) if text else ""
 
 
 def _rooms(sizes: Sequence[int], shares: Sequence[float], room: int) -> list[int]:

@@ -4,8 +4,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
-from autoprune.summarizers.ledger import CHANGED, COMMANDS, LAST, LISTS, OPEN, READ, RESOLVED, Ledger
+from autoprune.summarizers.ledger import CHANGED, COMMANDS, LAST, OPEN, READ, RESOLVED, Ledger, tally
 
 LEAST_PATHS = 3  # in a folder, for it to be worth a section
 LEAST_DEPTH = 2  # names in a folder's path: "/tmp" is none
@@ -21,20 +22,30 @@ def relative(ledger: Ledger, worked_in: Sequence[str]) -> Ledger:
     folder = ledger.folder or _folder(ledger, worked_in)
     if not folder:
         return ledger
-    inside = re.compile(rf"(?<![\w.~/-]){re.escape(folder)}/(?=[\w.@\[-])")
     lists = {
-        title: _merged(entries, inside) if title in SHORTENED else entries for title, entries in ledger.lists.items()
+        title: _merged(title, entries, folder) if title in SHORTENED else entries
+        for title, entries in ledger.lists.items()
     }
-    return replace(ledger, folder=folder, lists={title: lists[title] for title in LISTS if title in lists})
+    return replace(ledger, folder=folder, lists=lists)
 
 
-def _merged(entries: Mapping[str, str], inside: re.Pattern[str]) -> dict[str, str]:
-    """Entries with shorter paths; the last of those that become one."""
+def shortened(text: str, folder: str) -> str:
+    """A text with the paths in a folder relative to it."""
+    return _inside(folder).sub("", text) if folder and folder in text else text
+
+
+@lru_cache(maxsize=64)
+def _inside(folder: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w.~/-]){re.escape(folder)}/(?=[\w.@\[-])")
+
+
+def _merged(title: str, entries: Mapping[str, str], folder: str) -> dict[str, str]:
+    """Entries with shorter paths; of those that become one the last, or what was done with a file in all of them."""
     found: dict[str, str] = {}
     for key, value in entries.items():
-        short = inside.sub("", key)
-        found.pop(short, None)
-        found[short] = value
+        short = shortened(key, folder)
+        before = found.pop(short, "")
+        found[short] = tally(before, value) if title in (CHANGED, READ) else value
     return found
 
 

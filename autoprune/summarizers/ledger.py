@@ -1,6 +1,7 @@
 """What a digest keeps of a conversation, and how it is written and read back. Decides nothing about what fits."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -26,6 +27,7 @@ ANSWER = "  → "
 LEFT_OUT = re.compile(r"\[([0-9]{1,9}) older (?:one|ones) left out\]")
 ENTRY = re.compile(r"- (?:\(([0-9]{1,9}) lines?(?:, asked ([0-9]{1,9}) times)?\) )?(.*)", re.DOTALL)
 NOTHING = "nothing was said or done"  # the text of an empty ledger
+COUNTED = re.compile(r"([^,×]+?)(?: ×([0-9]{1,9}))?(?:, |\Z)")
 FIRST = "(the first request)"  # stands for it where only its answer is told
 
 List = Mapping[str, str]
@@ -143,3 +145,11 @@ def _turns(lines: list[str]) -> Iterator[Turn]:
         answer = lines[at].removeprefix(ANSWER) if at < len(lines) and lines[at].startswith(ANSWER) else ""
         at += bool(answer)
         yield Turn("" if lines[begin] == f"- {FIRST}" else request, answer, int(match[2] or 1) if match else 1)
+
+
+def tally(*values: str) -> str:
+    """Words and how many times each was said, in several values together: "read" and "read ×2" are "read ×3"."""
+    total: Counter[str] = Counter()
+    for value in values:
+        total.update({word: int(times or 1) for word, times in COUNTED.findall(value)})
+    return ", ".join(f"{word} ×{times}" if times > 1 else word for word, times in total.items())
