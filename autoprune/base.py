@@ -22,7 +22,7 @@ from autoprune.report import Report
 from autoprune.settings import overhead, safe_zone, text_setting, used
 from autoprune.statistics import statistics, token_figures
 from autoprune.strategies import NAMES, config, description
-from autoprune.summaries import apart
+from autoprune.summaries import apart, running
 from autoprune.terms import Terms, ratio
 from autoprune.thinking import policy
 from autoprune.tokens import REPLY_TOKENS, Count, Memo, for_model, scaled
@@ -117,6 +117,12 @@ class Pruner:
         before, after = (self._parse(list(apart(each)), beside, wants_inputs=True) for each in both)
         found = statistics(before, after, self._terms(None, 1.0).placeholder)
         tokens = [self._parse(each, beside).tokens for each in both]
+        gone = found["messages_removed"] + found["messages_summarized"]
+        if now := running(both[1]):
+            # The mark says for how many messages the summary stands.
+            was = running(both[0])
+            summarized = min(gone, max(0, now.messages - (was.messages if was else 0)))
+            found |= {"messages_removed": gone - summarized, "messages_summarized": summarized}
         return {**found, **token_figures(*tokens), "total_messages": len(both[0])}
 
     def get_available_strategies(self) -> list[dict[str, object]]:

@@ -49,14 +49,20 @@ class FoldView(View, Protocol):
         what the model has not seen yet.
         """
 
-    def least_harmful(self, keep: int) -> list[Group]:
-        """What may go but for the last `keep` messages where no cut is safe: no result loses its call even so."""
+    def least_harmful(self, keep: int, excess: float) -> list[Group]:
+        """What may go but for the last `keep` messages where no cut is safe: no result loses its call even so.
+
+        No more goes than wins `excess` tokens, where that is above 0.
+        """
 
     def opening(self) -> list[Group]:
         """What must go too so that the conversation begins with the user, where its provider wants that."""
 
     def gain(self, tokens: int, room: int) -> int:
         """Tokens that are won when messages of so many tokens are folded into a summary of at most `room`."""
+
+    def added(self, room: int) -> int:
+        """Tokens that the summary adds to the prompt when it gets at most `room`."""
 
 
 class FoldingStrategy(Protocol):
@@ -222,6 +228,11 @@ class FoldWalk(Walk):
         """Tokens that are won when messages of so many tokens are folded into a summary of at most `room`."""
         return tokens + self.summary_tokens - self._reserve(self.folded + 1, self._room(tokens, 1, room))
 
+    def added(self, room: int) -> int:
+        """Tokens that the summary adds to the prompt when it gets at most `room`."""
+        largest = min(room, max(1, self.limit // SUMMARY_SHARE))
+        return max(0, self._reserve(self.folded + len(self.entries), largest) - self.summary_tokens)
+
     def _room(self, tokens: int, messages: int, room: int) -> int:
         """What a summary's text may have: what it stands for is always larger."""
         around = self._reserve(self.folded + messages, room) - room
@@ -312,15 +323,20 @@ class FoldWalk(Walk):
         speaker = Speaker.TOOL if has_tools else self.entries[unit[0]].speaker
         return Group(messages, sum(map(self._weight, messages)), self.retain.rank(speaker))
 
-    def least_harmful(self, keep: int) -> list[Group]:
+    def least_harmful(self, keep: int, excess: float) -> list[Group]:
         """What may go but for the last `keep` messages where no cut is safe: no result loses its call even so."""
         if self.bound_before:
             return []
         stay = self._staying | self.gone | self.retain.requests(self._requests, len(self.entries))
         free = [at for at in range(self._unseen_from()) if at not in stay]
         entries = [self.entries[at] for at in free]
-        is_safe = bool(cuts(entries)[1:-1])
-        messages = () if is_safe else tuple(free[: split(entries, keep_messages=max(keep, 1)).at])
+        if cuts(entries)[1:-1]:
+            return []
+        if excess > 0:
+            limits = {"max_kept_tokens": max(1, int(sum(entry.tokens for entry in entries) - excess))}
+        else:
+            limits = {"keep_messages": max(keep, 1)}
+        messages = tuple(free[: split(entries, **limits).at])
         self._harmful = set(messages)
         return [Group(messages, sum(map(self._weight, messages)))] if messages else []
 

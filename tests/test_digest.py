@@ -121,7 +121,7 @@ def test_a_digest_says_what_was_asked_done_and_found():
             "- src/app.py → edited",
             "",
             "## Commands, and how they went last (2 lines)",
-            "- pytest → done (×2)",
+            "- pytest → ran (×2)",
             "- git commit -am fix → no result yet",
             "",
             "## Errors resolved later (1 line)",
@@ -443,7 +443,7 @@ def test_the_newest_outcome_of_a_command_stands_and_its_runs_add_up():
     first = digest(told(user("Go."), ran("make", "ok"), ran("make", "error: no\n\nCommand exited with code 2")))
     assert sections(first)["Commands, and how they went last"] == ["- make → failed, exit code 2 (×2)"]
     then = digest(told(ran("make", "ok")), previous=first)
-    assert sections(then)["Commands, and how they went last"] == ["- make → done (×3)"]
+    assert sections(then)["Commands, and how they went last"] == ["- make → ran (×3)"]
     assert "Errors not seen to be resolved" not in sections(then)
 
 
@@ -626,4 +626,4 @@ def test_recorded_sessions_are_digested_within_every_cap():
 
 def test_arguments_may_be_json_text():
     text = digest(told(did("bash", json.dumps({"command": "make"}), "ok")))
-    assert sections(text)["Commands, and how they went last"] == ["- make → done"]
+    assert sections(text)["Commands, and how they went last"] == ["- make → ran"]

@@ -60,7 +60,7 @@ class Folding:
             yield from self.results.step(view)
         if view.groups(1, self._kept()):
             yield from self._oldest(view)
-        elif harmful := view.least_harmful(self._kept()):
+        elif harmful := view.least_harmful(self._kept(), self._excess(view)):
             yield _together(harmful, Reason.LEAST_HARMFUL, 0 if self.drops else self.summary_tokens)
         if self.then_drops:
             yield from self._dropped(view, 1)
@@ -107,6 +107,12 @@ class Folding:
             return by_count
         in_reach = gain >= view.tokens - view.limit
         return chosen if in_reach or gain >= MINIMUM_RECLAIM * view.limit else []
+
+    def _excess(self, view: FoldView) -> float:
+        """The tokens that are too many, the largest summary among them; 0 where it is the messages that are."""
+        if self._is_many(view):
+            return 0.0
+        return view.tokens - self._target(view) + (0 if self.drops else view.added(self.summary_tokens))
 
     def _target(self, view: FoldView) -> float:
         return (self.over_share or 1.0) * view.limit * (1 - self.buffer)

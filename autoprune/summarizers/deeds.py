@@ -112,7 +112,7 @@ class Deed:
             return OPEN
         code = exit_code(self.result.text)
         if not self.failed:
-            return "ok" if code == 0 or self.failed is False else "done"
+            return "ok" if code == 0 or self.failed is False else "ran"
         return f"failed, exit code {code}" if code else "failed"
 
     @property
