@@ -10,8 +10,8 @@ from autoprune.base import Pruner, Result, checked, logged
 from autoprune.edits import Plan
 from autoprune.events import BeforePrune, OnPruned
 from autoprune.finishing import Unfinished
+from autoprune.fold_walk import plan as folding_plan
 from autoprune.folding import FoldingStrategy, Given
-from autoprune.folding import plan as folding_plan
 from autoprune.formats.content import NOTHING, fields
 from autoprune.formats.detection import dominant
 from autoprune.formats.format import Format

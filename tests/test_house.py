@@ -92,16 +92,10 @@ MAY_SEE = {
     },
     "retention": {"errors", "formats", "transcript"},
     "summaries": {"edits", "formats", "rewriting", "tokens"},
-    "folding": {
-        "edits",
-        "options",
-        "placeholders",
-        "planning",
-        "reasons",
-        "splitting",
-        "summaries",
-        "tokens",
-        "transcript",
+    "folding": {"edits", "planning"},
+    "pieces": {"retention", "splitting", "transcript"},
+    "fold_walk": {
+        *("edits", "folding", "options", "pieces", "placeholders", "planning", "summaries", "tokens", "transcript"),
     },
     "assembling": {"summaries"},
     "writing": {

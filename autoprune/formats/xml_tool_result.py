@@ -104,24 +104,23 @@ def attributes(tag: str) -> Mapping[str, str]:
 def results(text: str, path: Path, dialogue: Dialogue) -> tuple[list[ToolResult], int]:
     """The results in a user's text, and the tokens of all of it."""
     spans_found = spans(text) if "<tool_result" in text and dialogue.is_tool_result(text) else []
-    places = zip(spans_found, [0, *cuts(text, spans_found)], strict=True) if spans_found else ()
-    found = [_found(text, span, cut, dialogue) for span, cut in places]
+    # Cut in the middle, a payload that holds another element might be read as that one.
+    plain = [text.find(WORD, span.start, span.stop) < 0 for span in spans_found]
+    places = zip(spans_found, [0, *cuts(text, spans_found)], plain, strict=False)
+    found = [_found(text, span, cut, dialogue, is_plain) for span, cut, is_plain in places]
     return read(text, found, path, dialogue, KIND)
 
 
 def alone(text: str, path: Path, dialogue: Dialogue) -> tuple[list[ToolResult], int] | None:
     """The same of a text that is one result and nothing else, as most are; None for another."""
     span = _whole(text)
-    return read(text, [_found(text, span, 0, dialogue)], path, dialogue, KIND) if span else None
+    return read(text, [_found(text, span, 0, dialogue, True)], path, dialogue, KIND) if span else None
 
 
-def _found(text: str, span: Span, cut: int, dialogue: Dialogue) -> Found:
+def _found(text: str, span: Span, cut: int, dialogue: Dialogue, is_plain: bool) -> Found:
     tag = text[span.begin : span.start]
     tool = dialogue.tool_name(tag)
-    # Cut in the middle, a payload that holds another element might be read as that one.
-    is_plain = text.find(WORD, span.start, span.stop) < 0
-    call = dialogue.answered_in_text(tool)
-    return Found(cut, span.start, span.stop, tool, call, is_error(tag), is_plain=is_plain)
+    return Found(cut, span.start, span.stop, tool, dialogue.answered_in_text(tool), is_error(tag), is_plain=is_plain)
 
 
 def spans(text: str) -> list[Span]:

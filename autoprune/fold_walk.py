@@ -1,0 +1,225 @@
+"""The walk of strategies that fold or drop whole messages. Offers what may go; summarizes nothing."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from autoprune.edits import Fold, Plan, Replace
+from autoprune.folding import FoldingStrategy, Given, Group
+from autoprune.options import retention
+from autoprune.pieces import Pieces
+from autoprune.placeholders import Placeholder
+from autoprune.planning import Candidate, Strategy, Walk
+from autoprune.summaries import overhead
+from autoprune.tokens import MESSAGE_TOKENS
+from autoprune.transcript import Entry, Speaker, Transcript
+
+SUMMARY_SHARE = 4  # a summary takes at most one part in so many of the safe zone
+
+
+def plan(
+    transcript: Transcript,
+    strategy: FoldingStrategy,
+    limit: int,
+    placeholder: Placeholder,
+    given: Given,
+    *,
+    keeps_thinking: bool = False,
+) -> Plan:
+    """What a strategy folds, drops and clears in a conversation, whose summary stands apart from its messages."""
+    walk = FoldWalk(strategy, limit, transcript.fixed_tokens, placeholder, given, keeps_thinking=keeps_thinking)
+    for message, entry in zip(transcript.messages, transcript.entries, strict=True):
+        walk.append(message, entry)
+    walk.end()
+    bound = walk.bound_before
+    edits = tuple(edit for edit in walk.edits.values() if edit.part.location.message not in walk.gone)
+    found = Plan(transcript, edits, limit, placeholder, walk.protections, walk.tool_inputs, bound)
+    counted = walk.planned if walk.folds else None
+    return replace(found, folds=tuple(walk.folds), running=given.running, counted=counted)
+
+
+class FoldWalk(Walk):
+    """The walk over requests, with whole messages going out of the prompt and a summary standing for them."""
+
+    def __init__(
+        self,
+        strategy: FoldingStrategy,
+        limit: int,
+        fixed_tokens: int,
+        placeholder: Placeholder,
+        given: Given,
+        *,
+        keeps_thinking: bool = False,
+    ) -> None:
+        """Start before the first message, with the summary that the conversation came with."""
+        asked: Strategy = strategy  # type: ignore[assignment]
+        super().__init__(asked, limit, fixed_tokens, placeholder, keeps_thinking=keeps_thinking)
+        self.folder = strategy
+        self._fixed_tokens = fixed_tokens
+        self.retain = retention(strategy)
+        self.given = given
+        self.gone: set[int] = set()
+        self.folds: list[Fold] = []
+        self.room = given.running.room if given.running else 0
+        self.folded = given.running.messages if given.running else 0
+        self.tokens += self.summary_tokens
+        self.pieces = Pieces(self.entries, self.retain)
+        self._harmful: set[int] = set()
+        self._run_start = 0
+        self._request_before = 0
+        self._wants_user = False
+
+    @property
+    def summary_tokens(self) -> int:
+        """Tokens that the summary takes at most, its mark included."""
+        return self._reserve(self.folded, self.room) if self.room else 0
+
+    @property
+    def planned(self) -> int:
+        """Tokens of the prompt, the summary at its largest, by what was counted alone."""
+        kept = (at for at in range(len(self.entries)) if at not in self.gone)
+        return self._fixed_tokens + sum(map(self._weight, kept)) + self.summary_tokens
+
+    def _reserve(self, messages: int, room: int) -> int:
+        return room + overhead(self.placeholder.count, messages, room) + MESSAGE_TOKENS
+
+    @property
+    def count(self) -> int:
+        """The messages in the prompt, without the system's and without the summary."""
+        return len(self.entries) - len(self.gone) - self.pieces.systems
+
+    def append(self, message: object, entry: Entry) -> None:
+        """Take the next message."""
+        at = len(self.entries)
+        in_run = self.in_run
+        super().append(message, entry)
+        self._wants_user = self._wants_user or self.given.begins_with_user(message)
+        if self.given.running and at == self.given.running.at and self.given.running.rest is None:
+            self.gone.add(at)
+            self.tokens -= entry.tokens
+            return
+        if entry.speaker is Speaker.MODEL and not in_run:
+            self._run_start = at
+        self.pieces.append(at, message)
+        if self.pieces.requests[-1:] == [at]:
+            self._request_before = self.request
+
+    def end(self) -> None:
+        """The request behind the last message, of whose prompt the provider may have said how large it is."""
+        if self.given.usage is not None:
+            after = self.entries[self._run_start + 1 :] if self.request else self.entries
+            self.tokens = self.given.usage + sum(entry.tokens for entry in after if entry.speaker is not Speaker.MODEL)
+        self.ask()
+
+    def ask(self) -> None:
+        """The request that stands here: let the strategy fold what it will, once."""
+        if self._asked_at == len(self.entries):
+            return
+        self._asked_at = len(self.entries)
+        for edit in self.folder.step(self):
+            if isinstance(edit, Fold):
+                self._fold(edit)
+            else:
+                self._put(edit)
+
+    def _put(self, edit: Replace) -> None:
+        """Put a strategy's own text in place of a part that it was offered, if that is smaller."""
+        if edit.part not in self._seen:
+            return
+        del self._seen[edit.part]
+        before = self.edits.get(edit.part)
+        saves = self.placeholder.saves(edit.part, edit.text) - (before.saved if before else 0)
+        if saves > 0:
+            self._make(Candidate(edit.part, edit.text, saves), edit.reason)
+
+    def gain(self, tokens: int, room: int) -> int:
+        """Tokens that are won when messages of so many tokens are folded into a summary of at most `room`."""
+        return tokens + self.summary_tokens - self._reserve(self.folded + 1, self._room(tokens, 1, room))
+
+    def added(self, room: int) -> int:
+        """Tokens that the summary adds to the prompt when it gets at most `room`."""
+        largest = min(room, max(1, self.limit // SUMMARY_SHARE))
+        return max(0, self._reserve(self.folded + len(self.entries), largest) - self.summary_tokens)
+
+    def _room(self, tokens: int, messages: int, room: int) -> int:
+        """What a summary's text may have: what it stands for is always larger."""
+        around = self._reserve(self.folded + messages, room) - room
+        return min(room, max(1, self.limit // SUMMARY_SHARE), tokens + self.summary_tokens - around - 1)
+
+    @property
+    def turn(self) -> int:
+        """The number of the user's turn, from 1; 0 before the first."""
+        return len(self.pieces.requests)
+
+    @property
+    def iteration(self) -> int:
+        """The number of the request within the user's turn, from 1."""
+        return self.request - self._request_before + 1
+
+    def _fold(self, edit: Fold) -> None:
+        """Make an edit of whole messages, if they are there and may go: a strategy cannot take what is not offered."""
+        offered = {at for group in self.groups() for at in group.messages} | self._harmful
+        if not edit.messages or not set(edit.messages) <= offered:
+            return
+        weight = sum(self._weight(at) for at in edit.messages)
+        room = 0 if edit.is_drop else self._room(weight, len(edit.messages), edit.room)
+        if not edit.is_drop and room <= 0:
+            return
+        before = self.summary_tokens
+        if room:
+            self.folded += len(edit.messages)
+            self.room = max(room, self.room)
+        self.gone.update(edit.messages)
+        self.tokens -= weight + before - self.summary_tokens
+        self.folds.append(replace(edit, saved=weight, room=room, request=self.request))
+        self._seen = {part: known for part, known in self._seen.items() if part.location.message not in self.gone}
+        self.edits_made += 1
+
+    def _weight(self, at: int) -> int:
+        return self.entries[at].tokens - self._saved.get(at, 0)
+
+    def groups(self, size: int = 1, keep: int = 0) -> list[Group]:
+        """What may go, in the order in which it goes, but for the last `keep` messages."""
+        newest = self.pieces.first_kept(self.gone, keep)
+        free = [] if self.bound_before else [self._group(unit) for unit in self.pieces.free(self.gone)]
+        free = [group for group in free if group.messages[-1] < newest]
+        if self.retain.roles:
+            free.sort(key=lambda unit: unit.rank)
+        return _grouped(free, size)
+
+    def _group(self, unit: range) -> Group:
+        messages = tuple(at for at in unit if at not in self.gone)
+        has_tools = any(self.entries[at].calls or self.entries[at].results for at in unit)
+        speaker = Speaker.TOOL if has_tools else self.entries[unit[0]].speaker
+        return Group(messages, sum(map(self._weight, messages)), self.retain.rank(speaker))
+
+    def least_harmful(self, keep: int, excess: float) -> list[Group]:
+        """What may go but for the last `keep` messages where no cut is safe: no result loses its call even so."""
+        messages = () if self.bound_before else self.pieces.least_harmful(self.gone, keep, excess)
+        self._harmful = set(messages)
+        return [Group(messages, sum(map(self._weight, messages)))] if messages else []
+
+    def opening(self) -> list[Group]:
+        """What must go too so that the conversation begins with the user, where its provider wants that."""
+        if not self._wants_user or self.room:
+            return []
+        free = {group.messages[0]: group for group in self.groups()}
+        found: list[Group] = []
+        for at, entry in enumerate(self.entries):
+            if at in self.gone or entry.speaker is Speaker.SYSTEM or (found and at in found[-1].messages):
+                continue
+            if entry.speaker is not Speaker.MODEL or at not in free:
+                break
+            found.append(free[at])
+        return found
+
+
+def _grouped(pieces: Sequence[Group], size: int) -> list[Group]:
+    """Neighbors together until there are `size` messages."""
+    groups: list[Group] = []
+    for piece in pieces:
+        if groups and len(groups[-1].messages) < size:
+            last = groups[-1]
+            groups[-1] = Group((*last.messages, *piece.messages), last.tokens + piece.tokens, piece.rank)
+        else:
+            groups.append(piece)
+    return groups
