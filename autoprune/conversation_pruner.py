@@ -10,22 +10,24 @@ from autoprune.base import Pruner, Result, checked, logged
 from autoprune.edits import Plan
 from autoprune.events import BeforePrune, OnPruned
 from autoprune.finishing import Unfinished
-from autoprune.fold_walk import plan as folding_plan
+from autoprune.fold_walk import FoldHistory, FoldWalk, planned
 from autoprune.folding import FoldingStrategy, Given
 from autoprune.formats.content import NOTHING, fields
 from autoprune.formats.detection import dominant
 from autoprune.formats.format import Format
+from autoprune.history import Memory
 from autoprune.parsing import parse
 from autoprune.settings import group_size
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.presets import PRESETS, written
 from autoprune.summaries import running
 from autoprune.summarizers.digest import Digest
-from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, run
+from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, identity_of, run
 from autoprune.summarizers.levels import Levels
 from autoprune.summarizers.openai import OpenAISummarizer
+from autoprune.terms import Terms
 from autoprune.thinking import ThinkingPolicy, outcome
-from autoprune.tokens import Count, spent_tokens
+from autoprune.tokens import REPLY_TOKENS, Count, spent_tokens
 from autoprune.validation import accepted
 from autoprune.writing import Desk, Summarizer
 
@@ -79,6 +81,7 @@ class ConversationPruner(Pruner):
         self.max_calls = max_calls
         self.concurrency = concurrency
         self._memo: dict[str, str] = {}
+        self._memory = Memory()
 
     def prune_conversations(
         self,
@@ -181,18 +184,34 @@ class ConversationPruner(Pruner):
         bare = list(messages)
         if found and found.rest is not None:
             bare[found.at] = found.rest
-        transcript = self._parse(bare, terms.overhead)
+        summarizer, note = self._summarizer(chosen)
+        key = terms.key, chosen, found, identity_of(summarizer)
+        given = Given(found, self._begins_with_user)
         reported = None if usage is None else int(spent_tokens(usage) / terms.calibration)
-        given = Given(found, reported, self._begins_with_user)
-        keeps = terms.thinking is ThinkingPolicy.REFUSE
-        plan = folding_plan(transcript, chosen, terms.limit, terms.placeholder, given, keeps_thinking=keeps)
+        walk, texts = self._walked(key, chosen, terms, given, bare, reported)
+        plan = planned(walk, bare)
         aftermath = outcome(terms.thinking, plan)
         plan = self._with_summary(aftermath.applied(plan), messages)
-        summarizer, note = self._summarizer(chosen)
         terms = replace(terms, fallbacks=tuple(word for word in (*terms.fallbacks, note) if word))
-        desk = Desk(plan, bare, summarizer, self.store, self._memo, terms.placeholder.count)
+        desk = Desk(plan, bare, summarizer, self.store, self._memo, terms.placeholder.count, texts)
         written_in = dominant([fields(message) or NOTHING for message in messages], self._formats())
         return Unfinished(started, terms, messages, bare, plan, aftermath, desk, written_in, self._weigh)
+
+    def _walked(
+        self, key: object, strategy: FoldingStrategy, terms: Terms, given: Given, bare: list[Any], usage: int | None
+    ) -> tuple[FoldWalk, dict[int, str]]:
+        """The walk over a conversation, from where it was left if that goes on; and its summaries by their folds."""
+        known = None if usage is not None else self._memory.take(key, bare)
+        if not isinstance(known, FoldHistory) or not known.extend(bare):
+            fixed = terms.overhead + (REPLY_TOKENS if bare else 0)
+            keeps = terms.thinking is ThinkingPolicy.REFUSE
+            walk = FoldWalk(strategy, terms.limit, fixed, terms.placeholder, given, keeps_thinking=keeps)
+            walk.reported = None if usage is None else (len(bare), usage)
+            known = FoldHistory(self._parser(wants_inputs=False), walk)
+            known.extend(bare)
+        if usage is None:
+            self._memory.keep(key, known)
+        return known.walk, known.texts
 
     def _with_summary(self, plan: Plan, messages: list[Any]) -> Plan:
         """The plan of the conversation as it was given: a summary at the head of a message counts with it."""

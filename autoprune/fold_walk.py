@@ -1,11 +1,14 @@
 """The walk of strategies that fold or drop whole messages. Offers what may go; summarizes nothing."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from autoprune.edits import Fold, Plan, Replace
 from autoprune.folding import FoldingStrategy, Given, Group
+from autoprune.history import History
 from autoprune.options import retention
+from autoprune.parsing import Parser
 from autoprune.pieces import Pieces
 from autoprune.placeholders import Placeholder
 from autoprune.planning import Candidate, Strategy, Walk
@@ -16,25 +19,25 @@ from autoprune.transcript import Entry, Speaker, Transcript
 SUMMARY_SHARE = 4  # a summary takes at most one part in so many of the safe zone
 
 
-def plan(
-    transcript: Transcript,
-    strategy: FoldingStrategy,
-    limit: int,
-    placeholder: Placeholder,
-    given: Given,
-    *,
-    keeps_thinking: bool = False,
-) -> Plan:
-    """What a strategy folds, drops and clears in a conversation, whose summary stands apart from its messages."""
-    walk = FoldWalk(strategy, limit, transcript.fixed_tokens, placeholder, given, keeps_thinking=keeps_thinking)
-    for message, entry in zip(transcript.messages, transcript.entries, strict=True):
-        walk.append(message, entry)
-    walk.end()
-    bound = walk.bound_before
+def planned(walk: "FoldWalk", messages: Sequence[object]) -> Plan:
+    """What a walk has come to; the summary stands apart from the messages."""
+    transcript = Transcript(list(messages), tuple(walk.entries), walk.fixed_tokens)
     edits = tuple(edit for edit in walk.edits.values() if edit.part.location.message not in walk.gone)
-    found = Plan(transcript, edits, limit, placeholder, walk.protections, walk.tool_inputs, bound)
+    bound = walk.bound_before
+    found = Plan(transcript, edits, walk.limit, walk.placeholder, walk.protections, walk.tool_inputs, bound)
     counted = walk.planned if walk.folds else None
-    return replace(found, folds=tuple(walk.folds), running=given.running, counted=counted)
+    return replace(found, folds=tuple(walk.folds), running=walk.given.running, counted=counted)
+
+
+class FoldHistory(History):
+    """What is remembered of a conversation whose messages are folded, with the summaries by the number of folds."""
+
+    walk: "FoldWalk"
+
+    def __init__(self, parser: Parser, walk: "FoldWalk") -> None:
+        """Start before the first message."""
+        super().__init__(parser, walk, math.inf)
+        self.texts: dict[int, str] = {}
 
 
 class FoldWalk(Walk):
@@ -54,7 +57,7 @@ class FoldWalk(Walk):
         asked: Strategy = strategy  # type: ignore[assignment]
         super().__init__(asked, limit, fixed_tokens, placeholder, keeps_thinking=keeps_thinking)
         self.folder = strategy
-        self._fixed_tokens = fixed_tokens
+        self.fixed_tokens = fixed_tokens
         self.retain = retention(strategy)
         self.given = given
         self.gone: set[int] = set()
@@ -67,6 +70,7 @@ class FoldWalk(Walk):
         self._run_start = 0
         self._request_before = 0
         self._wants_user = False
+        self.reported: tuple[int, int] | None = None
 
     @property
     def summary_tokens(self) -> int:
@@ -77,7 +81,7 @@ class FoldWalk(Walk):
     def planned(self) -> int:
         """Tokens of the prompt, the summary at its largest, by what was counted alone."""
         kept = (at for at in range(len(self.entries)) if at not in self.gone)
-        return self._fixed_tokens + sum(map(self._weight, kept)) + self.summary_tokens
+        return self.fixed_tokens + sum(map(self._weight, kept)) + self.summary_tokens
 
     def _reserve(self, messages: int, room: int) -> int:
         return room + overhead(self.placeholder.count, messages, room) + MESSAGE_TOKENS
@@ -103,18 +107,24 @@ class FoldWalk(Walk):
         if self.pieces.requests[-1:] == [at]:
             self._request_before = self.request
 
-    def end(self) -> None:
-        """The request behind the last message, of whose prompt the provider may have said how large it is."""
-        if self.given.usage is not None:
+    def is_settled(self) -> bool:
+        """Never: what was folded cannot be read again in its place."""
+        return False
+
+    def _believe_usage(self) -> None:
+        """Behind message number `reported[0]` the provider's count is known: of the last prompt and its answer."""
+        if self.reported and self.reported[0] == len(self.entries):
             after = self.entries[self._run_start + 1 :] if self.request else self.entries
-            self.tokens = self.given.usage + sum(entry.tokens for entry in after if entry.speaker is not Speaker.MODEL)
-        self.ask()
+            fresh = (entry.tokens for entry in after if entry.speaker is not Speaker.MODEL)
+            self.tokens = self.reported[1] + sum(fresh)
 
     def ask(self) -> None:
         """The request that stands here: let the strategy fold what it will, once."""
         if self._asked_at == len(self.entries):
             return
         self._asked_at = len(self.entries)
+        self._believe_usage()
+        self._edits_before = self.edits_made
         for edit in self.folder.step(self):
             if isinstance(edit, Fold):
                 self._fold(edit)

@@ -71,12 +71,10 @@ class FoldingStrategy(Protocol):
 
 @dataclass(frozen=True)
 class Given:
-    """What is known of a conversation besides its messages: the summary in it, and what the provider says of it.
+    """What is known of a conversation besides its messages: the summary in it, and what its provider wants.
 
-    `usage` is the provider's count of the last prompt and its answer; None where it is not known. `begins_with_user`
-    says of a message whether its provider wants the user's message first.
+    `begins_with_user` says of a message whether its provider wants the user's message first.
     """
 
     running: Running | None = None
-    usage: int | None = None
     begins_with_user: Callable[[object], bool] = lambda message: False

@@ -43,7 +43,7 @@ def _found(at: int, message: object) -> Running | None:
     name, content = content_of(message)
     if isinstance(content, str):
         return _read(at, content, lambda words: with_item(message, name, words) if words else None)
-    if not isinstance(content, list) or not content:
+    if not isinstance(content, list | tuple) or not content:
         return None
     text = (fields(content[0]) or NOTHING).get("text")
 

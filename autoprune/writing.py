@@ -37,6 +37,7 @@ class Desk:
     store: MutableMapping[str, str]
     memo: MutableMapping[str, str]
     count: Count
+    texts: dict[int, str] = field(default_factory=dict)
     spent: Spent = field(default_factory=Spent)
     _prints: dict[int, bytes] = field(default_factory=dict)
 
@@ -47,8 +48,8 @@ class Desk:
 
     def _running(self, folds: Sequence[Fold]) -> Steps:
         """The summary that each fold extends: known texts as far as they go, then what is not known yet."""
-        text = self.plan.running.text if self.plan.running else ""
-        at = 0
+        at = max((number for number in self.texts if number <= len(folds)), default=0)
+        text = self.texts[at] if at else self.plan.running.text if self.plan.running else ""
         is_model = calls_model(self.summarizer)
         while at < len(folds):
             keys = list(self._keys(text, folds[at:] if is_model else folds[at : at + 1]))
@@ -63,6 +64,7 @@ class Desk:
                 return Written(text) if text else answer
             self._keep(keys[until - at - 1], answer.text, is_model=is_model)
             at, text = until, answer.text
+        self.texts[len(folds)] = text
         return Written(text)
 
     def _keys(self, text: str, folds: Sequence[Fold]) -> Iterator[str]:

@@ -95,7 +95,8 @@ MAY_SEE = {
     "folding": {"edits", "planning"},
     "pieces": {"retention", "splitting", "transcript"},
     "fold_walk": {
-        *("edits", "folding", "options", "pieces", "placeholders", "planning", "summaries", "tokens", "transcript"),
+        *("edits", "folding", "history", "options", "parsing", "pieces", "placeholders", "planning", "summaries"),
+        *("tokens", "transcript"),
     },
     "assembling": {"summaries"},
     "writing": {
