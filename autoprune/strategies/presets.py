@@ -67,7 +67,7 @@ def per_result(mode: str = "simple", threshold: int = 2_000, start_after: int = 
     return PerResult(mode, threshold, start_after)
 
 
-def snapshot(messages: int | None = 100, keep: int = 10, buffer: float = BUFFER, large: int = 4_000) -> Folding:
+def snapshot(messages: int | None = 100, keep: int = 10, buffer: float = 0.3, large: int = 4_000) -> Folding:
     """Shorten large results, then fold all but the last messages into one snapshot of the state of the work."""
     does = _first_line(snapshot)
     results = PerResult(mode="auto", threshold=large)
