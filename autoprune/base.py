@@ -1,5 +1,6 @@
 """What the public classes share: settings, counting, parsing, the strategies by name. Prunes nothing."""
 
+import operator
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +20,7 @@ from autoprune.formats.format import Format
 from autoprune.parsing import Parser, parse
 from autoprune.placeholders import SENTENCE, Placeholder, element
 from autoprune.report import Report
-from autoprune.settings import overhead, safe_zone, text_setting, used
+from autoprune.settings import ATTRIBUTES, overhead, safe_zone, text_setting, used
 from autoprune.statistics import statistics, token_figures
 from autoprune.strategies import NAMES, config, description
 from autoprune.summaries import apart, running
@@ -77,6 +78,7 @@ class Pruner:
         self._counters: dict[str | None, tuple[Memo, str | None]] = {}
         self._clock = clock
         self._environ = variables(environ)
+        self._last: tuple[tuple[object, ...], Terms] | None = None
 
     def _vetoed(self, result: Result, conversation: list[Any], conversation_id: object) -> Result | None:
         """The prune that is refused: the caller's own list, and a report that says so. None where nobody refuses."""
@@ -145,6 +147,17 @@ class Pruner:
         return element(tool_name, self.replacement_message)
 
     def _terms(self, strategy: object, calibration: float) -> Terms:
+        """What the prune depends on; what was given for the last one is not checked again."""
+        known = self.strategies.get(strategy) if isinstance(strategy, str) else strategy
+        values = (getattr(self.args, name, None) for name in ATTRIBUTES.values())
+        given = (known, calibration, self.replacement_message, *values)
+        if self._last and all(map(operator.is_, given, self._last[0])):
+            return self._last[1]
+        terms = self._terms_anew(strategy, calibration)
+        self._last = (given, terms) if known is not None or strategy is None else None
+        return terms
+
+    def _terms_anew(self, strategy: object, calibration: float) -> Terms:
         chosen, fallback = self._chosen(strategy)
         count, estimate = self._count()
         return Terms(

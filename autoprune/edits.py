@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from autoprune.placeholders import Placeholder
 from autoprune.protections import NOTHING, Guard, Protections, guard
 from autoprune.reasons import Reason
-from autoprune.transcript import Part, Path, Speaker, Thought, ToolInput, ToolResult, Transcript
+from autoprune.transcript import Part, Path, Speaker, Thought, ToolInput, ToolResult, Transcript, quick
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,9 @@ class Replace:
     saved: int
     request: int = -1
     saved_before: int = 0
+
+
+new_edit = quick(Replace)
 
 
 @dataclass(frozen=True, slots=True)

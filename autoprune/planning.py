@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from autoprune.clamping import Clamp
-from autoprune.edits import Plan, Replace
+from autoprune.edits import Plan, Replace, new_edit
 from autoprune.options import clamp, protections, tool_inputs
 from autoprune.placeholders import Placeholder
 from autoprune.protections import Guard, guard
 from autoprune.reasons import Reason
-from autoprune.transcript import Entry, Part, Path, Speaker, ToolCall, ToolInput, ToolResult, Transcript
+from autoprune.transcript import MODEL, Entry, Part, Path, ToolCall, ToolInput, ToolResult, Transcript, quick
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,10 @@ class Candidate:
 
     def cleared(self, reason: Reason) -> Replace:
         """The edit that clears it."""
-        return Replace(self.part, self.text, reason, self.saves)
+        return new_edit(self.part, self.text, reason, self.saves)
+
+
+new_candidate = quick(Candidate)
 
 
 class View(Protocol):
@@ -95,6 +98,7 @@ class Walk:
         self.strategy = strategy
         self.protections = protections(strategy)
         self.tool_inputs = tool_inputs(strategy)
+        self._protects = not self.protections.is_off
         self.limit = limit
         self.placeholder = placeholder
         self.tokens = fixed_tokens
@@ -121,7 +125,7 @@ class Walk:
     @property
     def in_run(self) -> bool:
         """Whether the last message is the model's."""
-        return bool(self.entries) and self.entries[-1].speaker is Speaker.MODEL
+        return bool(self.entries) and self.entries[-1].speaker is MODEL
 
     @property
     def bound_before(self) -> Path:
@@ -130,7 +134,7 @@ class Walk:
 
     def append(self, message: object, entry: Entry) -> None:
         """Take the next message."""
-        if entry.speaker is Speaker.MODEL and not self.in_run:
+        if entry.speaker is MODEL and not self.in_run:
             self.ask()
             self._see()
             self.request += 1
@@ -141,7 +145,7 @@ class Walk:
         if entry.thinking:
             self.newest_thinking = entry.thinking[-1].location.path
         self._unseen.extend(entry.results)
-        if not self.protections.is_off:
+        if self._protects:
             self._results.extend(entry.results)
         if self._clamp:
             for result in entry.results:
@@ -197,7 +201,7 @@ class Walk:
         part, before = candidate.part, self.edits.pop(candidate.part, None)
         saved_before = before.saved if before else 0
         saved = candidate.saves + saved_before
-        self.edits[part] = Replace(part, candidate.text, reason, saved, self.request, saved_before)
+        self.edits[part] = new_edit(part, candidate.text, reason, saved, self.request, saved_before)
         self.edits_made += 1
         self.tokens -= candidate.saves
         self._saved[part.location.message] += candidate.saves
@@ -221,7 +225,7 @@ class Walk:
         return why(self._result_of[part]) not in (None, Reason.SMALL)
 
     def _guard(self) -> Guard | None:
-        if self.protections.is_off:
+        if not self._protects:
             return None
         return guard(self.protections, self.messages, self.entries, self._results, self._saved, self._as_cut)
 
@@ -229,7 +233,7 @@ class Walk:
         before = self.edits.get(part)
         text = self._text(part)
         saves = self.placeholder.saves(part, text) - (before.saved if before else 0)
-        candidate = self._seen[part] = Candidate(part, text, saves)
+        candidate = self._seen[part] = new_candidate(part, text, saves)
         return candidate
 
     def _text(self, part: Part) -> str:
@@ -240,7 +244,7 @@ class Walk:
 
     def goes_on_with(self, entry: Entry) -> bool:
         """Whether the last request still stands when `entry` follows. If not, what it cleared was not cleared."""
-        stood = entry.speaker is Speaker.MODEL and not self.in_run
+        stood = entry.speaker is MODEL and not self.in_run
         return stood or self._asked_at != len(self.entries) or self._edits_before == self.edits_made
 
     def is_settled(self) -> bool:

@@ -83,7 +83,9 @@ class ExactCounter:
         tokenizer = self._tokenizer or self.tokenizer
         try:
             # encode_flat is a quarter faster, but it reads special tokens; all of them begin with "<|".
-            count = len(tokenizer.encode_ordinary(text)) if "<|" in text else len(tokenizer.encode_flat(text)) // 4
+            # One character is looked for much faster than two.
+            is_special = "|" in text and "<|" in text
+            count = len(tokenizer.encode_ordinary(text)) if is_special else len(tokenizer.encode_flat(text)) // 4
         except UnicodeEncodeError:
             return self._count(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
         self._unchecked -= len(text)

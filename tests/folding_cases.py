@@ -11,8 +11,11 @@ from typing import Any
 
 import pytest
 from every_format import FORMATS, conversations, count, fields, mentions_the_first_call
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
+from rounds import WIRE
+from rounds_hypothesis import rounds
+from rounds_in_texts import CARRIERS, in_text
 
 from autoprune import PruneArgs, Result
 from autoprune.conversation_pruner import ConversationPruner
@@ -23,11 +26,23 @@ from autoprune.strategies.folding import Folding
 from autoprune.summarizers.brief import Brief, Written
 from autoprune.transcript import Speaker
 
-DRAWN = 24  # conversations of each format
+DRAWN = 32  # conversations of each format
 EXAMPLES = 6  # of a property, for each format; each is a conversation with every strategy
 CHECKED = settings(
-    deadline=None, derandomize=True, max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), database=None
+    deadline=None,
+    derandomize=True,
+    max_examples=EXAMPLES,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.generate],  # what is drawn stands in lists, so that there is little to shrink
 )
+
+
+def longer(format: str) -> st.SearchStrategy[list[Any]]:
+    """An agent at work for longer, in a format or a dialect."""
+    made = st.builds(lambda one, other: [*one, "And now?", *other], rounds(), rounds())
+    if format in WIRE:
+        return made.map(WIRE[format])
+    return st.builds(in_text, made, st.just(format), st.sampled_from(sorted(CARRIERS)))
 
 
 @cache
@@ -35,8 +50,8 @@ def drawn(format: str) -> Sequence[list[Any]]:
     """Conversations of a format, always the same; nothing may change them."""
     found: list[list[Any]] = []
 
-    @settings(CHECKED, max_examples=DRAWN, phases=[Phase.generate])
-    @given(conversations(format))
+    @settings(CHECKED, max_examples=DRAWN)
+    @given(st.one_of(conversations(format), conversations(format), longer(format)))
     def collect(messages: list[Any]) -> None:
         found.append(messages)
 
@@ -182,6 +197,7 @@ def every_format_folded(
 
     def check(format: str, data: st.DataObject) -> None:
         for case in data.draw(cases(format, kept)):
+            note(f"{case}: {case.messages}")  # of a failure the last one is printed that was noted
             test(case)
 
     check.__name__, check.__qualname__, check.__module__ = test.__name__, test.__qualname__, test.__module__

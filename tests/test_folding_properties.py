@@ -43,6 +43,7 @@ from autoprune.summaries import running
 from autoprune.summarizers.brief import Brief
 
 ROOT = Path(__file__).parent.parent
+NOT_SMALLER = "nothing was folded: with its summary the conversation would not have been smaller"
 LASTING = [retain for retain in KEPT if retain is not BY_POSITION]  # what means the same in a list that was pruned
 
 
@@ -156,9 +157,7 @@ def fixed_examples() -> list[list[Any]]:
 def test_the_same_bytes_come_from_any_process():
     given = fixed_examples()
     ours = [
-        ConversationPruner(PruneArgs(400)).prune_conversations(messages, name)
-        for messages in given
-        for name in PRESETS
+        ConversationPruner(PruneArgs(400)).prune_conversations(messages, name) for messages in given for name in PRESETS
     ]
     assert sum(as_bytes(messages).count("[Summary of ") for messages in ours) >= 5 * len(given)
     for seed in ("1", "2"):
@@ -199,8 +198,12 @@ def test_the_full_history_and_the_pruned_one_fed_back_lead_to_the_same_prompts(c
     given = 0
     for at in requests(case.messages):
         full = keeping.prune_conversations(case.messages[:at], case.strategy)
-        fed = feeding.prune_conversations([*fed, *case.messages[given:at]], case.strategy)
-        given = at
+        result = feeding.prune([*fed, *case.messages[given:at]], case.strategy)
+        # A summary that is shorter than it may be can grow by more than a few small messages win. Of a prompt that is
+        # fed back that is known, and nothing is done; the full history, which is far larger, does not show it.
+        if NOT_SMALLER in str(result.report):
+            break
+        given, fed = at, result.conversation
         assert as_bytes(fed) == as_bytes(full)
 
 
@@ -252,6 +255,14 @@ def test_what_the_model_has_not_seen_is_never_folded(case: Case):
         assert [at for at in fold.messages if not (is_models(known[at]) or is_seen(known, at))] == []
 
 
+@every_format_folded
+def test_a_call_whose_result_may_still_come_is_not_folded(case: Case):
+    result = case.pruned()
+    entries = result.plan.transcript.entries
+    if entries[-1].calls and is_models(case.messages[-1]):
+        assert len(entries) - 1 not in result.plan.gone
+
+
 # 9. The budget is met, or the report says why not
 
 
@@ -271,16 +282,16 @@ def test_a_conversation_is_never_empty_and_system_and_current_request_stay_in_or
     stay = [*(systems(result) if case.retain.system else ()), current_request(result)]
     assert result.conversation
     assert {at for at in stay if at is not None}.isdisjoint(result.plan.gone)
-    said = [words(message) for message in result.conversation]
-    found = [last_at(said, words(case.messages[at])) for at in stay if at is not None]
-    assert found == sorted(found)
-    assert -1 not in found
+    assert holds_in_order(result.conversation, [words(case.messages[at]) for at in stay if at is not None])
 
 
-def last_at(said: Sequence[list[str]], texts: list[str]) -> int:
-    """The last message that holds some texts, alone or behind others."""
-    holds = [all(any(one.endswith(text) for one in held) for text in texts) for held in said]
-    return max((at for at, is_there in enumerate(holds) if is_there), default=-1)
+def holds_in_order(conversation: Sequence[Any], wanted: Sequence[list[str]]) -> bool:
+    """Whether texts stand in messages in this order, each at the end of one of the texts there."""
+    left = list(wanted)
+    for held in map(words, conversation):
+        while left and all(any(one.endswith(text) for one in held) for text in left[0]):
+            del left[0]
+    return not left
 
 
 @every_format_folded

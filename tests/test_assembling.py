@@ -1,0 +1,63 @@
+"""The conversation without what is gone, and with its summary: what stands where, and what is joined."""
+
+from typing import Any
+
+import pytest
+
+from autoprune.assembling import Piece, assembled
+
+SUMMARY = {"role": "user", "content": "[Summary]"}
+ROLES = {"S": "system", "U": "user", "A": "assistant", "T": "tool"}
+
+
+def chat(short: str) -> list[dict[str, str]]:
+    return [{"role": ROLES[name[0]], "content": name} for name in short.split()]
+
+
+def shown(pieces: list[Piece]) -> list[tuple[str, int | None]]:
+    return [(piece.message["content"], piece.at) for piece in pieces]
+
+
+CASES: dict[str, tuple[str, set[int], int, Any, list[tuple[str, int | None]]]] = {
+    "nothing": ("", set(), 0, None, []),
+    "nothing is gone": ("S U A", set(), 1, None, [("S", 0), ("U", 1), ("A", 2)]),
+    "some are gone": ("S U1 A1 U2 A2", {1, 2}, 1, None, [("S", 0), ("U2", 3), ("A2", 4)]),
+    "all are gone": ("U A", {0, 1}, 0, None, []),
+    "a summary before the model's": ("S U A1 A2", {1, 2}, 1, SUMMARY, [("S", 0), ("[Summary]", None), ("A2", 3)]),
+    "a summary before the user's": ("S U1 A U2", {1, 2}, 1, SUMMARY, [("S", 0), ("[Summary]\n\nU2", None)]),
+    "a summary at the head": ("U1 A U2 A2", {0, 1}, 0, SUMMARY, [("[Summary]\n\nU2", None), ("A2", 3)]),
+    "a summary of all": ("S U A", {1, 2}, 1, SUMMARY, [("S", 0), ("[Summary]", None)]),
+    "system messages behind its place": (
+        "S1 U S2 A",
+        {1},
+        1,
+        SUMMARY,
+        [("S1", 0), ("[Summary]", None), ("S2", 2), ("A", 3)],
+    ),
+    "system messages before its place that are gone": ("S U A", {0, 1}, 1, SUMMARY, [("[Summary]", None), ("A", 2)]),
+    "the user's messages become neighbors": ("U1 A U2 A2", {1}, 0, None, [("U1\n\nU2", None), ("A2", 3)]),
+    "three of them": ("U1 A1 U2 A2 U3", {1, 3}, 0, None, [("U1\n\nU2\n\nU3", None)]),
+    "a summary and two of them": ("U1 A1 U2 A2 U3", {0, 1, 3}, 0, SUMMARY, [("[Summary]\n\nU2\n\nU3", None)]),
+    "they were neighbors before": ("U1 U2 A", set(), 0, None, [("U1", 0), ("U2", 1), ("A", 2)]),
+    "one joined and a neighbor of its end": ("U1 A U2 U3", {1}, 0, None, [("U1\n\nU2", None), ("U3", 3)]),
+    "the model's messages become neighbors": ("A1 U A2", {1}, 0, None, [("A1", 0), ("A2", 2)]),
+    "results of tools become neighbors": ("T1 U T2", {1}, 0, None, [("T1", 0), ("T2", 2)]),
+}
+
+
+@pytest.mark.parametrize(("short", "gone", "place", "summary", "wanted"), CASES.values(), ids=CASES)
+def test_what_is_left(short: str, gone: set[int], place: int, summary: Any, wanted: list[tuple[str, int | None]]):
+    assert shown(assembled(chat(short), gone, place, summary)) == wanted
+
+
+def test_what_stays_is_the_same_object_and_nothing_is_changed():
+    messages = chat("S U1 A1 U2 A2")
+    before = [dict(message) for message in messages]
+    pieces = assembled(messages, {1, 2}, 1, SUMMARY)
+    assert [piece.message for piece in pieces] == [
+        messages[0],
+        {"role": "user", "content": "[Summary]\n\nU2"},
+        messages[4],
+    ]
+    assert all(piece.at is None or piece.message is messages[piece.at] for piece in pieces)
+    assert (messages, SUMMARY) == (before, {"role": "user", "content": "[Summary]"})

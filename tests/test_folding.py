@@ -1,0 +1,460 @@
+"""The strategy `Folding`, each of its fields at its boundary; and what a strategy of one's own may and may not do."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import pytest
+from written_short import every_format, every_native_format, messages
+
+from autoprune import ConversationPruner, Protections, PruneArgs, Retention, SettingsError
+from autoprune.edits import Fold, Replace
+from autoprune.folding import FoldView, Group
+from autoprune.reasons import Reason
+from autoprune.strategies.folding import Folding
+from autoprune.strategies.per_result import PerResult
+from autoprune.strategies.presets import PRESETS, keep_last, summarize
+from autoprune.transcript import ToolResult
+
+WIDE = 10**6  # tokens
+EACH = 100  # tokens of a message, by `count`
+REPLY = 3  # tokens that prime the reply
+MARK = 12  # tokens of a summary's message besides its text
+# The messages that go together, why, the tokens that the summary may have from then on, and at which request.
+Shown: TypeAlias = tuple[list[int], str, int, int]
+
+
+def count(text: str) -> int:
+    return len(text.split())
+
+
+def chat(number: int) -> list[dict[str, str]]:
+    """So many messages, of 100 tokens each: the user's, the model's, the user's."""
+    return [{"role": "assistant" if at % 2 else "user", "content": f"m{at} " * (EACH - 3)} for at in range(number)]
+
+
+def pruner(safe_zone: int = WIDE, **settings: Any) -> ConversationPruner:
+    return ConversationPruner(PruneArgs(safe_zone, **settings), count=count)
+
+
+def folds(strategy: Any, number: int, safe_zone: int = WIDE, **settings: Any) -> list[Shown]:
+    """What goes of so many messages."""
+    plan = pruner(safe_zone, **settings).plan(chat(number), strategy)
+    return [shown(fold) for fold in plan.folds]
+
+
+def shown(fold: Fold) -> Shown:
+    return list(fold.messages), fold.reason.value, fold.room, fold.request
+
+
+def first(number: int) -> list[int]:
+    return list(range(number))
+
+
+# By the number of messages
+
+
+@pytest.mark.parametrize(("number", "gone"), [(7, []), (8, []), (9, [(first(5), "too_many_messages", 20, 4)])])
+def test_over_messages_is_a_number_that_there_may_be(number: int, gone: list[Shown]):
+    assert folds(Folding("f", over_messages=8, keep=4, summary_tokens=20), number) == gone
+
+
+@pytest.mark.parametrize(("keep", "gone"), [(0, 8), (1, 8), (2, 7), (4, 5), (8, 1), (None, 5)])
+def test_the_last_messages_stay(keep: int | None, gone: int):
+    strategy = Folding("f", over_messages=8, keep=keep, summary_tokens=20)
+    assert folds(strategy, 9) == [(first(gone), "too_many_messages", 20, 4)]
+
+
+def test_where_more_are_to_be_kept_than_there_are_nothing_goes():
+    assert folds(Folding("f", over_messages=8, keep=9, summary_tokens=20), 9) == []
+
+
+def test_system_messages_and_the_summary_are_not_counted():
+    strategy = Folding("f", over_messages=4, keep=2, drops=True)
+    system = {"role": "system", "content": "Be brief."}
+    old = {"role": "user", "content": "[Summary of 9 earlier messages (max 20 tokens)]\nSo far.\n[/Summary]"}
+    given = [system, old, *chat(5)[1:]]
+    assert pruner().prune_conversations(given, strategy) is given
+    grown = [*given, *chat(6)[5:]]
+    assert pruner().prune_conversations(grown, strategy) == [system, old, *grown[-2:]]
+
+
+# By tokens
+
+
+@pytest.mark.parametrize(("safe_zone", "gone"), [(902, [(first(1), "over_safe_zone", 20, 4)]), (903, [])])
+def test_the_safe_zone_is_what_there_may_be(safe_zone: int, gone: list[Shown]):
+    assert folds(Folding("f", group_size=1, summary_tokens=20), 9, safe_zone) == gone
+
+
+@pytest.mark.parametrize(("safe_zone", "gone"), [(1805, [(first(1), "over_safe_zone", 20, 4)]), (1806, [])])
+def test_over_share_is_a_share_of_the_safe_zone(safe_zone: int, gone: list[Shown]):
+    assert folds(Folding("f", over_share=0.5, group_size=1, summary_tokens=20), 9, safe_zone) == gone
+
+
+def test_without_a_share_tokens_do_not_matter():
+    assert folds(Folding("f", over_share=None, group_size=1), 9, 10) == []
+
+
+def test_what_is_sent_beside_the_messages_counts():
+    strategy = Folding("f", group_size=1, summary_tokens=20)
+    assert folds(strategy, 9, 950, overhead_tokens=47) == []
+    assert folds(strategy, 9, 950, overhead_tokens=48) == [(first(1), "over_safe_zone", 20, 4)]
+
+
+@pytest.mark.parametrize(("size", "gone"), [(0, 1), (1, 1), (2, 2), (3, 3), (5, 5), (None, 4)])
+def test_groups_go_whole(size: int | None, gone: int):
+    strategy = Folding("f", group_size=size, summary_tokens=20)
+    assert folds(strategy, 13, 1302) == [(first(gone), "over_safe_zone", 20, 6)]
+
+
+def test_the_size_of_a_group_is_that_of_the_settings_unless_the_strategy_has_its_own():
+    strategy = Folding("f", summary_tokens=20)
+    assert folds(strategy, 13, 1302, conversation_prune_group_size=2) == [(first(2), "over_safe_zone", 20, 6)]
+    own = replace(strategy, group_size=3)
+    assert folds(own, 13, 1302, conversation_prune_group_size=2) == [(first(3), "over_safe_zone", 20, 6)]
+
+
+@pytest.mark.parametrize(("buffer", "gone"), [(0, 1), (0.1, 2), (0.2, 3), (0.5, 7)])
+def test_folding_goes_on_until_a_buffer_below_the_safe_zone_is_reached(buffer: float, gone: int):
+    strategy = Folding("f", group_size=1, buffer=buffer, summary_tokens=20)
+    assert folds(strategy, 13, 1302) == [(first(gone), "over_safe_zone", 20, 6)]
+
+
+def test_the_buffer_is_no_trigger():
+    assert folds(Folding("f", group_size=1, buffer=0.5, summary_tokens=20), 13, 1303) == []
+
+
+def test_with_both_triggers_the_one_that_takes_more_counts():
+    many = Folding("f", over_messages=8, keep=4, group_size=1, buffer=0.1, summary_tokens=20)
+    assert folds(many, 9, 902) == [(first(5), "too_many_messages", 20, 4)]
+    large = replace(many, keep=8)
+    assert folds(large, 9, 902) == [(first(1), "too_many_messages", 20, 4)]
+    assert folds(replace(large, keep=2, buffer=0.9), 9, 902) == [(first(7), "too_many_messages", 20, 4)]
+
+
+# What the summary may have
+
+
+@pytest.mark.parametrize(
+    ("asked", "safe_zone", "room"),
+    [
+        (20, 1302, 20),
+        (2_000, 1302, EACH - MARK - 1),  # never as much as what it stands for
+    ],
+)
+def test_a_summary_has_less_than_what_it_stands_for(asked: int, safe_zone: int, room: int):
+    strategy = Folding("f", group_size=1, summary_tokens=asked)
+    assert folds(strategy, 13, safe_zone) == [(first(1), "over_safe_zone", room, 6)]
+
+
+def test_a_summary_has_at_most_a_quarter_of_the_safe_zone():
+    strategy = Folding("f", over_messages=12, over_share=None, keep=4, summary_tokens=2_000)
+    assert folds(strategy, 13, 400) == [(first(9), "too_many_messages", 100, 6)]
+    assert folds(strategy, 13, 402) == [(first(9), "too_many_messages", 100, 6)]
+    assert folds(strategy, 13, 404) == [(first(9), "too_many_messages", 101, 6)]
+
+
+def test_the_room_of_a_summary_only_grows():
+    strategy = Folding("f", over_messages=4, keep=2, summary_tokens=300)
+    grown = [(first(3), 287), ([3, 4, 5], 300), ([6, 7], 300)]
+    found = pruner().plan(chat(9), replace(strategy, over_messages=4)).folds
+    assert [(list(fold.messages), fold.room) for fold in found[:1]] == grown[:1]
+    assert all(before.room <= after.room for before, after in zip(found, found[1:], strict=False))
+
+
+# What is dropped
+
+
+@pytest.mark.parametrize(("buffer", "gone"), [(0.0, 1), (0.1, 2)])
+def test_what_is_dropped_leaves_nothing_in_its_place(buffer: float, gone: int):
+    strategy = Folding("f", group_size=1, buffer=buffer, drops=True)
+    assert folds(strategy, 13, 1302) == [(first(gone), "over_safe_zone", 0, 6)]
+
+
+def test_many_are_dropped_down_to_the_last():
+    assert folds(keep_last(4), 9) == [(first(1), "too_many_messages", 0, 2), *EACH_TWO]
+
+
+EACH_TWO: list[Shown] = [([1, 2], "too_many_messages", 0, 3), ([3, 4], "too_many_messages", 0, 4)]
+
+
+def test_more_is_dropped_where_folding_is_not_enough():
+    folding = Folding("f", over_messages=8, over_share=1.0, keep=7, group_size=1, summary_tokens=20)
+    assert folds(folding, 9, 800) == [(first(2), "too_many_messages", 20, 4)]
+    assert folds(folding, 9, 734) == [(first(2), "over_safe_zone", 20, 4)]
+    dropping = replace(folding, then_drops=True)
+    assert folds(dropping, 9, 735)[-1:] == [(first(2), "too_many_messages", 20, 4)]
+
+
+@pytest.mark.parametrize(("least", "room"), [(0.0, 100), (0.5, 100), (0.72, 100), (0.73, 0), (0.9, 0)])
+def test_what_would_save_too_little_is_dropped(least: float, room: int):
+    strategy = Folding("f", over_messages=12, keep=9, summary_tokens=100, minimum_saved=least)
+    assert folds(strategy, 13) == [(first(4), "too_many_messages", room, 6)]
+
+
+def test_out_of_reach_it_waits_until_a_tenth_of_the_safe_zone_can_be_won():
+    strategy = Folding("f", group_size=1, keep=6, summary_tokens=50)
+    gain = EACH - 50 - MARK
+    assert folds(strategy, 7, gain * 10) == [(first(1), "over_safe_zone", 50, 3)]
+    assert folds(strategy, 7, gain * 10 + 1) == []
+    assert folds(strategy, 9, gain * 10 + 1) == [(first(3), "over_safe_zone", 50, 4)]
+
+
+def test_a_summary_that_would_be_no_smaller_is_not_made():
+    messages = [{"role": "assistant" if at % 2 else "user", "content": "Hm."} for at in range(13)]
+    strategy = Folding("f", over_messages=12, keep=10)
+    assert pruner().prune_conversations(messages, strategy) is messages
+
+
+# The least harmful cut
+
+
+def run_of(number: int) -> list[dict[str, str]]:
+    """A request, so many messages that the model gave at once, and the next request."""
+    words = [{"role": "assistant", "content": f"m{at} " * (EACH - 3)} for at in range(number)]
+    return [{"role": "user", "content": "Fix it."}, *words, {"role": "user", "content": "And?"}]
+
+
+def test_where_no_cut_is_safe_the_least_harmful_one_is_made():
+    strategy = Folding("f", over_messages=6, keep=2, summary_tokens=20, retain=Retention(first_request=True))
+    plan = pruner().plan(run_of(6), strategy)
+    assert [shown(fold) for fold in plan.folds] == [([1, 2, 3, 4], "least_harmful", 20, 1)]
+
+
+@pytest.mark.parametrize(("drops", "gone"), [(False, [1, 2]), (True, [1])])
+def test_it_is_no_deeper_than_the_tokens_need(drops: bool, gone: list[int]):
+    retain = Retention(first_request=True)
+    strategy = Folding("f", group_size=1, keep=2, drops=drops, summary_tokens=20, retain=retain)
+    given = run_of(6)
+    limit = pruner().count_tokens(given) - 80
+    plan = pruner(limit).plan(given, strategy)
+    assert [shown(fold) for fold in plan.folds] == [(gone, "least_harmful", 0 if drops else 20, 1)]
+
+
+@every_native_format
+def test_it_parts_no_call_from_its_result(written_in: str):
+    given = messages("U A[c1] A[c2] R[c1] A[c3] R[c2] A[c4] R[c3] U", written_in)
+    pruned = pruner().prune_conversations(given, Folding("f", over_messages=4, keep=1, drops=True))
+    assert pruned == given[8:] or pruned is given
+
+
+# The provider wants the user's message first
+
+
+@pytest.mark.parametrize(
+    ("written_in", "left"),
+    [("openai_chat", 4), ("openai_responses", 4), ("anthropic", 3), ("bedrock", 3), ("gemini", 3)],
+)
+def test_what_the_model_said_goes_too_where_the_user_must_begin(written_in: str, left: int):
+    given = messages("U A[c1] R[c1] A U A U", written_in)
+    plan = pruner().plan(given, Folding("f", over_messages=6, keep=4, drops=True))
+    opening = [([3], "begins_with_user", 0, 3)] if left == 3 else []
+    assert [shown(fold) for fold in plan.folds] == [([0, 1, 2], "too_many_messages", 0, 3), *opening]
+    pruned = pruner().prune_conversations(given, Folding("f", over_messages=6, keep=4, drops=True))
+    assert pruned == given[-left:]
+
+
+@pytest.mark.parametrize("written_in", ["anthropic", "bedrock", "gemini"])
+def test_a_call_goes_with_its_results_where_the_user_must_begin(written_in: str):
+    given = messages("U A[c1] R[c1] A[c2] R[c2] A U A U", written_in)
+    pruned = pruner().prune_conversations(given, Folding("f", over_messages=8, keep=6, drops=True))
+    assert pruned == given[6:]
+
+
+@pytest.mark.parametrize("written_in", ["anthropic", "bedrock", "gemini"])
+def test_a_summary_is_the_users_and_may_begin(written_in: str):
+    given = messages("U A[c1] R[c1] A U A U", written_in)
+    plan = pruner().plan(given, Folding("f", over_messages=6, keep=4, summary_tokens=1, over_share=None))
+    assert all(fold.reason is not Reason.BEGINS_WITH_USER for fold in plan.folds)
+
+
+# Large results first
+
+
+def with_result(size: int) -> list[dict[str, Any]]:
+    call = {"id": "c", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+    lines = "one more line of output\n" * size
+    return [
+        {"role": "user", "content": "Fix it."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": lines},
+        {"role": "assistant", "content": "Done."},
+        {"role": "user", "content": "And?"},
+    ]
+
+
+def test_large_results_are_shortened_before_messages_go():
+    strategy = Folding("f", group_size=1, results=PerResult(threshold=40, start_after=0))
+    plan = pruner(300).plan(with_result(100), strategy)
+    assert (len(plan.edits), plan.folds) == (1, ())
+    assert plan.tokens <= 300
+
+
+def test_what_is_protected_is_not_shortened():
+    results = PerResult(threshold=40, start_after=0)
+    strategy = Folding("f", group_size=1, results=results, protect=Protections(tools=("run",)))
+    plan = pruner(300).plan(with_result(100), strategy)
+    assert plan.edits == ()
+
+
+# Parameters
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"over_messages": -1}, "f: over_messages is -1: give a number, 0 or more, or None"),
+        ({"keep": 1.5}, "f: keep is 1.5: give a number, 0 or more, or None"),
+        ({"group_size": "4"}, "f: group_size is '4': give a number, 0 or more, or None"),
+        ({"keep": True}, "f: keep is True: give a number, 0 or more, or None"),
+        ({"summary_tokens": 0}, "f: summary_tokens is 0: give a number, 1 or more"),
+        ({"summary_tokens": None}, "f: summary_tokens is None: give a number, 1 or more"),
+        ({"buffer": 1.0}, "f: buffer is 1.0: give a share, 0 or more and less than 1"),
+        ({"buffer": -0.1}, "f: buffer is -0.1: give a share, 0 or more and less than 1"),
+        ({"buffer": True}, "f: buffer is True: give a share, 0 or more and less than 1"),
+        ({"minimum_saved": "0.1"}, "f: minimum_saved is '0.1': give a share, 0 or more and less than 1"),
+        ({"over_share": 0}, "f: over_share is 0: give a share above 0, or None"),
+        ({"over_share": 1.1}, "f: over_share is 1.1: give a share above 0, or None"),
+        ({"over_share": "1"}, "f: over_share is '1': give a share above 0, or None"),
+    ],
+)
+def test_a_parameter_that_is_none_is_said(parameters: dict[str, Any], said: str):
+    with pytest.raises(SettingsError) as refusal:
+        pruner().prune(chat(3), Folding("f", **parameters))
+    assert str(refusal.value) == said
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_each_preset_has_its_name_and_says_what_it_does(name: str):
+    listed = {row["name"]: row for row in pruner().get_available_strategies()}
+    assert PRESETS[name]().name == name
+    assert str(listed[name]["description"]).endswith(".")
+
+
+# A strategy of one's own
+
+
+@dataclass(frozen=True)
+class Own:
+    """Does what a function says, at each request."""
+
+    edits: Callable[[FoldView], Iterable[Replace | Fold]]
+    name: str = "own"
+    retain: Retention | None = None
+
+    def step(self, view: FoldView) -> Iterable[Replace | Fold]:
+        return self.edits(view)
+
+
+def at_end(*numbers: int, room: int = 0) -> Own:
+    """Takes some messages at the fourth request."""
+    fold = Fold(numbers, Reason.OVER_SAFE_ZONE, 0, room)
+    return Own(lambda view: [fold] if view.request == 4 else [])
+
+
+@pytest.mark.parametrize("numbers", [(), (8,), (9,), (-1,), (99,), (0, 8), (0, 99)])
+def test_what_was_not_offered_does_not_go(numbers: tuple[int, ...]):
+    given = chat(9)
+    assert pruner().prune_conversations(given, at_end(*numbers)) is given
+
+
+def test_what_was_offered_goes():
+    assert folds(at_end(0, 3), 9) == [([0, 3], "over_safe_zone", 0, 4)]
+    assert folds(at_end(0, 1, room=30), 9) == [([0, 1], "over_safe_zone", 30, 4)]
+
+
+def test_a_system_message_is_not_offered():
+    given = [{"role": "system", "content": "Be brief."}, *chat(8)[1:]]
+    assert pruner().prune_conversations(given, at_end(0)) is given
+
+
+@every_format
+def test_half_of_a_pair_is_not_offered_alone(written_in: str):
+    given = messages("U A[c1] R[c1] A U A U", written_in)
+    for half in (1, 2):
+        take = Own(lambda view, half=half: [Fold((half,), Reason.OVER_SAFE_ZONE, 0)])  # type: ignore[misc]
+        plan = pruner().plan(given, take)
+        alone = any(half in group.messages and len(group.messages) == 1 for group in offered(given))
+        assert bool(plan.folds) == alone
+
+
+def offered(given: list[Any]) -> list[Group]:
+    """All that may go at the last request."""
+    found: list[Group] = []
+
+    def look(view: FoldView) -> list[Fold]:
+        found[:] = view.groups()
+        return []
+
+    pruner().plan(given, Own(look))
+    return found
+
+
+def test_a_message_goes_once():
+    twice = [Fold((0, 1), Reason.OVER_SAFE_ZONE, 0), Fold((1, 2), Reason.OVER_SAFE_ZONE, 0)]
+    strategy = Own(lambda view: twice if view.request == 4 else [])
+    assert folds(strategy, 9) == [([0, 1], "over_safe_zone", 0, 4)]
+
+
+def test_each_edit_is_made_before_the_next_is_asked_for():
+    seen: list[tuple[int, int]] = []
+
+    def one_by_one(view: FoldView) -> Iterable[Fold]:
+        while view.request == 4 and view.count > 6:
+            seen.append((view.count, view.tokens))
+            yield Fold(view.groups()[0].messages, Reason.TOO_MANY_MESSAGES, 0)
+
+    assert folds(Own(one_by_one), 9) == [([at], "too_many_messages", 0, 4) for at in range(3)]
+    assert seen == [(9, 903), (8, 803), (7, 703)]
+
+
+def test_a_part_that_was_not_offered_is_not_replaced():
+    def all_results(view: FoldView) -> Iterable[Replace]:
+        parts = [candidate.part for candidate in view.candidates()]
+        yield from (Replace(part, "Gone.", Reason.SHORTENED, 0) for part in (*parts, *parts))
+        yield from (Replace(replace(part, request=9), "Gone.", Reason.SHORTENED, 0) for part in parts)
+
+    given = with_result(100)
+    plan = pruner().plan(given, Own(all_results))
+    assert [(edit.text, edit.request) for edit in plan.edits] == [("Gone.", 1)]
+    assert isinstance(plan.edits[0].part, ToolResult)
+    assert pruner().prune_conversations(given, Own(all_results))[2] == {**given[2], "content": "Gone."}
+
+
+def test_a_text_that_is_larger_is_not_put_in_place_of_a_result():
+    def grown(view: FoldView) -> Iterable[Replace]:
+        yield from (Replace(one.part, one.part.text * 2, Reason.SHORTENED, 0) for one in view.candidates())
+
+    given = with_result(100)
+    assert pruner().prune_conversations(given, Own(grown)) is given
+
+
+def test_a_room_that_is_too_small_for_any_word_makes_no_fold():
+    given = [{"role": "assistant" if at % 2 else "user", "content": "Hm."} for at in range(9)]
+    assert pruner().prune_conversations(given, at_end(0, room=30)) is given
+
+
+def test_the_view_tells_the_turn_the_request_in_it_and_how_many_messages_there_are():
+    seen: list[tuple[int, int, int, int]] = []
+
+    def look(view: FoldView) -> list[Fold]:
+        seen.append((view.request, view.turn, view.iteration, view.count))
+        return []
+
+    pruner().plan(messages("S U A[c1] R[c1] A U A", "openai_chat"), Own(look))
+    assert seen == [(0, 1, 1, 1), (1, 1, 2, 3), (2, 2, 1, 5), (3, 2, 2, 6)]
+
+
+def test_a_strategy_without_a_name_is_called_by_its_class():
+    class Nameless:
+        """Nothing at all."""
+
+        def step(self, view: FoldView) -> list[Fold]:
+            return []
+
+    assert pruner().prune(chat(3), Nameless()).report.strategy == "Nameless"  # type: ignore[arg-type]
+
+
+def test_a_preset_is_the_default_and_says_so():
+    assert pruner().prune(chat(3)).report.strategy == summarize().name == "summarize"
