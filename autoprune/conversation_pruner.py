@@ -18,6 +18,7 @@ from autoprune.formats.format import Format
 from autoprune.history import Memory
 from autoprune.parsing import parse
 from autoprune.settings import group_size
+from autoprune.shortening import shortener
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.presets import PRESETS, written
 from autoprune.summaries import running
@@ -193,7 +194,8 @@ class ConversationPruner(Pruner):
         aftermath = outcome(terms.thinking, plan)
         plan = self._with_summary(aftermath.applied(plan), messages)
         terms = replace(terms, fallbacks=tuple(word for word in (*terms.fallbacks, note) if word))
-        desk = Desk(plan, bare, summarizer, self.store, self._memo, terms.placeholder.count, texts)
+        count, results = terms.placeholder.count, shortener(chosen, self.llm)
+        desk = Desk(plan, bare, summarizer, self.store, self._memo, count, texts, results=results)
         written_in = dominant([fields(message) or NOTHING for message in messages], self._formats())
         return Unfinished(started, terms, messages, bare, plan, aftermath, desk, written_in, self._weigh)
 

@@ -43,11 +43,11 @@ class Unfinished:
 
     def finished(self, answer: Answer, clock: Callable[[], float]) -> Result:
         """The conversation with the summary that was written, and the report."""
-        plan, notes = self.plan, self.aftermath.notes
-        pruned = self._rewritten(self.given)
+        plan, notes = replace(self.plan, edits=self.desk.edits), self.aftermath.notes
+        pruned = rewritten(self.given, plan)
         if plan.folds:
-            pieces = assembled(self._rewritten(self.bare), self._gone, plan.place, self._summary(answer))
-            plan = replace(plan, counted=self._counted(pieces))
+            pieces = assembled(rewritten(self.bare, plan), self._gone, plan.place, self._summary(answer))
+            plan = replace(plan, counted=self._counted(pieces, plan))
             pruned = [piece.message for piece in pieces]
         if plan.folds and plan.tokens >= plan.transcript.tokens:
             plan, pruned = replace(plan, edits=(), folds=(), stripped=(), counted=None), self.given
@@ -64,9 +64,6 @@ class Unfinished:
             lambda: plan,
             self.desk.spent,
         )
-
-    def _rewritten(self, messages: list[Any]) -> list[Any]:
-        return strip(apply(messages, self.plan.edits), self.plan.stripped)
 
     @property
     def _gone(self) -> set[int]:
@@ -85,13 +82,18 @@ class Unfinished:
         room = max((*(fold.room for fold in folds), *((known.room,) if known else ())))
         return self.written_in.message("user", wrapped(text, messages, room))
 
-    def _counted(self, pieces: list[Piece]) -> int:
+    def _counted(self, pieces: list[Piece], plan: Plan) -> int:
         """Tokens of the new prompt."""
-        entries, saved = self.plan.transcript.entries, saved_by_message(self.plan.edits)
-        stripped = sum(thought.tokens for thought in self.plan.stripped)
-        bare = {self.plan.running.at} if self.plan.running else set()
-        total = self.plan.transcript.fixed_tokens - stripped
+        entries, saved = plan.transcript.entries, saved_by_message(plan.edits)
+        stripped = sum(thought.tokens for thought in plan.stripped)
+        bare = {plan.running.at} if plan.running else set()
+        total = plan.transcript.fixed_tokens - stripped
         for message, at in pieces:
             is_known = at is not None and at not in bare
             total += entries[at].tokens - saved.get(at, 0) if is_known and at is not None else self.weigh(message)
         return total
+
+
+def rewritten(messages: list[Any], plan: Plan) -> list[Any]:
+    """The messages with what a plan replaces and strips; whole messages stay."""
+    return strip(apply(messages, plan.edits), plan.stripped)

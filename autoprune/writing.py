@@ -6,30 +6,38 @@ same bytes and costs nothing.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Generator, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from autoprune.clamping import Clamp
-from autoprune.edits import Fold, Plan
+from autoprune.edits import Fold, Plan, Replace
 from autoprune.formats.content import fields
 from autoprune.readable import Utterance, utterances
+from autoprune.shortening import NOBODY, Draft, Shortener, drafts, tidy, together
 from autoprune.spent import Spent
 from autoprune.summaries import plain
-from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written
+from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Steps, Written
 from autoprune.summarizers.digest import Digest
 from autoprune.summarizers.driver import calls_model, identity_of, steps_of
 from autoprune.tokens import Count
-from autoprune.transcript import Speaker
+from autoprune.transcript import Part, Speaker
 
 LEAST_CUT = 32  # tokens; a summary that is cut to fewer says nothing
 REMEMBERED = 4_096  # texts that need no model, kept by a pruner
+FAILURE = " failed"  # behind what a text would be known by: why there is none
 
 Summarizer = Callable[[Brief], object]
+Kind = TypeVar("Kind")
+Asking = Generator[Sequence[Ask], Sequence[Answer], Kind]
 
 
 @dataclass
 class Desk:
-    """Writes the texts of one plan; `messages` are those that it is a plan for, without the summary in them."""
+    """Writes the texts of one plan; `messages` are those that it is a plan for, without the summary in them.
+
+    `results` says who writes the texts of large results. `edits` are the plan's, with those texts once they are there.
+    """
 
     plan: Plan
     messages: Sequence[object]
@@ -38,13 +46,63 @@ class Desk:
     memo: MutableMapping[str, str]
     count: Count
     texts: dict[int, str] = field(default_factory=dict)
+    results: Shortener = field(default=NOBODY, kw_only=True)
     spent: Spent = field(default_factory=Spent)
+    edits: tuple[Replace, ...] = field(init=False)
     _prints: dict[int, bytes] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Begin with the edits as they were planned."""
+        self.edits = self.plan.edits
+
     def steps(self) -> Steps:
-        """All questions of the prune; the answer is the running summary."""
+        """All questions of the prune, those about large results last; the answer is the running summary."""
         folds = [fold for fold in self.plan.folds if not fold.is_drop]
-        return (yield from self._running(folds)) if folds else Failed("there is nothing to sum up")
+        answer: Answer = Failed("there is nothing to sum up")
+        if folds:
+            answer = yield from self._running(folds)
+        yield from self._shortened()
+        return answer
+
+    def _shortened(self) -> Asking[None]:
+        """The texts of large results, asked for at the same time. Where nobody gives one, the result stays cut."""
+        for note in self.results.notes:
+            self._note(note)
+        keyed = [(self.results.key(draft), draft) for draft in drafts(self.plan, self._request)]
+        texts = {key: found for key, draft in keyed if (found := self._found(key, draft)) is not None}
+        new = {key: draft for key, draft in keyed if key not in texts}
+        answers = yield from self._metered(together([self.results.steps(draft) for draft in new.values()]))
+        for (key, draft), answer in zip(new.items(), answers, strict=True):
+            texts[key] = self._settled(key, draft, answer)
+        edits: dict[Part, Replace] = {draft.result: self._edit(draft, texts[key]) for key, draft in keyed}
+        self.edits = tuple(edits.get(edit.part, edit) for edit in self.plan.edits)
+
+    def _found(self, key: str, draft: Draft) -> str | Failed | None:
+        """The text for a large result that was written before, or why there was none; None where it is new."""
+        text = self._known(key, is_model=self.results.calls_model)
+        if text is not None and draft.finished(text):
+            return text
+        why = self.memo.get(key + FAILURE)
+        return None if why is None else Failed(why)
+
+    def _settled(self, key: str, draft: Draft, answer: Answer) -> str | Failed:
+        """The text that an answer comes to. It is remembered, and so is a failure: what is only cut once stays so."""
+        failed = answer if isinstance(answer, Failed) else Failed("the text has no room")
+        text = draft.fitted(answer.text) if isinstance(answer, Written) else None
+        if text is None:
+            self._remember(key + FAILURE, failed.why)
+            return failed
+        if isinstance(answer, Written) and text != tidy(answer.text):
+            self._note("what was written for a large result was too long and was cut")
+        self._keep(key, text, is_model=self.results.calls_model)
+        return text
+
+    def _edit(self, draft: Draft, text: str | Failed) -> Replace:
+        """The edit of a large result with its text, or with its cut."""
+        edit = draft.finished(text) if isinstance(text, str) else None
+        if edit is None and not self.results.is_quiet:
+            self._note(f"a large result was only cut ({text.why if isinstance(text, Failed) else 'no room'})")
+        return edit or draft.left_cut
 
     def _running(self, folds: Sequence[Fold]) -> Steps:
         """The summary that each fold extends: known texts as far as they go, then what is not known yet."""
@@ -53,7 +111,10 @@ class Desk:
         is_model = calls_model(self.summarizer)
         while at < len(folds):
             keys = list(self._keys(text, folds[at:] if is_model else folds[at : at + 1]))
-            known = next(((n, found) for n in range(len(keys), 0, -1) if (found := self._known(keys[n - 1]))), None)
+            known = next(
+                ((n, found) for n in range(len(keys), 0, -1) if (found := self._known(keys[n - 1], is_model=is_model))),
+                None,
+            )
             if known:
                 at, text = at + known[0], known[1]
                 continue
@@ -84,10 +145,9 @@ class Desk:
             known = self._prints[at] = fingerprint(self.messages[at])
         return known
 
-    def _known(self, key: str) -> str | None:
+    def _known(self, key: str, *, is_model: bool) -> str | None:
         """A text that was written before."""
-        where = self.store if calls_model(self.summarizer) else self.memo
-        text = where.get(key)
+        text = (self.store if is_model else self.memo).get(key)
         if not isinstance(text, str) or not text.strip():
             return None
         self.spent += Spent(found=1)
@@ -96,7 +156,10 @@ class Desk:
     def _keep(self, key: str, text: str, *, is_model: bool) -> None:
         if is_model:
             self.store[key] = text
-            return
+        else:
+            self._remember(key, text)
+
+    def _remember(self, key: str, text: str) -> None:
         if len(self.memo) >= REMEMBERED:
             self.memo.clear()
         self.memo[key] = text
@@ -104,7 +167,7 @@ class Desk:
     def _written(self, previous: str, folds: Sequence[Fold]) -> Steps:
         """The text for some folds: by the summarizer, or where that fails, without a model."""
         said = self._said([at for fold in folds for at in fold.messages])
-        brief = Brief(said, previous, folds[-1].room, self.count, self._request())
+        brief = Brief(said, previous, folds[-1].room, self.count, self._request(len(self.messages)))
         answer = yield from self._asked(self.summarizer, brief)
         if isinstance(answer, Failed) and not isinstance(self.summarizer, Digest):
             self._note(f"the summarizer failed ({answer.why}): the summary was made without a model")
@@ -118,9 +181,9 @@ class Desk:
         entries = self.plan.transcript.entries
         return utterances([self.messages[at] for at in numbers], [entries[at] for at in numbers])
 
-    def _request(self) -> str:
-        """What the user wants now."""
-        entries = self.plan.transcript.entries
+    def _request(self, before: int) -> str:
+        """What the user wanted last before a message."""
+        entries = self.plan.transcript.entries[:before]
         turns = [at for at, entry in enumerate(entries) if entry.speaker is Speaker.USER and not entry.results]
         return self._said(turns[-1:])[0].words if turns else ""
 
@@ -142,7 +205,7 @@ class Desk:
             self._note(f"the summary had {size} tokens and was cut to {room}")
         return cut
 
-    def _metered(self, steps: Steps) -> Steps:
+    def _metered(self, steps: Asking[Kind]) -> Asking[Kind]:
         """The same steps; what their answers took is written down."""
         try:
             asked = next(steps)
@@ -152,11 +215,11 @@ class Desk:
                     self._pay(ask, answer)
                 asked = steps.send(answers)
         except StopIteration as end:
-            whole: Answer = end.value
+            whole: Kind = end.value
             return whole
 
     def _pay(self, ask: Ask, answer: Answer) -> None:
-        calls = int(calls_model(ask.summarizer))
+        calls = int(calls_model(ask.summarizer) and not isinstance(answer, Refused))
         if isinstance(answer, Written):
             used = answer.input_tokens, answer.output_tokens, answer.cost
             self.spent += Spent(calls, *used, notes=answer.notes)

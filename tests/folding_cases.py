@@ -26,8 +26,8 @@ from autoprune.strategies.folding import Folding
 from autoprune.summarizers.brief import Brief, Written
 from autoprune.transcript import Speaker
 
-DRAWN = 32  # conversations of each format
-EXAMPLES = 6  # of a property, for each format; each is a conversation with every strategy
+DRAWN = 24  # conversations of each format
+EXAMPLES = 4  # of a property, for each format; each is a conversation with every strategy
 CHECKED = settings(
     deadline=None,
     derandomize=True,

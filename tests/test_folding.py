@@ -9,7 +9,7 @@ from written_short import every_format, every_native_format, messages
 
 from autoprune import ConversationPruner, Protections, PruneArgs, Retention, SettingsError
 from autoprune.edits import Fold, Replace
-from autoprune.folding import FoldView, Group
+from autoprune.folding import FoldView
 from autoprune.reasons import Reason
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.per_result import PerResult
@@ -76,7 +76,8 @@ def test_system_messages_and_the_summary_are_not_counted():
     given = [system, old, *chat(5)[1:]]
     assert pruner().prune_conversations(given, strategy) is given
     grown = [*given, *chat(6)[5:]]
-    assert pruner().prune_conversations(grown, strategy) == [system, old, *grown[-2:]]
+    both = {"role": "user", "content": f"{old['content']}\n\n{grown[-2]['content']}"}
+    assert pruner().prune_conversations(grown, strategy) == [system, both, grown[-1]]
 
 
 # By tokens
@@ -155,12 +156,12 @@ def test_a_summary_has_at_most_a_quarter_of_the_safe_zone():
     assert folds(strategy, 13, 404) == [(first(9), "too_many_messages", 101, 6)]
 
 
-def test_the_room_of_a_summary_only_grows():
+def test_the_room_of_a_summary_never_shrinks():
     strategy = Folding("f", over_messages=4, keep=2, summary_tokens=300)
-    grown = [(first(3), 287), ([3, 4, 5], 300), ([6, 7], 300)]
-    found = pruner().plan(chat(9), replace(strategy, over_messages=4)).folds
-    assert [(list(fold.messages), fold.room) for fold in found[:1]] == grown[:1]
-    assert all(before.room <= after.room for before, after in zip(found, found[1:], strict=False))
+    assert folds(strategy, 9) == [
+        (first(3), "too_many_messages", 300 - MARK - 1, 2),
+        ([3, 4, 5, 6], "too_many_messages", 300, 4),
+    ]
 
 
 # What is dropped
@@ -173,18 +174,19 @@ def test_what_is_dropped_leaves_nothing_in_its_place(buffer: float, gone: int):
 
 
 def test_many_are_dropped_down_to_the_last():
-    assert folds(keep_last(4), 9) == [(first(1), "too_many_messages", 0, 2), *EACH_TWO]
+    assert folds(keep_last(4), 9) == [
+        ([0], "too_many_messages", 0, 2),
+        ([1, 2], "too_many_messages", 0, 3),
+        ([3, 4], "too_many_messages", 0, 4),
+    ]
 
 
-EACH_TWO: list[Shown] = [([1, 2], "too_many_messages", 0, 3), ([3, 4], "too_many_messages", 0, 4)]
-
-
-def test_more_is_dropped_where_folding_is_not_enough():
-    folding = Folding("f", over_messages=8, over_share=1.0, keep=7, group_size=1, summary_tokens=20)
-    assert folds(folding, 9, 800) == [(first(2), "too_many_messages", 20, 4)]
-    assert folds(folding, 9, 734) == [(first(2), "over_safe_zone", 20, 4)]
-    dropping = replace(folding, then_drops=True)
-    assert folds(dropping, 9, 735)[-1:] == [(first(2), "too_many_messages", 20, 4)]
+@pytest.mark.parametrize(("safe_zone", "more"), [(735, []), (734, [([2], "over_safe_zone", 0, 4)])])
+def test_more_is_dropped_where_folding_is_not_enough(safe_zone: int, more: list[Shown]):
+    folding = Folding("f", over_messages=8, over_share=None, keep=7, group_size=1, summary_tokens=20)
+    folded: Shown = (first(2), "too_many_messages", 20, 4)
+    assert folds(folding, 9, safe_zone) == [folded]
+    assert folds(replace(folding, over_share=1.0, then_drops=True), 9, safe_zone) == [folded, *more]
 
 
 @pytest.mark.parametrize(("least", "room"), [(0.0, 100), (0.5, 100), (0.72, 100), (0.73, 0), (0.9, 0)])
@@ -233,10 +235,17 @@ def test_it_is_no_deeper_than_the_tokens_need(drops: bool, gone: list[int]):
 
 
 @every_native_format
-def test_it_parts_no_call_from_its_result(written_in: str):
-    given = messages("U A[c1] A[c2] R[c1] A[c3] R[c2] A[c4] R[c3] U", written_in)
-    pruned = pruner().prune_conversations(given, Folding("f", over_messages=4, keep=1, drops=True))
-    assert pruned == given[8:] or pruned is given
+@pytest.mark.parametrize("short", ["U A[c1] A[c2] R[c1] R[c2]", "U A[c1] A[c2] A R[c1] R[c2]", "U A A[c1] R[c1]"])
+def test_what_waits_for_results_that_were_not_seen_yet_stays(short: str, written_in: str):
+    given = messages(short, written_in)
+    assert pruner().prune_conversations(given, keep_last(1)) is given
+
+
+@pytest.mark.parametrize("written_in", ["openai_chat", "openai_responses", "anthropic", "bedrock"])
+def test_calls_that_overlap_stay_together(written_in: str):
+    given = messages("S U A[c1] A[c2] R[c1] A[c3] R[c2] R[c3] A U", written_in)
+    strategy = replace(keep_last(4), retain=Retention(first_request=True))
+    assert pruner().prune_conversations(given, strategy) is given
 
 
 # The provider wants the user's message first
@@ -267,6 +276,15 @@ def test_a_summary_is_the_users_and_may_begin(written_in: str):
     given = messages("U A[c1] R[c1] A U A U", written_in)
     plan = pruner().plan(given, Folding("f", over_messages=6, keep=4, summary_tokens=1, over_share=None))
     assert all(fold.reason is not Reason.BEGINS_WITH_USER for fold in plan.folds)
+
+
+@every_native_format
+@pytest.mark.parametrize("retain", [Retention(), Retention(pinned={2})], ids=["not seen yet", "pinned"])
+def test_the_users_words_stay_before_what_stays_of_the_models(retain: Retention, written_in: str):
+    given = messages("U A[c1] R[c1] A U" if retain.pinned else "U A[c1] R[c1] U", written_in)
+    opening = given[:1] if written_in in ("anthropic", "bedrock", "gemini") else []
+    pruned = pruner().prune_conversations(given, replace(keep_last(1), retain=retain))
+    assert pruned[: len(opening) + 1] == [*opening, given[1]]
 
 
 # Large results first
@@ -370,25 +388,21 @@ def test_a_system_message_is_not_offered():
 
 
 @every_format
-def test_half_of_a_pair_is_not_offered_alone(written_in: str):
+@pytest.mark.parametrize("half", [1, 2])
+def test_half_of_a_pair_is_not_offered_alone(written_in: str, half: int):
     given = messages("U A[c1] R[c1] A U A U", written_in)
-    for half in (1, 2):
-        take = Own(lambda view, half=half: [Fold((half,), Reason.OVER_SAFE_ZONE, 0)])  # type: ignore[misc]
-        plan = pruner().plan(given, take)
-        alone = any(half in group.messages and len(group.messages) == 1 for group in offered(given))
-        assert bool(plan.folds) == alone
+    strategy = Own(lambda view: [Fold((half,), Reason.OVER_SAFE_ZONE, 0)])
+    assert pruner().prune_conversations(given, strategy) is given
 
 
-def offered(given: list[Any]) -> list[Group]:
-    """All that may go at the last request."""
-    found: list[Group] = []
+def test_the_least_harmful_cut_goes_once():
+    def twice(view: FoldView) -> Iterable[Fold]:
+        if view.request == 1:
+            (group,) = view.least_harmful(2, 0)
+            yield from [Fold(group.messages, Reason.LEAST_HARMFUL, 0)] * 2
 
-    def look(view: FoldView) -> list[Fold]:
-        found[:] = view.groups()
-        return []
-
-    pruner().plan(given, Own(look))
-    return found
+    plan = pruner().plan(run_of(6), Own(twice, retain=Retention(first_request=True)))
+    assert [shown(fold) for fold in plan.folds] == [([1, 2, 3, 4], "least_harmful", 0, 1)]
 
 
 def test_a_message_goes_once():
@@ -417,7 +431,7 @@ def test_a_part_that_was_not_offered_is_not_replaced():
 
     given = with_result(100)
     plan = pruner().plan(given, Own(all_results))
-    assert [(edit.text, edit.request) for edit in plan.edits] == [("Gone.", 1)]
+    assert [(edit.text, edit.request) for edit in plan.edits] == [("Gone.", 2)]
     assert isinstance(plan.edits[0].part, ToolResult)
     assert pruner().prune_conversations(given, Own(all_results))[2] == {**given[2], "content": "Gone."}
 

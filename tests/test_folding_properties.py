@@ -1,23 +1,22 @@
-"""The promises for what folds and drops, over conversations of every format, every preset, and summarizers of all kinds.
+"""The promises for what folds and drops: conversations of every format, every preset, summarizers of all kinds.
 
-They are the promises of the design that `test_every_format.py` and `test_every_format_memo.py` hold for cleared results.
+They are those that `test_every_format.py` and `test_every_format_memo.py` hold for cleared results.
 """
 
 import asyncio
-import copy
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from itertools import pairwise
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from every_format import as_bytes, count, fields, is_models, is_seen, shape
+import pytest
+from every_format import as_bytes, count, is_models, is_seen, shape
 from folding_cases import (
     BY_POSITION,
-    KEPT,
     Case,
     Stranger,
     current_request,
@@ -35,16 +34,17 @@ from test_every_format_memo import again, facts, requests
 
 from autoprune import PruneArgs, Result, problems
 from autoprune.conversation_pruner import ConversationPruner
-from autoprune.edits import Plan
 from autoprune.retention import Retention
+from autoprune.strategies import presets
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.presets import PRESETS
 from autoprune.summaries import running
 from autoprune.summarizers.brief import Brief
 
 ROOT = Path(__file__).parent.parent
+FEW = 3  # examples of what prunes many times
 NOT_SMALLER = "nothing was folded: with its summary the conversation would not have been smaller"
-LASTING = [retain for retain in KEPT if retain is not BY_POSITION]  # what means the same in a list that was pruned
+BY_DEFAULT = (Retention(),)
 
 
 # 1. Nothing of the caller's is changed
@@ -150,7 +150,7 @@ def fixed_examples() -> list[list[Any]]:
     long = Step("read_file", {"path": "見.md"}, "漢字 🎉 text\n" * 90)
     failed = Step("run", {"command": "ls"}, "Error: a < b\n" * 60, failed=True)
     made: list[Round] = [[long, failed], "And now?", [failed], [long, long], [long], [failed], [long], [long], [failed]]
-    texts = [in_text(made, dialect, carrier) for dialect in DIALECTS for carrier in CARRIERS]
+    texts = [in_text(made, dialect, carrier) for dialect, carrier in zip(DIALECTS, CARRIERS, strict=False)]
     return [*(write(made) for write in WIRE.values()), *texts]
 
 
@@ -175,7 +175,7 @@ def test_the_same_bytes_come_from_any_process():
 # 6. What was folded stays folded, and between two prunes the prompt's start stays
 
 
-@every_format_folded
+@every_format_folded(examples=FEW)
 def test_what_was_folded_stays_folded_and_the_start_of_the_prompt_stays(case: Case):
     ours = case.pruner()
     gone: set[int] = set()
@@ -191,7 +191,7 @@ def test_what_was_folded_stays_folded_and_the_start_of_the_prompt_stays(case: Ca
         gone, changed, sent = set(result.plan.gone), texts, result.conversation
 
 
-@every_format_folded(kept=LASTING)
+@every_format_folded(kept=BY_DEFAULT, examples=FEW)
 def test_the_full_history_and_the_pruned_one_fed_back_lead_to_the_same_prompts(case: Case):
     keeping, feeding = case.pruner(), case.pruner()
     fed: list[Any] = []
@@ -210,7 +210,7 @@ def test_the_full_history_and_the_pruned_one_fed_back_lead_to_the_same_prompts(c
 # 7. Decisions are a pure function of the conversation and the arguments; a model's words are looked up
 
 
-@every_format_folded
+@every_format_folded(examples=FEW)
 def test_a_new_pruner_with_the_same_store_gives_the_same_bytes_and_asks_no_model(case: Case):
     store: dict[str, str] = {}
     warm = case.pruner(store)
@@ -224,7 +224,7 @@ def test_a_new_pruner_with_the_same_store_gives_the_same_bytes_and_asks_no_model
             assert cold.llm.asked == 0
 
 
-@every_format_folded
+@every_format_folded(examples=FEW)
 def test_a_summary_that_needs_no_model_is_the_same_without_any_memory(case: Case):
     if case.summarizer is None:
         warm = case.pruner()
@@ -233,7 +233,7 @@ def test_a_summary_that_needs_no_model_is_the_same_without_any_memory(case: Case
             assert as_bytes(got.conversation) == as_bytes(wanted.conversation)
 
 
-@every_format_folded
+@every_format_folded(examples=FEW)
 def test_a_plan_is_what_is_done_and_the_asynchronous_twin_does_the_same(case: Case):
     result, planned = case.pruned(), case.pruner().plan(case.messages, case.strategy)
     if planned.folds and result.plan.folds:
@@ -338,9 +338,9 @@ def test_a_summary_stands_behind_the_systems_messages_and_says_for_how_many_it_s
 @every_format_folded
 def test_a_summarizer_that_fails_is_in_the_report(case: Case):
     result = case.pruned()
-    if result.plan.summarized and case.summarizer in ("broken", "blank", "nothing", "a number"):
-        if getattr(case.strategy, "summarizer", None) is None:
-            assert any("the summary was made without a model" in note for note in result.report.fallbacks)
+    is_asked = result.plan.summarized and getattr(case.strategy, "summarizer", None) is None
+    if is_asked and case.summarizer in ("broken", "blank", "nothing", "a number"):
+        assert any("the summary was made without a model" in note for note in result.report.fallbacks)
 
 
 @every_format_folded
@@ -351,3 +351,173 @@ def test_a_model_is_not_asked_more_often_than_it_may_be_and_the_report_counts_it
         asked = ours.llm.asked if isinstance(ours.llm, Stranger) else 0
         assert asked <= max_calls
         assert result.report.spent.calls == asked
+
+
+# Cases in view
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def model(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text}
+
+
+def pruned(messages: list[Any], strategy: Any, safe_zone: int = 1, **args: Any) -> Result:
+    return ConversationPruner(PruneArgs(safe_zone, **args)).prune(messages, strategy)
+
+
+def calls_at_once() -> list[Any]:
+    """Two calls whose results have not been seen, as items."""
+    called = [{"type": "function_call", "call_id": id, "name": "read", "arguments": "{}"} for id in "ab"]
+    return [user("Fix it."), *called, *({"type": "function_call_output", "call_id": id, "output": "x"} for id in "ab")]
+
+
+@pytest.mark.parametrize("strategy", [presets.truncate(1), presets.keep_last(0), presets.summarize_older(1)])
+def test_of_calls_made_at_once_none_goes_before_their_results_were_seen(strategy: Folding):
+    messages = calls_at_once()
+    assert pruned(messages, strategy).conversation is messages
+
+
+def test_reasoning_is_not_parted_from_its_call():
+    messages = [{"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "c2"}, *calls_at_once()[1:]]
+    given = [user("Fix it."), *messages, model("Done."), user("And now?"), *messages]
+    for strategy in (presets.keep_last(3), presets.truncate(1), presets.summarize_older(3)):
+        gone = pruned(given, strategy).plan.gone.keys()
+        assert len(gone & {1, 2, 3, 4, 5}) in (0, 5)
+        assert gone.isdisjoint({8, 9, 10, 11, 12})
+
+
+def gemini_words() -> list[Any]:
+    return [{"role": role, "parts": [{"text": "a word " * 40}]} for role in ("model", "model")]
+
+
+@pytest.mark.parametrize(
+    ("messages", "strategy"),
+    [
+        ([model("I begin."), model("I go on.")], presets.keep_last(0)),
+        ([{"type": "compaction", "id": "cmp_1", "encrypted_content": "c2lnbmVk"}], presets.keep_last(0)),
+        (gemini_words(), presets.truncate(1)),
+    ],
+    ids=["assistant", "compaction", "gemini"],
+)
+def test_of_a_conversation_without_a_request_something_stays(messages: list[Any], strategy: Folding):
+    assert pruned(messages, strategy).conversation
+
+
+def anthropic_turn(number: int) -> list[Any]:
+    call = {"type": "tool_use", "id": f"toolu_{number}", "name": "read", "input": {}}
+    answer = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": "a line\n" * 40}
+    return [{"role": "assistant", "content": [call]}, {"role": "user", "content": [answer]}]
+
+
+def test_where_a_call_is_pinned_the_users_message_stays_before_it():
+    messages = [user("Fix it."), *anthropic_turn(0), model("Done."), user("And now?"), *anthropic_turn(1)]
+    strategy = replace(presets.truncate(1), retain=Retention(pinned={1}))
+    assert problems(messages, "anthropic") == []
+    assert problems(pruned(messages, strategy).conversation, "anthropic") == []
+
+
+def test_the_floor_adds_up_where_two_requests_become_one_message():
+    messages = [user("Fix it."), model("Done. " * 30), user("And now?")]
+    strategy = replace(presets.truncate(1), retain=Retention(first_request=True))
+    floor = pruned(messages, strategy).report.floor
+    assert min(floor.values()) >= 0
+    assert floor["summary"] == 0
+
+
+def test_the_floor_adds_up_where_a_summary_that_came_with_a_request_is_extended():
+    messages = [user("Fix it."), *(message for at in range(12) for message in anthropic_turn(at))]
+    once = pruned(messages, presets.summarize(), 700).conversation
+    assert running(once) and once[0]["content"].endswith("Fix it.")
+    grown = [*once, *(message for at in range(12, 20) for message in anthropic_turn(at))]
+    floor = pruned(grown, presets.summarize(), 700).report.floor
+    assert min(floor.values()) >= 0
+    assert floor["user"] < 20 < floor["summary"]
+
+
+@pytest.mark.parametrize("is_fed_back", [False, True])
+def test_with_the_first_request_retained_later_ones_go_in_their_time(is_fed_back: bool):
+    strategy = replace(presets.truncate(1), retain=Retention(first_request=True))
+    history: list[Any] = [user("Fix it.")]
+    sent: list[Any] = history
+    for turn in range(1, 6):
+        new = [model("Done. " * 30), user(f"Now part {turn}.")]
+        history = [*history, *new]
+        sent = pruned([*sent, *new] if is_fed_back else history, strategy, 30).conversation
+    said = " ".join(text for message in sent for text in words(message))
+    assert [f"part {turn}" in said for turn in range(1, 6)] == [False, False, False, False, True]
+    assert "Fix it." in said
+
+
+def thinking_turn(number: int) -> list[Any]:
+    call, answer = anthropic_turn(number)
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": f"sig{number}"}
+    return [{"role": "assistant", "content": [thought, *call["content"]]}, answer]
+
+
+def test_after_messages_were_dropped_the_provider_is_told_that_thinking_is_bound_to_another_conversation():
+    ours = ConversationPruner(PruneArgs(1_000, model="claude-opus-5-5"))
+    messages = [user("Fix it."), *(message for at in range(20) for message in thinking_turn(at))]
+    first = ours.prune(messages, "truncate")
+    again = ours.prune(first.conversation, "truncate")
+    assert first.report.messages_removed
+    assert first.request_parameters
+    assert again.request_parameters == first.request_parameters
+
+
+def test_a_question_that_is_not_asked_is_no_call_of_a_model():
+    messages = [user("Fix it."), *(message for at in range(12) for message in anthropic_turn(at))]
+    ours = ConversationPruner(PruneArgs(500), lambda brief: "They read.", max_calls=0)
+    assert ours.prune(messages).report.spent.calls == 0
+
+
+def noting(texts: list[str]) -> Stranger:
+    """A summarizer that writes down what it is asked."""
+
+    def answer(brief: Brief) -> str:
+        texts.append(echo(brief))
+        return "They read."
+
+    return Stranger("noting", answer)
+
+
+def test_the_summary_of_a_message_whose_result_was_shortened_is_the_same_in_both_styles():
+    strategy = presets.snapshot(messages=8, keep=4, large=60)
+    asked: dict[bool, list[str]] = {False: [], True: []}
+    for is_fed_back, texts in asked.items():
+        ours = ConversationPruner(
+            PruneArgs(10**6), lambda brief, texts=texts: texts.append(echo(brief)) or "They read."
+        )
+        history: list[Any] = [user("Fix it.")]
+        sent: list[Any] = history
+        for turn in range(8):
+            call, answer = anthropic_turn(turn)
+            history = [*history, call, answer]
+            sent = ours.prune([*sent, call, answer] if is_fed_back else history, strategy).conversation
+    assert asked[True] == asked[False] != []
+
+
+@pytest.mark.parametrize("tags", [{"tags": ["keep"]}, {"metadata": {"tags": "keep"}}])
+def test_a_message_with_a_tag_stays(tags: dict[str, Any]):
+    messages = [user("Fix it."), {**model("The rule. " * 9), **tags}, user("And now?"), model("So. " * 9), user("Hm?")]
+    strategy = replace(presets.truncate(1), retain=Retention(tags=("keep",)))
+    assert [message for message in pruned(messages, strategy).conversation if message is messages[1]] == [messages[1]]
+
+
+def test_an_open_call_at_the_end_stays_with_what_was_said_at_once():
+    messages = [user("Fix it."), *anthropic_turn(0), *anthropic_turn(1)[:1]]
+    for strategy in (presets.keep_last(0), presets.truncate(1), presets.chat_summary(1, keep=0)):
+        assert pruned(messages, strategy).conversation[-1] is messages[-1]
+
+
+def test_a_summary_is_joined_with_the_message_of_an_sdk():
+    types = pytest.importorskip("google.genai.types")
+    said = [types.Part(text="a word " * 30)]
+    contents = [types.Content(role="user" if at % 2 == 0 else "model", parts=said) for at in range(9)]
+    result = pruned(contents, presets.summarize(1, buffer=0.0), 200)
+    first = result.conversation[0]
+    assert result.report.messages_summarized
+    assert running(result.conversation)
+    assert isinstance(first, dict) or types.Content.model_validate(first.model_dump(exclude_none=True)).role == "user"

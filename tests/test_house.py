@@ -83,6 +83,7 @@ MAY_SEE = {
     "summarizers": {
         *("clamping", "errors", "formats", "outcomes", "readable", "summarizers", "targets", "tokens", "transcript"),
     },
+    "shortening": {"edits", "placeholders", "readable", "reasons", "strategies", "summarizers", "transcript"},
     "spent": set(),
     "environment": {"errors"},
     "events": {"edits", "errors", "report"},
@@ -100,7 +101,8 @@ MAY_SEE = {
     },
     "assembling": {"summaries"},
     "writing": {
-        *("clamping", "edits", "formats", "readable", "spent", "summaries", "summarizers", "tokens", "transcript"),
+        *("clamping", "edits", "formats", "readable", "shortening", "spent", "summaries", "summarizers", "tokens"),
+        "transcript",
     },
     "finishing": {
         *("assembling", "base", "edits", "formats", "report", "rewriting", "summaries", "summarizers", "terms"),

@@ -1,34 +1,66 @@
-"""Shorten each large tool result by itself: cut, summarized, or by the caller's function. Writes no summary."""
+"""Shorten each large tool result by itself: cut, summarized, or by the caller's function. Writes no text but cuts."""
 
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+from uuid import uuid4
 
 from autoprune.clamping import Clamp
 from autoprune.edits import Replace
 from autoprune.errors import SettingsError
 from autoprune.protections import NOTHING, Protections
 from autoprune.reasons import Reason
-from autoprune.transcript import ToolResult
+from autoprune.transcript import Part, ToolResult
 
 if TYPE_CHECKING:
     from autoprune.folding import FoldView
+    from autoprune.summarizers.brief import Brief
 
-MODES = ("simple", "auto", "custom")
+SIMPLE, AUTO, CUSTOM = "simple", "auto", "custom"
+MODES = (SIMPLE, AUTO, CUSTOM)
+INSIDE, AFTER = "inside", "after"
+TIMES = (INSIDE, AFTER)
 THRESHOLD_TOKENS = 2_000
+HARD_LIMIT_TOKENS = 30_000  # of a result, in a question to a model
+# What a result holds that was shortened or cut before.
+SHORTENED = re.compile(
+    r"\[… (?:shortened from [\d,]{1,20} tokens|[\d,]{1,20} (?:line|character)s?[^\n\]]{0,40} left out)"
+)
+
+
+@dataclass(frozen=True)
+class ByFunction:
+    """A caller's function as a summarizer. `identity` tells it from all others, of the same name too."""
+
+    function: Callable[[str], object]
+    identity: str = field(default_factory=lambda: uuid4().hex)
+    calls_model: ClassVar[bool] = False
+
+    def __call__(self, brief: "Brief", /) -> object:
+        """What the function makes of the result."""
+        return self.function(brief.utterances[-1].words)
 
 
 @dataclass(frozen=True)
 class PerResult:
     """Shorten each tool result above `threshold` tokens to at most as many, once the model has seen it.
 
-    `mode`: "simple" cuts it to its head and tail, "auto" has the summarizer sum it up, "custom" gives it to `function`
-    (text in, text out). Whatever those give is cut where it is too long, and where they fail the result is cut.
-    `start_after`: within a turn of the user's, begin with the request of that number; `start_turn`: nothing is done
-    before that turn. Results of earlier turns are shortened too unless `this_turn_only`.
+    `mode`: "simple" cuts it to its head and tail, "auto" has a summarizer sum it up (`summarizer`, else the strategy's,
+    else the pruner's `llm`), "custom" gives it to `function` (text in, text out), which gives the same text for the
+    same text and may be called in several threads at once. A summarizer gets at most `hard_limit` tokens of it.
+    Whatever they give is cut where it is too long. Where they fail or there are none, the result is cut, and so is one
+    that was shortened before. A result that holds more than a text stays as it is: an image, say, or an element in a
+    text that could be taken for a result of its own.
+
+    The start limits say when. A turn is the user's. `when` is "inside" for results of the turn that the agent is in, as
+    soon as `start_after` rounds of tools of that turn have come back, or "after" for none before their turn is over.
+    Nothing is done before the turn `start_turn`. Results of turns that are over are shortened too, unless
+    `this_turn_only`. Start limits that cannot be read switch the strategy off, and the report says so.
     """
 
-    mode: str = "simple"
+    mode: str = SIMPLE
     threshold: int = THRESHOLD_TOKENS
     start_after: int = 1
     start_turn: int = 1
@@ -36,28 +68,83 @@ class PerResult:
     function: Callable[[str], object] | None = None
     summarizer: Callable[..., object] | None = None
     protect: Protections = NOTHING
+    when: str = INSIDE
+    hard_limit: int = HARD_LIMIT_TOKENS
     name = "per_result"
 
     def step(self, view: "FoldView") -> Iterator[Replace]:
-        """Every large result, cut: what a model or a function writes takes the place of that."""
+        """Every large result that is due, cut: what a model or a function writes takes the place of that."""
         self._check()
-        if view.turn < self.start_turn or view.iteration <= self.start_after:
+        if self.off or max(view.turn, 1) < self.start_turn:
             return
-        clamp = Clamp(max_result_tokens=self.threshold)
         for candidate in list(view.candidates()):
             part = candidate.part
-            if not isinstance(part, ToolResult) or part.tokens <= self.threshold:
+            if not isinstance(part, ToolResult) or not self._is_large(part) or not self._is_due(part, view):
                 continue
-            text = clamp.shortened(part.text, part.count)
+            text = cut(part.text, self.threshold, part.count)
             if text is not None:
-                yield Replace(part, text, Reason.CLAMPED if self.mode == "simple" else Reason.SHORTENED, 0)
+                yield Replace(part, text, self._reason(part), 0)
+
+    def _reason(self, part: Part) -> Reason:
+        """Whether somebody is to write a text: not of what was shortened before."""
+        is_cut = self.mode == SIMPLE or SHORTENED.search(part.text) is not None
+        return Reason.CLAMPED if is_cut else Reason.SHORTENED
+
+    @cached_property
+    def asked(self) -> ByFunction:
+        """The function as a summarizer. Raises SettingsError where there is none."""
+        self._check()
+        assert self.function is not None
+        return ByFunction(self.function)
+
+    def _is_large(self, part: Part) -> bool:
+        return part.is_plain and not part.is_fixed and part.tokens > self.threshold
+
+    def _is_due(self, result: ToolResult, view: "FoldView") -> bool:
+        """Whether a result may be shortened at a request: by the turn that it came in, and how far that has got."""
+        requests_before = view.request - view.iteration + 1  # of earlier turns
+        if result.sent <= requests_before:
+            return not self.this_turn_only
+        return self.when == INSIDE and view.iteration > self.start_after
+
+    @cached_property
+    def off(self) -> str | None:
+        """Why nothing is shortened: what is wrong with the start limits, in words. None where they are right."""
+        found = [
+            f"{name} is {value!r}, not a number of 0 or more"
+            for name in ("start_after", "start_turn")
+            if not _is_number(value := getattr(self, name), 0)
+        ]
+        if self.when not in TIMES:
+            found.append(f"when is {self.when!r}, not one of {', '.join(TIMES)}")
+        if not isinstance(self.this_turn_only, bool):
+            found.append(f"this_turn_only is {self.this_turn_only!r}, not True or False")
+        elif self.when == AFTER and self.this_turn_only:
+            found.append(f"this_turn_only leaves nothing for when={AFTER!r}")
+        return f"per_result: no result was shortened: {'; '.join(found)}" if found else None
 
     def _check(self) -> None:
+        """Raises SettingsError for a parameter that says what to do and cannot be read, and says which."""
         if self.mode not in MODES:
             raise SettingsError(f"per_result: mode is {self.mode!r}: give one of {', '.join(MODES)}")
-        if self.mode == "custom" and not callable(self.function):
+        if self.mode == CUSTOM and not callable(self.function):
             raise SettingsError("per_result: mode 'custom' needs function=, which gets a text and returns one")
-        for name, least in (("threshold", 1), ("start_after", 0), ("start_turn", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise SettingsError(f"per_result: {name} is {value!r}: give a number, {least} or more")
+        for name in ("threshold", "hard_limit"):
+            if not _is_number(value := getattr(self, name), 1):
+                raise SettingsError(f"per_result: {name} is {value!r}: give a number, 1 or more")
+        if self.summarizer is not None and not callable(self.summarizer):
+            raise SettingsError(f"per_result: summarizer is {self.summarizer!r}: give something callable, or None")
+
+
+def mark(tokens: int) -> str:
+    """What stands above a text that somebody wrote for a result of so many tokens."""
+    return f"[… shortened from {tokens:,} tokens …]"
+
+
+def cut(text: str, limit: int, count: Callable[[str], int]) -> str | None:
+    """A text cut to at most `limit` tokens; None where there is nothing to cut."""
+    return Clamp(max_result_tokens=limit).shortened(text, count)
+
+
+def _is_number(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least

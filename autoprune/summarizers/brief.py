@@ -45,6 +45,11 @@ class Failed:
     why: str
 
 
+@dataclass(frozen=True)
+class Refused(Failed):
+    """A question that was not asked: the calls that one prune may make are used up."""
+
+
 Answer: TypeAlias = Written | Failed
 
 

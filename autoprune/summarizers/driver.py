@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
 
-from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written
+from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Steps, Written
 
 CONCURRENCY = 4  # questions of a batch that are asked at the same time
 LONGEST_REASON = 300  # characters of an error that are reported; some hold a whole page
@@ -119,8 +119,8 @@ def _afforded(asks: Sequence[Ask], budget: Budget | None) -> list[Ask]:
     return [ask if budget is None or budget.spend(ask) else Ask(_over_budget, ask.brief) for ask in asks]
 
 
-def _over_budget(brief: Brief) -> Failed:
-    return Failed("the calls that one prune may make are used up")
+def _over_budget(brief: Brief) -> Refused:
+    return Refused("the calls that one prune may make are used up")
 
 
 def _in_threads(asks: Sequence[Ask], concurrency: int) -> list[Answer]:
