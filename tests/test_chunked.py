@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from autoprune.errors import SettingsError
 from autoprune.readable import Utterance, rendered
-from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Written
+from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Written
 from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.driver import Budget, answered, arun, identity_of, judged, run, steps_of
 from autoprune.tokens import exact
@@ -388,7 +388,7 @@ def test_beyond_the_budget_only_summarizers_without_a_model_are_asked(driver: st
 
     budget = Budget(2)
     answers = [drive(each, budget) for each in (*asked, free)]
-    assert answers[2] == Failed("the calls that one prune may make are used up")
+    assert answers[2] == Refused("the calls that one prune may make are used up")
     assert [len(each.asked) for each in (*asked, free)] == [1, 1, 0, 1]
 
 

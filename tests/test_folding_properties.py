@@ -430,7 +430,8 @@ def test_the_floor_adds_up_where_two_requests_become_one_message():
 def test_the_floor_adds_up_where_a_summary_that_came_with_a_request_is_extended():
     messages = [user("Fix it."), *(message for at in range(12) for message in anthropic_turn(at))]
     once = pruned(messages, presets.summarize(), 700).conversation
-    assert running(once) and once[0]["content"].endswith("Fix it.")
+    assert running(once)
+    assert once[0]["content"].endswith("Fix it.")
     grown = [*once, *(message for at in range(12, 20) for message in anthropic_turn(at))]
     floor = pruned(grown, presets.summarize(), 700).report.floor
     assert min(floor.values()) >= 0

@@ -23,7 +23,7 @@ from strict_provider.exchange import RefusalError
 from autoprune.errors import SettingsError
 from autoprune.readable import Utterance
 from autoprune.summarizers import snapshot
-from autoprune.summarizers.brief import Ask, Brief, Failed, Written
+from autoprune.summarizers.brief import Ask, Brief, Failed, Refused, Written
 from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.driver import Budget, answered, arun, run, steps_of
 from autoprune.summarizers.openai import OpenAISummarizer
@@ -521,7 +521,7 @@ def test_the_budget_bounds_the_questions_and_not_the_retries():
     with serving(fails(500), says("A summary.")) as server, asking(server) as summarizer:
         budget = Budget(1)
         assert run(steps_of(summarizer, brief_of()), budget=budget).__class__ is Written
-        assert run(steps_of(summarizer, brief_of()), budget=budget).__class__ is Failed
+        assert run(steps_of(summarizer, brief_of()), budget=budget).__class__ is Refused
     assert len(server.asked) == 2
 
 
