@@ -8,14 +8,27 @@ from autoprune.report import Report
 
 
 def page(report: Report) -> str:
-    """The line, the tools, and what is left where that is still too much."""
-    tools = [[tool, *(f"{figure:,}" for figure in row.values())] for tool, row in report.tools.items()]
+    """The line, what was folded or dropped, the tools, and what is left where that is still too much."""
     text = f"<p><b>autoprune</b> {escape(str(report))}</p>"
-    text += _html(("tool", "results", "tokens", "cleared", "saved"), tools)
+    if report.plan.folds:
+        text += _html(("messages", "tokens", "", "why"), _folds(report))
+    if report.plan.edits or (report.tools and not report.plan.folds):
+        tools = [[tool, *(f"{figure:,}" for figure in row.values())] for tool, row in report.tools.items()]
+        text += _html(("tool", "results", "tokens", "cleared", "saved"), tools)
     if not report.within_safe_zone:
         left = [[FLOOR[part], f"{tokens:,}"] for part, tokens in report.floor.items() if tokens]
         text += _html(("what is left", "tokens"), left)
     return text
+
+
+def _folds(report: Report) -> list[list[str]]:
+    """How many messages went, and their tokens, by what became of them and why: a long session has many folds."""
+    sums: dict[tuple[str, str], tuple[int, int]] = {}
+    for fold in report.plan.folds:
+        key = "dropped" if fold.is_drop else "summed up", fold.reason.sentence
+        messages, tokens = sums.get(key, (0, 0))
+        sums[key] = messages + len(fold.messages), tokens + fold.saved
+    return [[f"{messages:,}", f"{tokens:,}", *key] for key, (messages, tokens) in sums.items()]
 
 
 def _html(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

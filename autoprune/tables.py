@@ -1,6 +1,6 @@
 """Tables for a terminal, made from reports. Prints nothing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 
 from rich.console import Group, RenderableType
@@ -23,7 +23,7 @@ LONGEST_TARGET = 36  # so that a row fits in 140 columns
 def summary(report: Report) -> RenderableType:
     """What a prune saved: one line, the tools, and where the safe zone is out of reach what stands in the way."""
     parts: list[RenderableType] = [_headline(report)]
-    if report.results_cleared:
+    if report.plan.edits:
         parts.append(_tools(report))
     if not report.within_safe_zone:
         parts.append(_floor(report))
@@ -47,7 +47,7 @@ def _headline(report: Report) -> Text:
 def _done(report: Report) -> str:
     """What was done: to results, to messages."""
     cleared = f"{report.results_cleared} of {report.results} tool results cleared"
-    return report.also[2:] if report.plan.folds and not report.results_cleared else f"{cleared}{report.also}"
+    return report.also[2:] if report.plan.folds and not report.plan.edits else f"{cleared}{report.also}"
 
 
 def _tools(report: Report) -> Table:
@@ -69,23 +69,23 @@ def _floor(report: Report) -> Table:
 
 def explanation(report: Report) -> RenderableType:
     """What was folded or dropped, and per tool result, oldest first, its turn, tool, target, tokens, state, and why."""
-    return Group(_folds(report), "", _results(report)) if report.fold_rows else _results(report)
+    return Group(_folds(report), "", _results(report)) if report.plan.folds else _results(report)
 
 
 def _folds(report: Report) -> Table:
     columns = (("messages", "left"), ("request", "right"), ("tokens", "right"), ("", "left"), ("why", "left"))
     table = _table(*columns)
-    for row in report.fold_rows:
-        state = Text("dropped", style="red") if row["dropped"] else Text("summed up", style="yellow")
-        why = Text(str(row["why"]), style="dim")
-        table.add_row(_ranges(row["messages"]), str(row["request"]), f"{row['tokens']:,}", state, why)
+    for fold in report.plan.folds:
+        state = Text("dropped", style="red") if fold.is_drop else Text("summed up", style="yellow")
+        why = Text(fold.reason.sentence, style="dim")
+        table.add_row(_ranges(fold.messages), str(fold.request), f"{fold.saved:,}", state, why)
     return table
 
 
-def _ranges(numbers: object) -> str:
+def _ranges(numbers: Iterable[int]) -> str:
     """Numbers as 1–4, 7, 9–12."""
     runs: list[list[int]] = []
-    for number in numbers if isinstance(numbers, list) else ():
+    for number in numbers:
         if runs and number == runs[-1][1] + 1:
             runs[-1][1] = number
         else:

@@ -1,8 +1,13 @@
 """The command line, run as a user runs it: in a process, with files and pipes."""
 
 import json
+import os
+import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -16,10 +21,14 @@ OPENAI = str(SESSIONS / "edit_loop_openai.jsonl")
 SENTENCE = "This message has been cleared."
 
 
-def run(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "autoprune", *arguments], input=stdin, capture_output=True, check=False
-    )
+def run(
+    *arguments: str, stdin: bytes = b"", environ: Mapping[str, str | None] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """The command; `environ` are variables that it has besides, None for one that it has not."""
+    known = {**os.environ, **(environ or {})}
+    having = {name: value for name, value in known.items() if value is not None}
+    command = [sys.executable, "-m", "autoprune", *arguments]
+    return subprocess.run(command, input=stdin, capture_output=True, check=False, env=having)
 
 
 @pytest.mark.parametrize("session", [XML, OPENAI])
@@ -221,3 +230,184 @@ def test_an_option_that_cannot_be_read_is_named_with_what_there_is(option: str, 
     done = run("prune", XML, option, value)
     assert done.returncode == 2
     assert said in done.stderr.decode()
+
+
+# What folds
+
+OWN = '''
+from autoprune.edits import Fold
+from autoprune.reasons import Reason
+from autoprune.retention import Retention
+
+
+class OldestHalf:
+    """Drop the older half of what may go, once there are many."""
+
+    name = "oldest_half"
+    retain = Retention(first_request=True)
+
+    def step(self, view):
+        groups = view.groups(1, 2) if view.count > 60 else []
+        for group in groups[: len(groups) // 2]:
+            yield Fold(group.messages, Reason.TOO_MANY_MESSAGES, 0)
+'''
+HEAD = "[Summary of "
+
+
+def contents(done: subprocess.CompletedProcess[bytes], session: str = OPENAI) -> list[str]:
+    text = done.stdout.decode()
+    messages = json.loads(text) if session == XML else [json.loads(line) for line in text.splitlines()]
+    return [message["content"] or "" for message in messages]
+
+
+@pytest.mark.parametrize("session", [XML, OPENAI])
+@pytest.mark.parametrize(("strategy", "summaries"), [("hybrid", 1), ("summarize(group_size=2)", 1), ("truncate", 0)])
+def test_whole_messages_are_folded_or_dropped(session: str, strategy: str, summaries: int):
+    done = run("prune", session, "--safe-zone", "20k", "--strategy", strategy, "--validate")
+    words = done.stderr.decode()
+    assert done.returncode == 0, words
+    assert sum(text.startswith(HEAD) for text in contents(done, session)) == summaries
+    assert f"by {strategy.partition('(')[0]}, within the safe zone of 20,480" in " ".join(words.split())
+    assert ("messages summed up" in words, "messages dropped" in words) == (bool(summaries), not summaries)
+
+
+def test_what_is_to_be_kept_is_written_with_the_strategy():
+    done = run("prune", OPENAI, "--strategy", "keep_last(n=3, retain={'first_request': True})", "--safe-zone", "1m")
+    given = [json.loads(line)["content"] or "" for line in Path(OPENAI).read_text(encoding="utf-8").splitlines()]
+    assert contents(done)[:2] == given[:2]
+    assert len(contents(done)) < 10
+
+
+def test_a_strategy_in_a_file_may_fold(tmp_path: Path):
+    file = tmp_path / "oldest_half.py"
+    file.write_text(OWN, encoding="utf-8")
+    done = run("prune", OPENAI, "--strategy", f"{file}:OldestHalf", "--safe-zone", "1m", "--json")
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["strategy"], report["messages_summarized"]) == (0, "oldest_half", 0)
+    assert report["messages_removed"] == sum(len(fold["messages"]) for fold in report["folds"]) > 0
+
+
+def test_the_environment_may_name_a_strategy_that_folds():
+    done = run("prune", OPENAI, "--safe-zone", "20k", "--json", environ={"AUTOPRUNE_STRATEGY": "hybrid"})
+    report = json.loads(done.stdout)
+    assert (report["strategy"], report["fallbacks"], report["within_safe_zone"]) == ("hybrid", [], True)
+    named = run("prune", OPENAI, "--strategy", "low_water", "--json", environ={"AUTOPRUNE_STRATEGY": "hybrid"})
+    assert json.loads(named.stdout)["strategy"] == "low_water"
+
+
+def test_explain_shows_what_was_folded_before_the_results():
+    done = run("prune", OPENAI, "--safe-zone", "20k", "--strategy", "hybrid", "--explain")
+    head, *lines = done.stdout.decode().splitlines()
+    assert head.split() == ["messages", "request", "tokens", "why"]
+    folds, results = lines[: lines.index("")], lines[lines.index("") + 1 :]
+    assert all("summed up" in line and "oldest first, until within the safe zone" in line for line in folds)
+    assert results[0].split() == ["message", "turn", "tool", "target", "tokens", "why"]
+    assert len([line for line in results[1:] if line.strip()]) == 60
+    assert any("→ 0" in line and "summed up" in line for line in results)
+    assert any("kept" in line and "not needed: the safe zone is reached" in line for line in results)
+
+
+def test_the_strategies_that_fold_are_listed_with_their_parameters():
+    rows = {row["name"]: row for row in json.loads(run("strategies", "--json").stdout)}
+    assert rows["keep_last"]["description"] == "Keep the last n messages, and the system's; drop the others."
+    assert rows["keep_last"]["config"] == {"over_messages": 10, "keep": 10, "drops": True}
+    assert "buffer=0.2, then_drops=True" in " ".join(run("strategies").stdout.decode().split())
+
+
+# What a model sums up
+
+
+class Completions(BaseHTTPRequestHandler):
+    """Answers each request for a completion with the same summary."""
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.asked.append((self.path, self.headers["Authorization"], body["model"]))  # type: ignore[attr-defined]
+        message = {"role": "assistant", "content": "They fixed the tally."}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 900, "completion_tokens": 5, "total_tokens": 905}
+        named = {"id": "c", "object": "chat.completion", "created": 0, "model": body["model"]}
+        text = json.dumps({**named, "choices": [choice], "usage": usage}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *words: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def server() -> Iterator[HTTPServer]:
+    with HTTPServer(("127.0.0.1", 0), Completions) as found:
+        found.asked = []  # type: ignore[attr-defined]
+        thread = threading.Thread(target=found.serve_forever)
+        thread.start()
+        yield found
+        found.shutdown()
+        thread.join()
+
+
+BY_MODEL = ("--summarizer", "openai", "--model", "gpt-4o-mini", "--strategy", "chat_summary(trigger=60, keep=20)")
+
+
+def test_a_model_writes_the_summary_if_it_is_asked_for(server: HTTPServer):
+    url = f"http://127.0.0.1:{server.server_port}/v1"
+    environ = {"OPENAI_API_KEY": "secret", "OPENAI_BASE_URL": url}
+    done = run("prune", OPENAI, "--safe-zone", "1m", *BY_MODEL, environ=environ)
+    assert done.returncode == 0, done.stderr.decode()
+    assert "They fixed the tally." in contents(done)[1]
+    assert set(server.asked) == {("/v1/chat/completions", "Bearer secret", "gpt-4o-mini")}  # type: ignore[attr-defined]
+    assert f"{len(server.asked)} calls of a model" in " ".join(done.stderr.decode().split())  # type: ignore[attr-defined]
+
+
+def test_a_model_that_cannot_be_reached_is_said_and_the_summary_is_made_without_it():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and never listens
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+        environ = {"OPENAI_API_KEY": "secret", "OPENAI_BASE_URL": url}
+        done = run("prune", OPENAI, "--safe-zone", "1m", *BY_MODEL, environ=environ)
+    words = " ".join(done.stderr.decode().split())
+    assert (done.returncode, contents(done)[1].startswith(HEAD)) == (0, True)
+    assert "note: the summarizer failed (APIConnectionError" in words
+    assert "secret" not in words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (BY_MODEL, "autoprune: the summarizer cannot be had: "),
+        (("--summarizer", "openai", "--strategy", "hybrid"), "the summarizer openai needs a model: --model gpt-5-mini"),
+        (
+            ("--summarizer", "claude", "--strategy", "hybrid"),
+            "there is no summarizer 'claude'; there are digest, openai",
+        ),
+        (("--summarizer", "digest"), "a summarizer needs a strategy that folds messages: one of summarize, truncate"),
+        (("--strategy", "hybrid(buffer=1)"), "hybrid: buffer is 1: give a share, 0 or more and less than 1"),
+        (("--strategy", "keep_last(n=-1)"), "keep_last: over_messages is -1: give a number, 0 or more, or None"),
+        (("--strategy", "keep_last(m=1)"), "keep_last has the parameters: n=10"),
+        (("--strategy", "hybrid(retain={'turn': 1})"), "hybrid has the parameters: group_size=None"),
+        (("--strategy", "hybrid(retain={'turns': -1})"), "turns is -1: give a number, 0 or more"),
+    ],
+)
+def test_what_cannot_be_folded_with_is_said(arguments: tuple[str, ...], said: str):
+    done = run("prune", OPENAI, *arguments, environ={"OPENAI_API_KEY": None})
+    words = " ".join(done.stderr.decode().split())
+    assert (done.returncode, done.stdout, said in words) == (2, b"", True), words
+
+
+def test_the_digest_needs_no_key():
+    done = run(
+        "prune",
+        OPENAI,
+        "--safe-zone",
+        "20k",
+        "--strategy",
+        "hybrid",
+        "--summarizer",
+        "digest",
+        environ={"OPENAI_API_KEY": None},
+    )
+    assert done.returncode == 0
+    assert done.stdout == run("prune", OPENAI, "--safe-zone", "20k", "--strategy", "hybrid").stdout

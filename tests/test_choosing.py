@@ -1,0 +1,127 @@
+"""Which pruner and strategy a text names: of either class, in a file, by the environment; and who writes summaries."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError
+from autoprune.choosing import chosen, folds, pruner_for
+from autoprune.strategies.low_water import LowWater
+from autoprune.strategies.per_result import PerResult
+from autoprune.strategies.presets import PRESETS, hybrid, keep_last
+from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
+from autoprune.summarizers.openai import OpenAISummarizer
+
+ARGS = PruneArgs(100)
+OWN = """
+from autoprune.retention import Retention
+
+
+class Folds:
+    name = "mine"
+    retain = Retention()
+
+    def step(self, view):
+        return []
+
+
+class Clears:
+    name = "clears"
+
+    def step(self, view):
+        return []
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "strategy"),
+    [
+        ("tool_output_cleanup", ToolOutputCleanup()),
+        ("low_water(target=0.5)", LowWater(target=0.5)),
+        ("hybrid", hybrid()),
+        (" keep_last( n = 3 ) ", keep_last(3)),
+        ("keep_last(n=3, group_size=2)", replace(keep_last(3), group_size=2)),
+        ("per_result(threshold=100)", PerResult(threshold=100)),
+    ],
+)
+def test_a_text_names_a_strategy_of_either_pruner(text: str, strategy: Any):
+    assert chosen(text, {}) == strategy
+    assert chosen(None, {"AUTOPRUNE_STRATEGY": text}) == strategy
+    assert chosen(text, {"AUTOPRUNE_STRATEGY": "nope"}) == strategy
+
+
+@pytest.mark.parametrize("environ", [{}, {"AUTOPRUNE_STRATEGY": ""}, {"AUTOPRUNE_STRATEGY": "  "}])
+def test_nobody_may_have_named_one(environ: dict[str, str]):
+    assert chosen(None, environ) is None
+    assert isinstance(pruner_for(None, ARGS), AgenticConversationPruner)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("hybrids", "there is no strategy 'hybrids'; there are tool_output_cleanup, low_water, summarize"),
+        ("keep_last(5)", "strategy 'keep_last(5)' cannot be read; keep_last has the parameters: n=10"),
+        ("keep_last(m=5)", "strategy 'keep_last(m=5)' cannot be read; keep_last has the parameters: n=10"),
+        ("keep_last(n=)", "strategy 'keep_last(n=)' cannot be read"),
+        ("missing.py:Mine", "missing.py"),
+    ],
+)
+def test_what_there_is_not_is_said(text: str, said: str):
+    with pytest.raises(SettingsError) as refusal:
+        chosen(text, {})
+    assert said in str(refusal.value)
+
+
+def test_one_in_a_file_goes_to_the_pruner_that_it_is_written_for(tmp_path: Path):
+    file = tmp_path / "mine.py"
+    file.write_text(OWN, encoding="utf-8")
+    folding, clearing = (chosen(f"{file}:{name}", {}) for name in ("Folds", "Clears"))
+    assert (folds(folding), folds(clearing)) == (True, False)
+    assert isinstance(pruner_for(folding, ARGS), ConversationPruner)
+    assert isinstance(pruner_for(clearing, ARGS), AgenticConversationPruner)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_fold(name: str):
+    pruner = pruner_for(PRESETS[name](), ARGS)
+    assert isinstance(pruner, ConversationPruner)
+    assert (pruner.args, pruner.llm) == (ARGS, None)
+
+
+@pytest.mark.parametrize("strategy", [ToolOutputCleanup(), LowWater(), None])
+def test_strategies_that_clear_do_not(strategy: Any):
+    pruner = pruner_for(strategy, ARGS)
+    assert isinstance(pruner, AgenticConversationPruner)
+    assert pruner.args is ARGS
+
+
+def test_the_digest_is_what_sums_up_where_nobody_else_is_named():
+    pruner = pruner_for(hybrid(), ARGS, "digest", "gpt-5-mini")
+    assert pruner.llm is None
+
+
+def test_a_model_sums_up_if_it_is_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    llm: Any = pruner_for(hybrid(), ARGS, "openai", "gpt-5-mini").llm
+    assert (type(llm), llm.model) == (OpenAISummarizer, "gpt-5-mini")
+
+
+@pytest.mark.parametrize(
+    ("strategy", "summarizer", "model", "said"),
+    [
+        (hybrid(), "claude", None, "there is no summarizer 'claude'; there are digest, openai"),
+        (LowWater(), "digest", None, "a summarizer needs a strategy that folds messages: one of summarize, truncate"),
+        (None, "openai", "gpt-5-mini", "a summarizer needs a strategy that folds messages: one of summarize"),
+        (hybrid(), "openai", None, "the summarizer openai needs a model: --model gpt-5-mini"),
+        (hybrid(), "openai", "gpt-5-mini", "the summarizer cannot be had: "),
+    ],
+)
+def test_what_cannot_be_had_is_said(
+    strategy: Any, summarizer: str, model: str | None, said: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(SettingsError) as refusal:
+        pruner_for(strategy, ARGS, summarizer, model)
+    assert str(refusal.value).startswith(said)
