@@ -180,6 +180,8 @@ class Pruner:
                 raise SettingsError(f"{strategy!r} is no strategy: give a name or an object with a method step(view)")
             return strategy, None
         known = self.strategies.get(strategy)
+        if known is None and strategy.partition("(")[0].strip() in self.strategies:
+            return self._written(strategy), None
         return self._unknown(strategy) if known is None else (known, None)
 
     def _by_default(self, name: str | None) -> tuple[Any, str | None]:

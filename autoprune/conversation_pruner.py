@@ -8,6 +8,7 @@ from typing import Any
 
 from autoprune.base import Pruner, Result, checked, logged
 from autoprune.edits import Plan
+from autoprune.errors import SettingsError
 from autoprune.events import BeforePrune, OnPruned
 from autoprune.finishing import Unfinished
 from autoprune.fold_walk import FoldHistory, FoldWalk, planned
@@ -22,12 +23,15 @@ from autoprune.shortening import shortener
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.presets import PRESETS, written
 from autoprune.summaries import running
+from autoprune.summarizers import symbols
+from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.digest import Digest
 from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, identity_of, run
 from autoprune.summarizers.levels import Levels
 from autoprune.summarizers.openai import OpenAISummarizer
+from autoprune.summarizers.symbols import Symbols
 from autoprune.terms import Terms
-from autoprune.thinking import ThinkingPolicy, outcome
+from autoprune.thinking import ThinkingPolicy, drop_block, outcome
 from autoprune.tokens import REPLY_TOKENS, Count, spent_tokens
 from autoprune.validation import accepted
 from autoprune.writing import Desk, Summarizer
@@ -178,6 +182,10 @@ class ConversationPruner(Pruner):
     def _work(self, conversation: list[Any], strategy: object, calibration: float, usage: object) -> Unfinished:
         """What is decided, and how what is missing is written."""
         started = self._clock()
+        for name, least in (("max_calls", 0), ("concurrency", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise SettingsError(f"{name} is {value!r}: give a number, {least} or more")
         terms = self._terms(strategy, calibration)
         chosen = self._sized(terms.strategy)
         messages = checked(conversation)
@@ -188,16 +196,24 @@ class ConversationPruner(Pruner):
         summarizer, note = self._summarizer(chosen)
         key = terms.key, chosen, found, identity_of(summarizer)
         given = Given(found, self._begins_with_user)
-        reported = None if usage is None else int(spent_tokens(usage) / terms.calibration)
+        reported, unknown = _reported(usage)
+        reported = None if reported is None else int(reported / terms.calibration)
         walk, texts = self._walked(key, chosen, terms, given, bare, reported)
         plan = planned(walk, bare)
         aftermath = outcome(terms.thinking, plan)
+        if terms.thinking is ThinkingPolicy.DROP_BLOCK and walk.newest_thinking:
+            # What an earlier prune dropped leaves no trace by which one could tell that thinking is bound to it.
+            aftermath = replace(aftermath, parameters=drop_block())
         plan = self._with_summary(aftermath.applied(plan), messages)
-        terms = replace(terms, fallbacks=tuple(word for word in (*terms.fallbacks, note) if word))
+        terms = replace(terms, fallbacks=tuple(word for word in (*terms.fallbacks, note, unknown) if word))
         count, results = terms.placeholder.count, shortener(chosen, self.llm)
         desk = Desk(plan, bare, summarizer, self.store, self._memo, count, texts, results=results)
         written_in = dominant([fields(message) or NOTHING for message in messages], self._formats())
-        return Unfinished(started, terms, messages, bare, plan, aftermath, desk, written_in, self._weigh)
+
+        def weigh(conversation: list[Any]) -> int:
+            return self._parse(conversation, terms.overhead).tokens
+
+        return Unfinished(started, terms, messages, bare, plan, aftermath, desk, written_in, weigh)
 
     def _walked(
         self, key: object, strategy: FoldingStrategy, terms: Terms, given: Given, bare: list[Any], usage: int | None
@@ -217,15 +233,14 @@ class ConversationPruner(Pruner):
 
     def _with_summary(self, plan: Plan, messages: list[Any]) -> Plan:
         """The plan of the conversation as it was given: a summary at the head of a message counts with it."""
-        if plan.running is None or plan.running.rest is None:
+        if plan.running is None:
             return plan
         at, entries = plan.running.at, list(plan.transcript.entries)
-        entries[at] = replace(entries[at], tokens=self._weigh(messages[at]))
-        return replace(plan, transcript=replace(plan.transcript, messages=messages, entries=tuple(entries)))
-
-    def _weigh(self, message: object) -> int:
-        """Tokens of a message of the user's words."""
-        return parse([message], self._parser(wants_inputs=False), 0).tokens
+        whole = parse([messages[at]], self._parser(wants_inputs=False), 0).tokens
+        apart = whole if plan.running.rest is None else whole - entries[at].tokens
+        entries[at] = replace(entries[at], tokens=whole)
+        known = replace(plan.transcript, messages=messages, entries=tuple(entries))
+        return replace(plan, transcript=known, running=replace(plan.running, tokens=apart))
 
     def _sized(self, strategy: FoldingStrategy) -> FoldingStrategy:
         """The strategy with the group size of the settings, where it has none of its own."""
@@ -240,10 +255,16 @@ class ConversationPruner(Pruner):
         if not callable(chosen):
             kind = type(chosen).__name__
             chosen, note = Digest(), f"llm is a {kind} and no summarizer (see OpenAISummarizer): no model was asked"
-        style, levels = getattr(strategy, "style", None), getattr(strategy, "levels", 0)
-        if isinstance(style, str) and isinstance(chosen, OpenAISummarizer):
-            chosen = replace(chosen, style=style)
+        levels = getattr(strategy, "levels", 0)
+        chosen = _styled(self._asking(chosen), getattr(strategy, "style", None))
         return (Levels(chosen, depth=levels) if levels else chosen), note
+
+    def _asking(self, chosen: Summarizer) -> Summarizer:
+        """Symbols that were given no model ask the pruner's, if it is one that can be told how."""
+        if not isinstance(chosen, Symbols) or chosen.calls_model or not isinstance(self.llm, OpenAISummarizer):
+            return chosen
+        told = replace(self.llm, style="free", instructions=symbols.instructions(chosen.words))
+        return replace(chosen, summarizer=told)
 
     def _begins_with_user(self, message: object) -> bool:
         """Whether a message shows that its provider wants the user's message first."""
@@ -255,3 +276,20 @@ class ConversationPruner(Pruner):
 
     def _written(self, text: str) -> FoldingStrategy:
         return written(text)
+
+
+def _styled(summarizer: Summarizer, style: str | None) -> Summarizer:
+    """The summarizer in a style, if it knows any."""
+    if isinstance(summarizer, Chunked):
+        return replace(summarizer, inner=_styled(summarizer.inner, style))
+    return replace(summarizer, style=style) if style and isinstance(summarizer, OpenAISummarizer) else summarizer
+
+
+def _reported(usage: object) -> tuple[int | None, str | None]:
+    """The tokens that a provider reported; or that it reported none, in words."""
+    if usage is None:
+        return None, None
+    try:
+        return spent_tokens(usage), None
+    except SettingsError as error:
+        return None, f"{error}: the count was used"

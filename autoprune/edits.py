@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import takewhile
 from typing import Any, Protocol
 
 from autoprune.placeholders import Placeholder
@@ -54,7 +55,8 @@ class Fold:
 class Running:
     """The summary that stands in a conversation at message `at`, for `messages` earlier ones.
 
-    Its text has at most `room` tokens. `rest` is the message without it, None where it holds nothing else.
+    Its text has at most `room` tokens. `rest` is the message without it, None where it holds nothing else. `tokens` is
+    what the summary adds to the prompt.
     """
 
     at: int
@@ -62,6 +64,7 @@ class Running:
     messages: int
     room: int
     rest: Any = field(default=None, repr=False)
+    tokens: int = 0
 
 
 def saved_by_message(edits: Iterable[Replace]) -> Mapping[int, int]:
@@ -125,8 +128,11 @@ class Plan:
         """Where the summary stands: behind the system messages at the head."""
         if self.running:
             return self.running.at
-        speakers = (entry.speaker for entry in self.transcript.entries)
-        return next((at for at, speaker in enumerate(speakers) if speaker is not Speaker.SYSTEM), 0)
+        # What was dropped before there was a summary is no more at the head than if it had never been there.
+        before = takewhile(lambda fold: fold.is_drop, self.folds)
+        dropped = {at for fold in before for at in fold.messages}
+        head = ((at, entry) for at, entry in enumerate(self.transcript.entries) if at not in dropped)
+        return next((at for at, entry in head if entry.speaker is not Speaker.SYSTEM), 0)
 
     @cached_property
     def tokens(self) -> int:

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from autoprune.assembling import Piece, assembled
+from autoprune.assembling import assembled
 from autoprune.base import Result
-from autoprune.edits import Plan, saved_by_message
+from autoprune.edits import Plan
 from autoprune.formats.format import Format
 from autoprune.report import Report
 from autoprune.rewriting import apply, strip
@@ -21,8 +21,8 @@ from autoprune.writing import Desk
 class Unfinished:
     """A prune that is decided and waits for its texts.
 
-    `given` are the caller's messages, `bare` the same without the summary that stood in them. `weigh` counts a message
-    of the user's words.
+    `given` are the caller's messages, `bare` the same without the summary that stood in them. `weigh` counts the prompt
+    that messages make.
     """
 
     started: float
@@ -33,7 +33,7 @@ class Unfinished:
     aftermath: Outcome
     desk: Desk
     written_in: Format
-    weigh: Callable[[object], int]
+    weigh: Callable[[list[Any]], int]
 
     def planned(self) -> Result:
         """What is about to be done, with the largest summary that there can be; no conversation is made."""
@@ -47,8 +47,8 @@ class Unfinished:
         pruned = rewritten(self.given, plan)
         if plan.folds:
             pieces = assembled(rewritten(self.bare, plan), self._gone, plan.place, self._summary(answer))
-            plan = replace(plan, counted=self._counted(pieces, plan))
             pruned = [piece.message for piece in pieces]
+            plan = replace(plan, counted=self.weigh(pruned))
         if plan.folds and plan.tokens >= plan.transcript.tokens:
             plan, pruned = replace(plan, edits=(), folds=(), stripped=(), counted=None), self.given
             notes = (*notes, "nothing was folded: with its summary the conversation would not have been smaller")
@@ -81,17 +81,6 @@ class Unfinished:
         messages = sum(len(fold.messages) for fold in folds) + (known.messages if known else 0)
         room = max((*(fold.room for fold in folds), *((known.room,) if known else ())))
         return self.written_in.message("user", wrapped(text, messages, room))
-
-    def _counted(self, pieces: list[Piece], plan: Plan) -> int:
-        """Tokens of the new prompt."""
-        entries, saved = plan.transcript.entries, saved_by_message(plan.edits)
-        stripped = sum(thought.tokens for thought in plan.stripped)
-        bare = {plan.running.at} if plan.running else set()
-        total = plan.transcript.fixed_tokens - stripped
-        for message, at in pieces:
-            is_known = at is not None and at not in bare
-            total += entries[at].tokens - saved.get(at, 0) if is_known and at is not None else self.weigh(message)
-        return total
 
 
 def rewritten(messages: list[Any], plan: Plan) -> list[Any]:

@@ -45,17 +45,11 @@ def floor(plan: Plan) -> dict[str, int]:
     parts["assistant"] -= sum(edit.saved for edit in plan.inputs.values())
     parts["assistant"] -= sum(thought.tokens for thought in plan.stripped)
     if plan.running and plan.running.at not in plan.gone:
-        _move_summary(plan, plan.running.at, parts)
-    parts["summary"] += plan.tokens - sum(parts.values())
+        parts["user"] -= plan.running.tokens
+    # What is left is the summary; where there is none, words of the user's that were joined.
+    rest = plan.tokens - sum(parts.values())
+    parts["summary" if plan.summarized or plan.running else "user"] += rest
     return parts
-
-
-def _move_summary(plan: Plan, at: int, parts: dict[str, int]) -> None:
-    """A summary that stands in a message of its own is nobody's words."""
-    if plan.running and plan.running.rest is None:
-        tokens = plan.transcript.entries[at].tokens
-        parts["user"] -= tokens
-        parts["summary"] += tokens
 
 
 def _part(plan: Plan, result: ToolResult) -> str:

@@ -16,6 +16,8 @@ from autoprune.summaries import overhead
 from autoprune.tokens import MESSAGE_TOKENS
 from autoprune.transcript import Entry, Speaker, Transcript
 
+REQUEST_SHARE = 0.7  # of the summary's room, that the user's first request may take
+SMALL_ROOM = 64  # tokens, in which it may take all
 SUMMARY_SHARE = 4  # a summary takes at most one part in so many of the safe zone
 
 
@@ -177,6 +179,10 @@ class FoldWalk(Walk):
         room = 0 if edit.is_drop else self._room(weight, len(edit.messages), edit.room)
         if not edit.is_drop and room <= 0:
             return
+        if room and (first := self._first_request(edit.messages, room, edit.room)) is not None:
+            others = tuple(at for at in edit.messages if at != first)
+            self._fold(replace(edit, messages=others))
+            return
         before = self.summary_tokens
         if room:
             self.folded += len(edit.messages)
@@ -187,13 +193,24 @@ class FoldWalk(Walk):
         self._seen = {part: known for part, known in self._seen.items() if part.location.message not in self.gone}
         self.edits_made += 1
 
+    def _first_request(self, messages: Sequence[int], room: int, most: int) -> int | None:
+        """The user's first request, where it is one of the messages and has no room in the summary, but will have."""
+        first = next(iter(self.pieces.requests), None)
+        if first is None or first not in messages:
+            return None
+        weight = self._weight(first)
+        largest = min(most, max(1, self.limit // SUMMARY_SHARE))
+        is_short = weight > max(room * REQUEST_SHARE, min(room, SMALL_ROOM))
+        return first if is_short and weight <= largest * REQUEST_SHARE else None
+
     def _weight(self, at: int) -> int:
         return self.entries[at].tokens - self._saved.get(at, 0)
 
     def groups(self, size: int = 1, keep: int = 0) -> list[Group]:
         """What may go, in the order in which it goes, but for the last `keep` messages."""
         newest = self.pieces.first_kept(self.gone, keep)
-        free = [] if self.bound_before else [self._group(unit) for unit in self.pieces.free(self.gone)]
+        units = self.pieces.free(self.gone, begins_with_user=self._wants_user and not self.room)
+        free = [] if self.bound_before else [self._group(unit) for unit in units]
         free = [group for group in free if group.messages[-1] < newest]
         if self.retain.roles:
             free.sort(key=lambda unit: unit.rank)

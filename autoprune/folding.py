@@ -25,6 +25,10 @@ class FoldView(View, Protocol):
         """The messages in the prompt, without the system's and without the summary."""
 
     @property
+    def room(self) -> int:
+        """The tokens that the summary's text may have; 0 where there is none."""
+
+    @property
     def turn(self) -> int:
         """The number of the user's turn, from 1; 0 before the first."""
 

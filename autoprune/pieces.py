@@ -3,10 +3,12 @@
 from collections.abc import Collection, Sequence
 from itertools import pairwise
 
+from autoprune.readable import is_note
 from autoprune.retention import Retention
-from autoprune.splitting import cuts, split, units
+from autoprune.splitting import cuts, pairs, split, units
 from autoprune.transcript import Entry, Speaker
 
+OTHERS = {Speaker.MODEL: Speaker.USER, Speaker.USER: Speaker.MODEL}
 RECUT = 3  # of the newest pieces: what has come since may belong to them
 
 
@@ -26,18 +28,21 @@ class Pieces:
     def append(self, at: int, message: object) -> None:
         """The next message, whose entry is there already."""
         entry = self.entries[at]
-        if entry.speaker is Speaker.USER and not entry.results:
+        if entry.speaker is Speaker.USER and not entry.results and not is_note(message, entry):
             self.requests.append(at)
         self.systems += entry.speaker is Speaker.SYSTEM
         if self.retain.stays(at, message, entry):
             self._staying.add(at)
 
-    def free(self, gone: Collection[int]) -> list[range]:
-        """The pieces that may go, oldest first; `gone` has those messages that went before."""
+    def free(self, gone: Collection[int], *, begins_with_user: bool = False) -> list[range]:
+        """The pieces that may go, oldest first; `gone` has those messages that went before.
+
+        `begins_with_user`: what stays first is the user's, where there is anything of the user's before it.
+        """
         stay = self._stay() | set(range(self._first_unseen(), len(self.entries)))
         kept = self._units = [unit for unit in self._all_units() if not all(at in gone for at in unit)]
         staying = [not stay.isdisjoint(unit) for unit in kept]
-        _bridge(kept, staying, self.entries)
+        _bridge(kept, staying, self.entries, begins_with_user=begins_with_user)
         return [unit for unit, stays in zip(kept, staying, strict=True) if not stays]
 
     def least_harmful(self, gone: Collection[int], keep: int, excess: float) -> tuple[int, ...]:
@@ -48,9 +53,16 @@ class Pieces:
         if cuts(entries)[1:-1]:
             return ()
         if excess > 0:
-            room = max(1, int(sum(entry.tokens for entry in entries) - excess))
-            return tuple(free[: split(entries, max_kept_tokens=room).at])
-        return tuple(free[: split(entries, keep_messages=max(keep, 1)).at])
+            at = split(entries, max_kept_tokens=max(1, int(sum(entry.tokens for entry in entries) - excess))).at
+        else:
+            at = split(entries, keep_messages=max(keep, 1)).at
+        return self._whole(set(free[:at]))
+
+    def _whole(self, messages: set[int]) -> tuple[int, ...]:
+        """Some messages without those whose other half, a call or its result, is not among them."""
+        halves = [(pair.call, pair.result) for pair in pairs(self.entries) if pair.is_complete]
+        parted = {at for half in halves if sum(at in messages for at in half) == 1 for at in half}
+        return self._whole(messages - parted) if messages & parted else tuple(sorted(messages))
 
     def first_kept(self, gone: Collection[int], keep: int) -> int:
         """The first of the last `keep` messages in the prompt, the system's aside."""
@@ -61,14 +73,20 @@ class Pieces:
         return at
 
     def _stay(self) -> set[int]:
-        return self._staying | self.retain.requests(self.requests, len(self.entries))
+        # Something always stays: the user's request, or else the newest message.
+        newest = {len(self.entries) - 1} if not self.requests and self.entries else set()
+        return self._staying | self.retain.requests(self.requests, len(self.entries)) | newest
 
     def _first_unseen(self) -> int:
-        """The first message that the model has not seen: behind its last run."""
+        """The first message that the model has not seen: behind its last run; with that, if it waits for results."""
         at = len(self.entries)
         while at and self.entries[at - 1].speaker is not Speaker.MODEL:
             at -= 1
-        return at
+        run = at
+        while run and self.entries[run - 1].speaker is Speaker.MODEL:
+            run -= 1
+        is_open = at == len(self.entries) and any(entry.calls for entry in self.entries[run:])
+        return run if is_open else at
 
     def _all_units(self) -> list[range]:
         """The pieces, what has gone before left out.
@@ -83,17 +101,23 @@ class Pieces:
         return [*known, *(range(start + new.start, start + new.stop) for new in units(self.entries[start:]))]
 
 
-def _bridge(kept: Sequence[range], staying: list[bool], entries: Sequence[Entry]) -> None:
-    """Let something of the user's stay between two messages of the model's that stay: roles alternate."""
-    left = [
-        number
-        for number, stays in enumerate(staying)
-        if stays and entries[kept[number][0]].speaker is not Speaker.SYSTEM
-    ]
-    for before, after in pairwise(left):
+def _bridge(kept: Sequence[range], staying: list[bool], entries: Sequence[Entry], *, begins_with_user: bool) -> None:
+    """Let something of the other role stay between two pieces that stay, since roles alternate."""
+    left = (number for number, stays in enumerate(staying) if stays)
+    spoken = [number for number in left if entries[kept[number][0]].speaker is not Speaker.SYSTEM]
+    if begins_with_user and spoken and entries[kept[spoken[0]][0]].speaker is Speaker.MODEL:
+        _keep_one(kept, staying, entries, range(spoken[0] - 1, -1, -1), Speaker.USER)
+    for before, after in pairwise(spoken):
         ends, begins = entries[kept[before][-1]].speaker, entries[kept[after][0]].speaker
-        if after > before + 1 and ends is Speaker.MODEL and begins is Speaker.MODEL:
-            between = range(after - 1, before, -1)
-            found = next((at for at in between if entries[kept[at][0]].speaker is Speaker.USER), None)
-            if found is not None:
-                staying[found] = True
+        if ends is begins and begins in OTHERS and after > before + 1:
+            _keep_one(kept, staying, entries, range(after - 1, before, -1), OTHERS[begins])
+
+
+def _keep_one(
+    kept: Sequence[range], staying: list[bool], entries: Sequence[Entry], numbers: range, speaker: Speaker
+) -> None:
+    """Let the first of some pieces stay that is plain words of a speaker's."""
+    for number in numbers:
+        if all(entries[at].speaker is speaker and not entries[at].results for at in kept[number]):
+            staying[number] = True
+            return

@@ -52,6 +52,12 @@ def utterances(messages: Sequence[object], entries: Sequence[Entry]) -> tuple[Ut
     )
 
 
+def is_note(message: object, entry: Entry) -> bool:
+    """Whether a user's message holds nothing but what an agent's program put there: a reminder, the environment."""
+    spoken = words(message, entry)
+    return bool(spoken) and not harness.said(spoken)
+
+
 def rendered(
     utterances: Sequence[Utterance],
     count: Count,

@@ -11,6 +11,7 @@ from autoprune.tokens import Count
 
 HEAD = re.compile(r"\[Summary of (\d{1,9}) earlier messages \(max (\d{1,9}) tokens\)\]\n")
 END = "\n[/Summary]"
+SLACK_TOKENS = 2
 GAP = "\n\n"  # between the summary and the words of the user's that follow it
 SYSTEM_ROLES = ("system", "developer")
 
@@ -26,8 +27,8 @@ def plain(text: str) -> str:
 
 
 def overhead(count: Count, messages: int, room: int) -> int:
-    """Tokens of the mark around a summary."""
-    return count(wrapped("", messages, room) + GAP)
+    """Tokens of the mark around a summary, and a few more: counts of joined texts need not add up."""
+    return count(wrapped("", messages, room) + GAP) + SLACK_TOKENS
 
 
 def running(messages: Sequence[object]) -> Running | None:
@@ -84,7 +85,14 @@ def joined(first: object, second: object) -> object:
     _, before = content_of(first)
     if isinstance(before, str) and isinstance(content, str):
         return with_item(second, name, f"{before}{GAP}{content}")
-    return with_item(second, name, [*_blocks(before, content), *_blocks(content, before)])
+    blocks = [*_blocks(before, content), *_blocks(content, before)]
+    kind = next((type(block) for block in blocks if hasattr(block, "model_validate")), None)
+    return with_item(second, name, [_of_kind(block, kind) for block in blocks])
+
+
+def _of_kind(block: object, kind: Any) -> object:
+    """A block that is a dict as an SDK's object, where the others are objects of that class."""
+    return kind.model_validate(block) if kind is not None and isinstance(block, dict) else block
 
 
 def _blocks(content: object, other: object) -> list[object]:

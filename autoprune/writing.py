@@ -13,16 +13,18 @@ from typing import TypeVar
 from autoprune.clamping import Clamp
 from autoprune.edits import Fold, Plan, Replace
 from autoprune.formats.content import fields
-from autoprune.readable import Utterance, utterances
+from autoprune.readable import Utterance, sendable, utterances
 from autoprune.shortening import NOBODY, Draft, Shortener, drafts, tidy, together
 from autoprune.spent import Spent
 from autoprune.summaries import plain
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Steps, Written
 from autoprune.summarizers.digest import Digest
-from autoprune.summarizers.driver import calls_model, identity_of, steps_of
+from autoprune.summarizers.driver import calls_model, identity_of, steps_of, tried
+from autoprune.summarizers.sections import with_request
 from autoprune.tokens import Count
 from autoprune.transcript import Part, Speaker
 
+JOINT_TOKENS = 4  # that counts of joined texts may differ by
 LEAST_CUT = 32  # tokens; a summary that is cut to fewer says nothing
 REMEMBERED = 4_096  # texts that need no model, kept by a pruner
 FAILURE = " failed"  # behind what a text would be known by: why there is none
@@ -50,6 +52,7 @@ class Desk:
     spent: Spent = field(default_factory=Spent)
     edits: tuple[Replace, ...] = field(init=False)
     _prints: dict[int, bytes] = field(default_factory=dict)
+    _fell_back: bool = False
 
     def __post_init__(self) -> None:
         """Begin with the edits as they were planned."""
@@ -110,11 +113,9 @@ class Desk:
         text = self.texts[at] if at else self.plan.running.text if self.plan.running else ""
         is_model = calls_model(self.summarizer)
         while at < len(folds):
-            keys = list(self._keys(text, folds[at:] if is_model else folds[at : at + 1]))
-            known = next(
-                ((n, found) for n in range(len(keys), 0, -1) if (found := self._known(keys[n - 1], is_model=is_model))),
-                None,
-            )
+            ahead = folds[at:] if is_model else folds[at : at + 1]
+            keys = list(self._keys(text, ahead))
+            known = self._farthest(keys, ahead, is_model=is_model)
             if known:
                 at, text = at + known[0], known[1]
                 continue
@@ -123,10 +124,25 @@ class Desk:
             answer = yield from self._written(text, folds[at:until])
             if isinstance(answer, Failed):
                 return Written(text) if text else answer
-            self._keep(keys[until - at - 1], answer.text, is_model=is_model)
-            at, text = until, answer.text
-        self.texts[len(folds)] = text
+            at, text = until, self._kept(keys[until - at - 1], answer, is_model=is_model)
+        if not self._fell_back:
+            self.texts[len(folds)] = text
         return Written(text)
+
+    def _farthest(self, keys: Sequence[str], folds: Sequence[Fold], *, is_model: bool) -> tuple[int, str] | None:
+        """How many of the folds ahead a known summary covers, as many as can be, and its text."""
+        for number in range(len(keys), 0, -1):
+            text = self._known(keys[number - 1], is_model=is_model)
+            if text is not None and plain(text) == text and self.count(text) <= folds[number - 1].room:
+                return number, text
+        return None
+
+    def _kept(self, key: str, answer: Written, *, is_model: bool) -> str:
+        """A new text, remembered. What was made in place of a model's is not the model's: no store gets it."""
+        if self._fell_back:
+            self._remember(key, answer.text)
+            return answer.text
+        return self._keep(key, answer.text, is_model=is_model)
 
     def _keys(self, text: str, folds: Sequence[Fold]) -> Iterator[str]:
         """What the summary up to the end of each fold is known by: the one before it, and what is folded."""
@@ -146,18 +162,32 @@ class Desk:
         return known
 
     def _known(self, key: str, *, is_model: bool) -> str | None:
-        """A text that was written before."""
-        text = (self.store if is_model else self.memo).get(key)
+        """A text that was written before, by a model or in place of it."""
+        text = self._tried(self.store.get, key) if is_model else None
         if not isinstance(text, str) or not text.strip():
-            return None
-        self.spent += Spent(found=1)
+            text = self.memo.get(key)
+            if text is not None and is_model:
+                self._fell_back = True
+                self._note(self.memo.get(key + FAILURE, ""))
+        if text is not None:
+            self.spent += Spent(found=1)
         return text
 
-    def _keep(self, key: str, text: str, *, is_model: bool) -> None:
-        if is_model:
-            self.store[key] = text
-        else:
+    def _keep(self, key: str, text: str, *, is_model: bool) -> str:
+        """The text that is known from now on; where another thread was first, it is that one's."""
+        if not is_model:
             self._remember(key, text)
+            return text
+        first = self._tried(self.store.setdefault, key, text)
+        return first if isinstance(first, str) and first.strip() and self.count(first) <= self.count(text) else text
+
+    def _tried(self, function: Callable[..., object], *arguments: str) -> object:
+        """What the caller's mapping gives; None where it fails, which the report says."""
+        given = tried(function, *arguments)
+        if isinstance(given, Failed):
+            self._note(f"the store failed ({given.why})")
+            return None
+        return given
 
     def _remember(self, key: str, text: str) -> None:
         if len(self.memo) >= REMEMBERED:
@@ -167,14 +197,23 @@ class Desk:
     def _written(self, previous: str, folds: Sequence[Fold]) -> Steps:
         """The text for some folds: by the summarizer, or where that fails, without a model."""
         said = self._said([at for fold in folds for at in fold.messages])
-        brief = Brief(said, previous, folds[-1].room, self.count, self._request(len(self.messages)))
+        brief = Brief(said, previous, self._room(previous, folds), self.count, self._request(len(self.messages)))
         answer = yield from self._asked(self.summarizer, brief)
         if isinstance(answer, Failed) and not isinstance(self.summarizer, Digest):
-            self._note(f"the summarizer failed ({answer.why}): the summary was made without a model")
+            note = f"the summarizer failed ({answer.why}): the summary was made without a model"
+            self._note(note)
+            self._fell_back = True
             answer = yield from self._asked(Digest(), brief)
         if isinstance(answer, Failed):
             self._note(f"no summary could be made ({answer.why}): the messages were dropped")
         return answer
+
+    def _room(self, previous: str, folds: Sequence[Fold]) -> int:
+        """The tokens that a text may have: never as many as what it takes the place of."""
+        room = folds[-1].room
+        if not previous:
+            return room
+        return max(1, min(room, self.count(previous) + sum(fold.saved for fold in folds) - JOINT_TOKENS))
 
     def _said(self, numbers: Sequence[int]) -> tuple[Utterance, ...]:
         """Messages in plain words."""
@@ -185,14 +224,17 @@ class Desk:
         """What the user wanted last before a message."""
         entries = self.plan.transcript.entries[:before]
         turns = [at for at, entry in enumerate(entries) if entry.speaker is Speaker.USER and not entry.results]
-        return self._said(turns[-1:])[0].words if turns else ""
+        words = (self._said([at])[0] for at in reversed(turns))
+        return next((one.words for one in words if one.said), "")
 
     def _asked(self, summarizer: Summarizer, brief: Brief) -> Steps:
         """One answer that fits."""
         answer = yield from self._metered(steps_of(summarizer, brief))
         if isinstance(answer, Failed):
             return answer
-        text = self._fitted(plain(answer.text), brief.max_tokens)
+        text = self._fitted(plain(sendable(answer.text)), brief.max_tokens)
+        if text is not None and calls_model(summarizer):
+            text = with_request(text, brief)
         return Failed("its summary is blank, or too long for what it stands for") if text is None else Written(text)
 
     def _fitted(self, text: str, room: int) -> str | None:
@@ -221,13 +263,13 @@ class Desk:
     def _pay(self, ask: Ask, answer: Answer) -> None:
         calls = int(calls_model(ask.summarizer) and not isinstance(answer, Refused))
         if isinstance(answer, Written):
-            used = answer.input_tokens, answer.output_tokens, answer.cost
+            used = answer.input_tokens or 0, answer.output_tokens or 0, answer.cost
             self.spent += Spent(calls, *used, notes=answer.notes)
         else:
             self.spent += Spent(calls)
 
     def _note(self, note: str) -> None:
-        if note not in self.spent.notes:
+        if note and note not in self.spent.notes:
             self.spent = replace(self.spent, notes=(*self.spent.notes, note))
 
 

@@ -181,8 +181,8 @@ def test_many_are_dropped_down_to_the_last():
     ]
 
 
-@pytest.mark.parametrize(("safe_zone", "more"), [(735, []), (734, [([2], "over_safe_zone", 0, 4)])])
-def test_more_is_dropped_where_folding_is_not_enough(safe_zone: int, more: list[Shown]):
+@pytest.mark.parametrize(("safe_zone", "more"), [(735, []), (734, [([2], "over_safe_zone", 20, 4)])])
+def test_the_last_messages_are_folded_too_where_folding_is_not_enough(safe_zone: int, more: list[Shown]):
     folding = Folding("f", over_messages=8, over_share=None, keep=7, group_size=1, summary_tokens=20)
     folded: Shown = (first(2), "too_many_messages", 20, 4)
     assert folds(folding, 9, safe_zone) == [folded]
@@ -232,6 +232,19 @@ def test_it_is_no_deeper_than_the_tokens_need(drops: bool, gone: list[int]):
     limit = pruner().count_tokens(given) - 80
     plan = pruner(limit).plan(given, strategy)
     assert [shown(fold) for fold in plan.folds] == [(gone, "least_harmful", 0 if drops else 20, 1)]
+
+
+@pytest.mark.parametrize(("keep", "gone"), [(2, [1, 2, 3]), (4, [1, 2, 3]), (5, []), (9, [])])
+def test_it_keeps_the_last_messages_whatever_tokens_are_needed(keep: int, gone: list[int]):
+    strategy = Folding("f", keep=keep, drops=True, retain=Retention(first_request=True))
+    plan = pruner(400).plan(run_of(6), strategy)
+    assert [list(fold.messages) for fold in plan.folds] == ([gone] if gone else [])
+
+
+def test_what_stays_between_two_messages_makes_them_no_neighbors():
+    given = chat(4)
+    strategy = replace(keep_last(9), retain=Retention(first_request=True))
+    assert pruner(20).prune_conversations(given, strategy) is given
 
 
 @every_native_format

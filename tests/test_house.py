@@ -94,7 +94,7 @@ MAY_SEE = {
     "retention": {"errors", "formats", "transcript"},
     "summaries": {"edits", "formats", "rewriting", "tokens"},
     "folding": {"edits", "planning"},
-    "pieces": {"retention", "splitting", "transcript"},
+    "pieces": {"readable", "retention", "splitting", "transcript"},
     "fold_walk": {
         *("edits", "folding", "history", "options", "parsing", "pieces", "placeholders", "planning", "summaries"),
         *("tokens", "transcript"),

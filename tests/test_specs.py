@@ -69,10 +69,10 @@ def tokens(conversation: list[Any]) -> int:
     return ConversationPruner(PruneArgs(), count=COUNT).count_tokens(conversation)
 
 
-def summary(conversation: list[Any]) -> str | None:
-    """The text of the running summary."""
+def summary(conversation: list[Any]) -> str:
+    """The text of the running summary; the user's first request may stand above what a summarizer wrote."""
     found = running(conversation)
-    return found.text if found else None
+    return found.text if found else ""
 
 
 @dataclass
@@ -349,7 +349,7 @@ def test_20_merging_drops_no_result(written_in: str):
 def test_21_a_summary_and_the_users_message_behind_it_are_one(words: int, written_in: str):
     given = [worded(role, text(f"{role}{at}", words), written_in) for at, role in enumerate("UAUAUA")]
     result = pruned(given, presets.chat_summary(5, keep=2), llm=Model("They began."))
-    assert summary(result.conversation) == "They began."
+    assert summary(result.conversation).endswith("They began.")
     assert result.report.messages_summarized == 4
     merged, answer = result.conversation
     assert answer is given[5]
@@ -553,7 +553,7 @@ def test_28_the_oldest_are_one_marked_summary_before_the_last_ones(short: str, b
     given, model = chat(short, words), Model()
     result = pruned(given, presets.chat_summary(5, keep=2), llm=model)
     assert names(result.conversation) == becomes
-    assert summary(result.conversation) == model.answer
+    assert summary(result.conversation).endswith(model.answer)
     (brief,) = model.briefs
     assert [each.words for each in brief.utterances] == [text(name, words) for name in ("A1", "U2", "A3", "U4")]
     stayed = [message for message in result.conversation if message in given]
@@ -581,7 +581,7 @@ def test_29_a_model_that_fails_is_replaced_and_the_report_says_so(preset: str, a
     assert result.conversation[-1] is given[-1]
     assert tokens(result.conversation) < tokens(given)
     without = pruned(given, preset, tokens(given) // 2)
-    assert "U1" in (summary(without.conversation) or "")
+    assert "U1" in summary(without.conversation)
 
 
 @pytest.mark.parametrize("answer", FAILURES, ids=repr)
@@ -642,7 +642,7 @@ def test_31_whether_a_summary_is_worth_it_is_a_matter_of_tokens():
     assert model.briefs == []
     few = [*chat("U1 A1", 3_000), *chat("U2 A2 U3")]
     result = pruned(few, presets.summarize(1, buffer=0.0), tokens(few) - 1, model)
-    assert summary(result.conversation) == "They said hello."
+    assert summary(result.conversation).endswith("They said hello.")
     assert 0 in result.plan.gone
 
 
@@ -658,12 +658,13 @@ def test_31_an_own_summary_is_known_by_its_mark_and_not_summed_up_again(preset: 
     assert len(model.briefs) == asked
     more = [*once, *chat(" ".join(f"A{at} U{at + 1}" for at in range(31, 60)), words)]
     again = pruned(more, preset, limit, model).conversation
-    assert (summary(again) or "").endswith("They went on.")
+    assert summary(again).endswith("They went on.")
     later = model.briefs[asked:]
     assert later
     assert not [each for brief in later for each in brief.utterances if "[Summary of" in each.words]
     if preset != "sliding_window":  # which continues summaries by level
-        assert later[0].previous == summary(once) == "They went on."
+        assert summary(once).endswith("They went on.")
+        assert later[0].previous == summary(once)
 
 
 # Single results

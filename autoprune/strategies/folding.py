@@ -13,6 +13,7 @@ from autoprune.strategies.per_result import PerResult
 
 GROUP_SIZE = 4  # messages
 SUMMARY_TOKENS = 2_000
+ROUNDS = 3  # in which more is folded, where something had to wait for a larger summary
 MINIMUM_RECLAIM = 0.1  # of the safe zone, where that is out of reach
 
 
@@ -26,7 +27,8 @@ class Folding:
     below that share is reached. The last `keep` messages stay in any case (None: as many as a group has).
 
     They are summed up by `summarizer` (None: the pruner's) in at most `summary_tokens` tokens, or dropped where `drops`
-    is true. `then_drops`: when it is still too much, older ones of the last messages are dropped. `minimum_saved`: a
+    is true; `summary_share` is the most that a summary may take of what is folded into it. `then_drops`: when it is
+    still too much, the last messages are folded too, and dropped where that wins nothing. `minimum_saved`: a
     summary that may save a smaller share of what it stands for is not written, and the messages are dropped. `results`
     first shortens large results one by one. `retain` says what is never folded or dropped, `protect` which results are
     never shortened. `style` is how a summarizer that knows several styles is to write, and with `levels` above 0 there
@@ -43,6 +45,7 @@ class Folding:
     drops: bool = False
     then_drops: bool = False
     minimum_saved: float = 0.0
+    summary_share: float = 1.0
     summary_tokens: int = SUMMARY_TOKENS
     summarizer: Callable[..., object] | None = None
     style: str | None = None
@@ -58,12 +61,15 @@ class Folding:
             return
         if self.results:
             yield from self.results.step(view)
-        if view.groups(1, self._kept()):
-            yield from self._oldest(view)
-        elif harmful := view.least_harmful(self._kept(), self._excess(view)):
-            yield _together(harmful, Reason.LEAST_HARMFUL, 0 if self.drops else self.summary_tokens)
-        if self.then_drops:
+        for _ in range(ROUNDS):
+            tokens = view.tokens
+            yield from self._oldest(view, self._kept())
+            if view.tokens == tokens or not (self._is_many(view) or self._is_large(view)):
+                break
+        if self.then_drops and self._is_large(view):
+            yield from self._oldest(view, 1)
             yield from self._dropped(view, 1)
+        yield from self._least_harmful(view)
         if opening := view.opening():
             yield _together(opening, Reason.BEGINS_WITH_USER)
 
@@ -79,40 +85,50 @@ class Folding:
     def _kept(self) -> int:
         return self._size() if self.keep is None else self.keep
 
-    def _oldest(self, view: FoldView) -> Iterator[Fold]:
-        """The oldest groups, as one edit."""
+    def _oldest(self, view: FoldView, keep: int) -> Iterator[Fold]:
+        """The oldest groups but for the last `keep` messages, as one edit."""
         if self.drops:
-            yield from self._dropped(view, self._kept())
+            yield from self._dropped(view, keep)
             return
-        chosen = self._chosen(view)
+        chosen = self._chosen(view, keep)
         weight = sum(group.tokens for group in chosen)
-        gain = view.gain(weight, self.summary_tokens) if chosen else 0
+        room = self._room(view, weight)
+        gain = view.gain(weight, room) if chosen else 0
         if chosen and gain < max(1, self.minimum_saved * weight):
-            yield from self._dropped(view, self._kept()) if self.minimum_saved else ()
+            yield from self._dropped(view, keep) if self.minimum_saved else ()
         elif chosen:
-            yield _together(chosen, self._reason(view), self.summary_tokens)
+            yield _together(chosen, self._reason(view), room)
+
+    def _room(self, view: FoldView, weight: int) -> int:
+        """The tokens that the summary's text may have once so many more are folded into it."""
+        return min(self.summary_tokens, max(1, view.room + int(self.summary_share * weight)))
+
+    def _least_harmful(self, view: FoldView) -> Iterator[Fold]:
+        """Where nothing can be cut safely and it is still too much: the cut that harms least, if it is enough."""
+        keep = self._kept()
+        if not (self._is_many(view) or self._is_large(view)) or view.groups(1, keep):
+            return
+        excess = 0.0 if self._is_many(view) else view.tokens - view.limit
+        added = 0 if self.drops or not excess else view.added(self.summary_tokens)
+        harmful = view.least_harmful(keep, excess + added)
+        if harmful and sum(group.tokens for group in harmful) >= excess:
+            yield _together(harmful, Reason.LEAST_HARMFUL, 0 if self.drops else self.summary_tokens)
 
     def _reason(self, view: FoldView) -> Reason:
         return Reason.TOO_MANY_MESSAGES if self._is_many(view) else Reason.OVER_SAFE_ZONE
 
-    def _chosen(self, view: FoldView) -> list[Group]:
+    def _chosen(self, view: FoldView, keep: int) -> list[Group]:
         """The groups to fold: no more than needed, and all there are where even that is not enough."""
-        by_count = view.groups(1, self._kept()) if self._is_many(view) else []
+        by_count = view.groups(1, keep) if self._is_many(view) else []
         if not self._is_large(view):
             return by_count
-        groups = view.groups(self._size(), self._kept())
+        groups = view.groups(self._size(), keep)
         excess = view.tokens - self._target(view)
-        chosen, gain = _enough(groups, excess, lambda tokens: view.gain(tokens, self.summary_tokens))
+        chosen, gain = _enough(groups, excess, lambda tokens: view.gain(tokens, self._room(view, tokens)))
         if len(by_count) and len(by_count[-1].messages) and _end(by_count) > _end(chosen):
             return by_count
         in_reach = gain >= view.tokens - view.limit
         return chosen if in_reach or gain >= MINIMUM_RECLAIM * view.limit else []
-
-    def _excess(self, view: FoldView) -> float:
-        """The tokens that are too many, the largest summary among them; 0 where it is the messages that are."""
-        if self._is_many(view):
-            return 0.0
-        return view.tokens - self._target(view) + (0 if self.drops else view.added(self.summary_tokens))
 
     def _target(self, view: FoldView) -> float:
         return (self.over_share or 1.0) * view.limit * (1 - self.buffer)
@@ -136,6 +152,12 @@ class Folding:
         for name, value in (("buffer", self.buffer), ("minimum_saved", self.minimum_saved)):
             if not _is_share(value) or value >= 1:
                 raise SettingsError(f"{self.name}: {name} is {value!r}: give a share, 0 or more and less than 1")
+        if not _is_share(self.summary_share) or not self.summary_share:
+            raise SettingsError(
+                f"{self.name}: summary_share is {self.summary_share!r}: give a share above 0, at most 1"
+            )
+        if self.results is not None and not isinstance(self.results, PerResult):
+            raise SettingsError(f"{self.name}: results is {self.results!r}: give a PerResult, or None")
         if self.over_share is not None and (not _is_share(self.over_share) or not self.over_share):
             raise SettingsError(f"{self.name}: over_share is {self.over_share!r}: give a share above 0, or None")
 

@@ -54,7 +54,8 @@ def action_trace(trigger: int = 10, keep: int = 5) -> Folding:
     """With more messages than the trigger, keep the last ones and list the calls before them by tool."""
     trace = ActionTrace()
     does = _first_line(action_trace)
-    return Folding("action_trace", does, trigger, keep=keep, buffer=BUFFER, minimum_saved=0.1, summarizer=trace)
+    known = Folding("action_trace", does, trigger, keep=keep, buffer=BUFFER, minimum_saved=0.1, summarizer=trace)
+    return replace(known, summary_share=0.5)
 
 
 def sliding_window(n: int = 10, keep: int = 10, levels: int = 3) -> Folding:

@@ -99,19 +99,39 @@ def judged(given: object) -> Answer:
         case str() if given.strip():
             return Written(given)
         case BaseException():
-            return Failed(": ".join(filter(None, (type(given).__name__, str(given))))[:LONGEST_REASON])
+            return Failed(": ".join(filter(None, (type(given).__name__, _words(given))))[:LONGEST_REASON])
         case None | str() | Written(text=None | str()):
             return Failed("the summarizer gave no text")
         case _:
             return Failed(f"the summarizer gave a {type(given).__name__}, not a text")
 
 
+def _words(error: BaseException) -> str:
+    """What an exception says, if it can."""
+    try:
+        return str(error)
+    except Exception:  # a stranger's exception is a stranger's callable too
+        return ""
+
+
+def tried(function: Callable[..., object], *arguments: object) -> object:
+    """What a function of the caller's gives, a mapping's say; Failed where it raises."""
+    try:
+        return function(*arguments)
+    except Exception as error:  # a stranger's callable, as in `_called`
+        return judged(error)
+
+
 def _advanced(steps: Steps, answers: Sequence[Answer] | None) -> Sequence[Ask] | Answer:
     """The next batch of questions, or what the steps come to."""
     try:
-        return next(steps) if answers is None else steps.send(answers)
+        asked = next(steps) if answers is None else steps.send(answers)
     except StopIteration as end:
         return judged(end.value)
+    if isinstance(asked, list | tuple) and all(isinstance(ask, Ask) for ask in asked):
+        return asked
+    steps.close()
+    return Failed("its steps gave something that is no list of questions")
 
 
 def _afforded(asks: Sequence[Ask], budget: Budget | None) -> list[Ask]:

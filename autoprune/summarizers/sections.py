@@ -14,6 +14,8 @@ from autoprune.transcript import Speaker
 
 GOAL = "The user's first request"
 EARLIER = "Earlier summary"
+SUMMARY = "Summary"
+JOINT_TOKENS = 4  # that counts of joined texts may differ by
 # The number of lines makes any text readable back, also one that looks like headings.
 HEADING = re.compile(r"## (\S.*) \(([1-9][0-9]{0,8}) lines?\)")
 HEAD_SHARE = 2  # the goal takes at most the room through this
@@ -83,6 +85,23 @@ def first_request(utterances: Iterable[Utterance]) -> str:
     """The first words of the user's own, without what a program put around them; "" where there are none."""
     own = (said(one.words) for one in utterances if one.speaker is Speaker.USER)
     return next((words for words in own if words), "")
+
+
+def with_request(text: str, brief: Brief) -> str:
+    """A model's text with the user's first request above it, word for word, where it does not hold that already.
+
+    The request is that of the summary so far, else of the messages. Within the room: the request takes half of it at
+    most, and the text is cut to what is left.
+    """
+    known = next((one.body for one in read(brief.previous) or () if one.title == GOAL), "")
+    request = known or first_request(brief.utterances)
+    if not request or request in text:
+        return text
+    goal = Section(GOAL, cut(request, brief.max_tokens // HEAD_SHARE, brief.count))
+    left = brief.max_tokens - brief.count(written((goal, Section(SUMMARY, "…")))) - JOINT_TOKENS
+    body = cut(text, left, brief.count)
+    whole = written((goal, Section(SUMMARY, body)))
+    return whole if body and brief.count(whole) <= brief.max_tokens else text
 
 
 def beyond(brief: Brief, head: tuple[Section, ...]) -> tuple[Utterance, ...]:
