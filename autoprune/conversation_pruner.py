@@ -268,6 +268,8 @@ class ConversationPruner(Pruner):
 
     def _begins_with_user(self, message: object) -> bool:
         """Whether a message shows that its provider wants the user's message first."""
+        if self._text("format") in USER_FIRST:
+            return True
         held = fields(message) or NOTHING
         return any(known.NAME in USER_FIRST and known.seen(held) for known in self._formats())
 

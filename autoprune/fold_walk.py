@@ -1,7 +1,7 @@
 """The walk of strategies that fold or drop whole messages. Offers what may go; summarizes nothing."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from autoprune.edits import Fold, Plan, Replace
@@ -172,8 +172,7 @@ class FoldWalk(Walk):
 
     def _fold(self, edit: Fold) -> None:
         """Make an edit of whole messages, if they are there and may go: a strategy cannot take what is not offered."""
-        offered = {at for group in self.groups() for at in group.messages} | self._harmful
-        if not edit.messages or not set(edit.messages) <= offered:
+        if not self._is_offered(set(edit.messages)):
             return
         weight = sum(self._weight(at) for at in edit.messages)
         room = 0 if edit.is_drop else self._room(weight, len(edit.messages), edit.room)
@@ -192,6 +191,18 @@ class FoldWalk(Walk):
         self.folds.append(replace(edit, saved=weight, room=room, request=self.request))
         self._seen = {part: known for part, known in self._seen.items() if part.location.message not in self.gone}
         self.edits_made += 1
+
+    def _is_offered(self, messages: set[int]) -> bool:
+        """Whether messages are all of some groups: no half of a pair goes alone."""
+        if messages and messages == self._harmful - self.gone:
+            return True
+        groups = [set(group.messages) for group in self.groups()]
+        touched = [group for group in groups if not group.isdisjoint(messages)]
+        return bool(messages) and messages == set().union(*touched)
+
+    def candidates(self) -> Iterator[Candidate]:
+        """The parts that may be cleared now, whatever is cleared of them while one looks."""
+        return iter([*super().candidates()])
 
     def _first_request(self, messages: Sequence[int], room: int, most: int) -> int | None:
         """The user's first request, where it is one of the messages and has no room in the summary, but will have."""

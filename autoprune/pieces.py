@@ -1,11 +1,11 @@
 """Which messages may go out of a conversation, piece by piece, as it grows. Weighs nothing, takes nothing out."""
 
 from collections.abc import Collection, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
-from autoprune.readable import is_note
+from autoprune.readable import has_role, is_note
 from autoprune.retention import Retention
-from autoprune.splitting import cuts, pairs, split, units
+from autoprune.splitting import cuts, units
 from autoprune.transcript import Entry, Speaker
 
 OTHERS = {Speaker.MODEL: Speaker.USER, Speaker.USER: Speaker.MODEL}
@@ -22,6 +22,7 @@ class Pieces:
         self.requests: list[int] = []  # the user's
         self.systems = 0
         self._staying: set[int] = set()
+        self._words: set[int] = set()  # messages of the model's that are nothing but words
         self._units: list[range] = []
         self._units_end = 0
 
@@ -31,6 +32,8 @@ class Pieces:
         if entry.speaker is Speaker.USER and not entry.results and not is_note(message, entry):
             self.requests.append(at)
         self.systems += entry.speaker is Speaker.SYSTEM
+        if entry.speaker is Speaker.MODEL and not entry.calls and not entry.thinking and has_role(message):
+            self._words.add(at)
         if self.retain.stays(at, message, entry):
             self._staying.add(at)
 
@@ -46,23 +49,20 @@ class Pieces:
         return [unit for unit, stays in zip(kept, staying, strict=True) if not stays]
 
     def least_harmful(self, gone: Collection[int], keep: int, excess: float) -> tuple[int, ...]:
-        """What may go but for the last `keep` messages, or enough for `excess` tokens, where no cut is safe."""
+        """What may go but for the last `keep` messages, or enough for `excess` tokens, where no cut is safe.
+
+        That is a part of what the model said at once, where those are words alone: no result loses its call, and no
+        call its reasoning.
+        """
         stay = self._stay()
         free = [at for at in range(self._first_unseen()) if at not in stay and at not in gone]
-        entries = [self.entries[at] for at in free]
-        if cuts(entries)[1:-1]:
+        if cuts([self.entries[at] for at in free])[1:-1] or not all(at in self._words for at in free):
             return ()
-        if excess > 0:
-            at = split(entries, max_kept_tokens=max(1, int(sum(entry.tokens for entry in entries) - excess))).at
-        else:
-            at = split(entries, keep_messages=max(keep, 1)).at
-        return self._whole(set(free[:at]))
-
-    def _whole(self, messages: set[int]) -> tuple[int, ...]:
-        """Some messages without those whose other half, a call or its result, is not among them."""
-        halves = [(pair.call, pair.result) for pair in pairs(self.entries) if pair.is_complete]
-        parted = {at for half in halves if sum(at in messages for at in half) == 1 for at in half}
-        return self._whole(messages - parted) if messages & parted else tuple(sorted(messages))
+        newest = self.first_kept(gone, keep)
+        may_go = [at for at in free[:-1] if at < newest]
+        sums = accumulate(self.entries[at].tokens for at in may_go)
+        enough = next((number for number, tokens in enumerate(sums, 1) if tokens >= excess), 0)
+        return tuple(may_go[:enough] if excess > 0 else may_go)
 
     def first_kept(self, gone: Collection[int], keep: int) -> int:
         """The first of the last `keep` messages in the prompt, the system's aside."""

@@ -9,6 +9,7 @@ from itertools import accumulate
 
 from autoprune.clamping import Clamp
 from autoprune.formats import harness
+from autoprune.formats.content import NOTHING, fields
 from autoprune.formats.words import words
 from autoprune.targets import arguments, target
 from autoprune.tokens import Count, Memo
@@ -56,6 +57,11 @@ def is_note(message: object, entry: Entry) -> bool:
     """Whether a user's message holds nothing but what an agent's program put there: a reminder, the environment."""
     spoken = words(message, entry)
     return bool(spoken) and not harness.said(spoken)
+
+
+def has_role(message: object) -> bool:
+    """Whether a message says whose it is; an item of the Responses API that is no message does not."""
+    return (fields(message) or NOTHING).get("role") is not None
 
 
 def rendered(

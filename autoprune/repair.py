@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from autoprune.errors import SettingsError
 from autoprune.repairs import anthropic, bedrock, gemini, openai_chat, openai_responses, turns
 from autoprune.repairs.drafts import Shape
-from autoprune.repairs.repaired import BEGINNING, EMPTY, NO_RESULT, NO_WORDS, Repair, Repaired, Round
+from autoprune.repairs.pairing import DONE
+from autoprune.repairs.repaired import BEGINNING, EMPTY, NO_RESULT, NO_WORDS, OpenCalls, Repair, Repaired, Round
 from autoprune.rules.problem import Problem
 from autoprune.validation import problems, resolved, sequence
 
@@ -18,7 +20,12 @@ MOST_ROUNDS = 20
 
 
 def repair(
-    conversation: Sequence[object], provider: str | None = None, *, strict_alternation: bool = False
+    conversation: Sequence[object],
+    provider: str | None = None,
+    *,
+    strict_alternation: bool = False,
+    open_calls: str = "answer",
+    reason: str = NO_RESULT,
 ) -> Repaired:
     """A conversation that breaks no rule but those of `UNREPAIRED`, and what was done to it.
 
@@ -26,13 +33,19 @@ def repair(
     changed, and no words of the user's or the system's are lost. A repair may leave another rule broken, so it goes
     round by round: each problem has the place that it had in the round that found it. `provider` and
     `strict_alternation` are those of `validation.problems`, and so are the errors.
+
+    A call without a result gets one that says the `reason`. With `open_calls` it may also "keep" waiting for one, which
+    no provider accepts, or go ("remove") with what it leaves empty.
     """
+    if open_calls not in DONE:
+        raise SettingsError(f"open_calls is {open_calls!r}: give one of {', '.join(DONE)}")
     name = resolved(provider, sequence(conversation))
     messages: Sequence[object] = conversation
     done: list[Repair] = []
     for _ in range(MOST_ROUNDS):
         found = problems(messages, name, strict_alternation=strict_alternation)
-        once = _round(name, messages, found, alternates=strict_alternation or name == "bedrock")
+        become = OpenCalls(open_calls, reason)
+        once = _round(name, messages, found, become, alternates=strict_alternation or name == "bedrock")
         if not once.repairs:
             break
         messages = once.messages
@@ -40,11 +53,13 @@ def repair(
     return Repaired(messages if done else conversation, tuple(done))
 
 
-def _round(name: str, messages: Sequence[object], found: Sequence[Problem], *, alternates: bool) -> Round:
+def _round(
+    name: str, messages: Sequence[object], found: Sequence[Problem], open_calls: OpenCalls, *, alternates: bool
+) -> Round:
     if all(problem.rule in UNREPAIRED for problem in found):
         return Round(list[Any](messages), [])
     if name in SHAPES:
-        return turns.mended(messages, found, SHAPES[name], alternates=alternates)
+        return turns.mended(messages, found, SHAPES[name], open_calls, alternates=alternates)
     if name == "openai_chat":
-        return openai_chat.mended(messages, found, alternates=alternates)
-    return openai_responses.mended(messages, found)
+        return openai_chat.mended(messages, found, open_calls)
+    return openai_responses.mended(messages, found, open_calls)

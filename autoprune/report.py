@@ -95,13 +95,14 @@ class Report:
         transcript = self.plan.transcript
         last = len(transcript.requests) - 1
         fresh = [edit.part.location.message for edit in self.plan.edits if edit.request == last]
-        fresh += [self.plan.place for fold in self.plan.folds if fold.request == last]
+        fresh += [min(self.plan.place, *fold.messages) for fold in self.plan.folds if fold.request == last]
         if not fresh or last == 0:
             return 0
-        cached = sum(entry.tokens for entry in transcript.entries[min(fresh) : transcript.requests[last - 1]])
+        before = {at for fold in self.plan.folds if fold.request < last for at in fold.messages}
+        still = (at for at in range(min(fresh), transcript.requests[last - 1]) if at not in before)
+        cached = sum(transcript.entries[at].tokens for at in still)
         after = [edit for edit in self.plan.edits if edit.part.location.message >= min(fresh)]
         saved_before = sum(edit.saved if edit.request < last else edit.saved_before for edit in after)
-        saved_before += sum(fold.saved for fold in self.plan.folds if fold.request < last)
         return scaled(cached - saved_before, self.calibration)
 
     @cached_property
@@ -111,7 +112,8 @@ class Report:
         None where even the first message may still change.
         """
         if self.plan.folds or self.plan.running:
-            return self.plan.place - 1 if self.plan.place else None
+            head = sum(at not in self.plan.gone for at in range(self.plan.place))
+            return head - 1 if head else None
         results = (result for result in self.plan.transcript.results if reason(self.plan, result) not in LASTING)
         may_change: tuple[Part | Thought, ...] = (*results, *self.plan.open_inputs, *self.plan.doomed)
         first = min((part.location.message for part in may_change), default=len(self.plan.transcript.entries))

@@ -70,13 +70,13 @@ def outcome(chosen: ThinkingPolicy, plan: Plan) -> Outcome:
     end: Path = (len(plan.transcript.entries),)
     edited = plan.first_changed or end
     if chosen in (ThinkingPolicy.DROP_BLOCK, ThinkingPolicy.STRIP):
-        behind = _behind(plan.transcript, min(edited, plan.first_changed_before or end))
+        behind = _behind(plan, min(edited, plan.first_changed_before or end))
         if chosen is ThinkingPolicy.STRIP:
             return _stripped(plan.transcript, behind)
         return Outcome(drop_block()) if behind else NOTHING
     if chosen is ThinkingPolicy.REFUSE:
         return _refused(plan)
-    behind = _behind(plan.transcript, edited)
+    behind = _behind(plan, edited)
     if not behind:
         return NOTHING
     number = f"{len(behind)} thinking block{'s stand' if len(behind) > 1 else ' stands'} behind the first edit"
@@ -101,10 +101,11 @@ def drop_block() -> dict[str, object]:
     }
 
 
-def _behind(transcript: Transcript, first: Path) -> list[Thought]:
-    """The thinking blocks that stand behind the first place that has changed."""
-    entries = transcript.entries[int(first[0]) :]
-    return [thought for entry in entries for thought in entry.thinking if thought.location.path > first]
+def _behind(plan: Plan, first: Path) -> list[Thought]:
+    """The thinking blocks that stand behind the first place that has changed, in messages that stay."""
+    entries = plan.transcript.entries[int(first[0]) :]
+    behind = (thought for entry in entries for thought in entry.thinking if thought.location.path > first)
+    return [thought for thought in behind if thought.location.message not in plan.gone]
 
 
 def _stripped(transcript: Transcript, behind: Sequence[Thought]) -> Outcome:

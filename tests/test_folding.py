@@ -14,18 +14,22 @@ from autoprune.reasons import Reason
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import PRESETS, keep_last, summarize
+from autoprune.summaries import overhead
+from autoprune.tokens import MESSAGE_TOKENS
 from autoprune.transcript import ToolResult
 
 WIDE = 10**6  # tokens
 EACH = 100  # tokens of a message, by `count`
 REPLY = 3  # tokens that prime the reply
-MARK = 12  # tokens of a summary's message besides its text
 # The messages that go together, why, the tokens that the summary may have from then on, and at which request.
 Shown: TypeAlias = tuple[list[int], str, int, int]
 
 
 def count(text: str) -> int:
     return len(text.split())
+
+
+MARK = overhead(count, 1, 20) + MESSAGE_TOKENS  # of a summary's message besides its text
 
 
 def chat(number: int) -> list[dict[str, str]]:
@@ -181,16 +185,18 @@ def test_many_are_dropped_down_to_the_last():
     ]
 
 
-@pytest.mark.parametrize(("safe_zone", "more"), [(735, []), (734, [([2], "over_safe_zone", 20, 4)])])
-def test_the_last_messages_are_folded_too_where_folding_is_not_enough(safe_zone: int, more: list[Shown]):
+@pytest.mark.parametrize(("lacking", "more"), [(0, []), (1, [([2], "over_safe_zone", 20, 4)])])
+def test_the_last_messages_are_folded_too_where_folding_is_not_enough(lacking: int, more: list[Shown]):
+    safe_zone = 7 * EACH + MARK + 20 + REPLY - lacking
     folding = Folding("f", over_messages=8, over_share=None, keep=7, group_size=1, summary_tokens=20)
     folded: Shown = (first(2), "too_many_messages", 20, 4)
     assert folds(folding, 9, safe_zone) == [folded]
     assert folds(replace(folding, over_share=1.0, then_drops=True), 9, safe_zone) == [folded, *more]
 
 
-@pytest.mark.parametrize(("least", "room"), [(0.0, 100), (0.5, 100), (0.72, 100), (0.73, 0), (0.9, 0)])
-def test_what_would_save_too_little_is_dropped(least: float, room: int):
+@pytest.mark.parametrize(("more", "room"), [(0.0, 100), (0.01, 0)])
+def test_what_would_save_too_little_is_dropped(more: float, room: int):
+    least = (4 * EACH - 100 - MARK) / (4 * EACH) + more
     strategy = Folding("f", over_messages=12, keep=9, summary_tokens=100, minimum_saved=least)
     assert folds(strategy, 13) == [(first(4), "too_many_messages", room, 6)]
 
@@ -234,7 +240,7 @@ def test_it_is_no_deeper_than_the_tokens_need(drops: bool, gone: list[int]):
     assert [shown(fold) for fold in plan.folds] == [(gone, "least_harmful", 0 if drops else 20, 1)]
 
 
-@pytest.mark.parametrize(("keep", "gone"), [(2, [1, 2, 3]), (4, [1, 2, 3]), (5, []), (9, [])])
+@pytest.mark.parametrize(("keep", "gone"), [(2, [1, 2, 3]), (3, [1, 2, 3]), (4, []), (9, [])])
 def test_it_keeps_the_last_messages_whatever_tokens_are_needed(keep: int, gone: list[int]):
     strategy = Folding("f", keep=keep, drops=True, retain=Retention(first_request=True))
     plan = pruner(400).plan(run_of(6), strategy)
@@ -345,6 +351,9 @@ def test_what_is_protected_is_not_shortened():
         ({"buffer": -0.1}, "f: buffer is -0.1: give a share, 0 or more and less than 1"),
         ({"buffer": True}, "f: buffer is True: give a share, 0 or more and less than 1"),
         ({"minimum_saved": "0.1"}, "f: minimum_saved is '0.1': give a share, 0 or more and less than 1"),
+        ({"summary_share": 0}, "f: summary_share is 0: give a share above 0, at most 1"),
+        ({"summary_share": 1.5}, "f: summary_share is 1.5: give a share above 0, at most 1"),
+        ({"results": 5}, "f: results is 5: give a PerResult, or None"),
         ({"over_share": 0}, "f: over_share is 0: give a share above 0, or None"),
         ({"over_share": 1.1}, "f: over_share is 1.1: give a share above 0, or None"),
         ({"over_share": "1"}, "f: over_share is '1': give a share above 0, or None"),
@@ -393,6 +402,21 @@ def test_what_was_not_offered_does_not_go(numbers: tuple[int, ...]):
 def test_what_was_offered_goes():
     assert folds(at_end(0, 3), 9) == [([0, 3], "over_safe_zone", 0, 4)]
     assert folds(at_end(0, 1, room=30), 9) == [([0, 1], "over_safe_zone", 30, 4)]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "room", "gone"),
+    [
+        ((0,), 300, []),  # it will have room in a larger summary
+        ((0, 1), 300, [([0, 1], "over_safe_zone", 2 * EACH - MARK - 1, 4)]),
+        ((0,), 100, [([0], "over_safe_zone", EACH - MARK - 1, 4)]),  # there will never be room for it
+        ((0, 1), 100, [([0, 1], "over_safe_zone", 100, 4)]),
+    ],
+)
+def test_the_first_request_waits_for_a_summary_that_has_room_for_it(
+    numbers: tuple[int, ...], room: int, gone: list[Shown]
+):
+    assert folds(at_end(*numbers, room=room), 9) == gone
 
 
 def test_a_system_message_is_not_offered():

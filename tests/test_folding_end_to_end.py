@@ -95,7 +95,9 @@ def play(api: Api, strategy: FoldingStrategy, *, feeds_back: bool, script: Scrip
     """A loop over an API, folded before each request."""
     args = PruneArgs(SAFE_ZONE, model=api.request["model"], overhead_tokens=api.overhead)
     ours = BothStyles(api, ConversationPruner(args, llm), strategy, feeds_back)
-    with serve(script, strict_alternation=True) as provider, closing(api.client(provider.url)) as client:
+    # What is left of a chat may begin with the assistant, unless there is a summary or the provider wants the user.
+    strict = not (strategy.drops and api is NAMED_APIS["chat"]) if isinstance(strategy, Folding) else True
+    with serve(script, strict_alternation=strict) as provider, closing(api.client(provider.url)) as client:
         end = api.loop(client, TASKS, ours.edit, send=ours.send, feeds_back=feeds_back, **api.request)
         return Run(api, script, provider.requests, provider.refusals, ours.pruned, ours.spent, end)
 

@@ -393,10 +393,10 @@ def lost(id: str) -> dict[str, Any]:
         ),
         (
             [GO, {"role": "assistant", "content": ""}, {"role": "user", "content": ""}],
-            [GO],
+            [GO, {"role": "assistant", "content": EMPTY}, {"role": "user", "content": EMPTY}],
             [
-                "empty_content (1, 'content'): removed the empty message",
-                "empty_content (2, 'content'): removed the empty message",
+                f"empty_content (1, 'content'): wrote {EMPTY!r} in the empty message",
+                f"empty_content (2, 'content'): wrote {EMPTY!r} in the empty message",
             ],
         ),
     ],
@@ -465,8 +465,8 @@ def tool(id: str, content: Any = "ok") -> dict[str, Any]:
         ),
         (
             [GO, {"role": "assistant", "content": None}, GO],
-            [GO, GO],
-            ["null_content (1, 'content'): removed the message, which held nothing"],
+            [GO, {"role": "assistant", "content": EMPTY}, GO],
+            [f"null_content (1, 'content'): wrote {EMPTY!r} in the empty message"],
         ),
         (
             [GO, calling("a"), tool("a", None)],
@@ -698,12 +698,12 @@ OUTPUT, ERROR = {"output": "ok"}, {"error": NO_RESULT}
         ),
         (
             [HI, replies(fc()), asks(fr(response="ok")), replies({"text": ""}, {}), HI],
-            [HI, replies(fc()), asks(fr(response=OUTPUT)), HI],
+            [HI, replies(fc()), asks(fr(response=OUTPUT)), replies({"text": EMPTY}), HI],
             [
                 "result_shape (2, 'parts', 0, 'functionResponse', 'response'): wrapped the response in an object",
                 "empty_text (3, 'parts', 0): removed the empty text",
                 "empty_part (3, 'parts', 1): removed the empty part",
-                "empty_text (3, 'parts', 0): removed the empty message",
+                f"empty_text (3, 'parts', 0): wrote {EMPTY!r} in the empty message",
             ],
         ),
     ],

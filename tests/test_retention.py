@@ -50,7 +50,7 @@ def says(name: str) -> Callable[[Any], bool]:
 EACH = {
     "nothing": (Retention(), "S U4"),
     "no system message": (Retention(system=False), "U4"),
-    "the first request": (Retention(first_request=True), "S U1\n\nU4"),
+    "the first request": (Retention(first_request=True), "S U1 A3 U4"),
     "the last turn": (Retention(turns=1), "S U4"),
     "the last two turns": (Retention(turns=2), "S U3 C3 R3 A3 U4"),
     "more turns than there are": (Retention(turns=9), TURNS),

@@ -9,7 +9,18 @@ from openai.types.responses import EasyInputMessage
 
 from autoprune.edits import Running
 from autoprune.formats import anthropic_messages, bedrock_converse, gemini_contents, openai_chat, openai_responses
-from autoprune.summaries import apart, content_of, is_users, joined, overhead, plain, running, wrapped
+from autoprune.summaries import (
+    GAP,
+    SLACK_TOKENS,
+    apart,
+    content_of,
+    is_users,
+    joined,
+    overhead,
+    plain,
+    running,
+    wrapped,
+)
 
 FORMATS = (openai_chat, openai_responses, anthropic_messages, bedrock_converse, gemini_contents)
 every_format = pytest.mark.parametrize("written_in", FORMATS, ids=lambda written_in: written_in.NAME)
@@ -38,7 +49,8 @@ def test_the_mark_says_for_how_many_messages_and_how_large_it_may_be():
 
 
 def test_its_overhead_is_all_but_the_text_and_the_gap_behind_it():
-    assert overhead(len, 4, 200) == len(SUMMARY) - len("They read a.py.") + 2
+    gap = len(GAP) + SLACK_TOKENS
+    assert overhead(len, 4, 200) == len(SUMMARY) - len("They read a.py.") + gap
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 
-from autoprune.repairs.repaired import EMPTY, NO_RESULT
+from autoprune.repairs.repaired import EMPTY
 from autoprune.rewriting import with_item
 from autoprune.rules.problem import Problem
 from autoprune.rules.reading import is_empty_text, known, listed, text
@@ -42,10 +42,10 @@ def _keys(call_id: object) -> tuple[Hashable, ...]:
     return () if plain is None else (plain,)
 
 
-def no_result(call: object) -> object:
+def no_result(call: object, reason: str) -> object:
     """A failed result that says so."""
     call_id = known(call).get("id")
-    return {"type": "tool_result", "tool_use_id": call_id, "content": NO_RESULT, "is_error": True}
+    return {"type": "tool_result", "tool_use_id": call_id, "content": reason, "is_error": True}
 
 
 def renamed(found: object, call_id: str) -> object:

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 
-from autoprune.repairs.repaired import EMPTY, NO_RESULT
+from autoprune.repairs.repaired import EMPTY
 from autoprune.rewriting import with_item
 from autoprune.rules.problem import Problem
 from autoprune.rules.reading import is_blank, known, listed, text
@@ -41,10 +41,10 @@ def _keys(call_id: object) -> tuple[Hashable, ...]:
     return () if plain is None else (plain,)
 
 
-def no_result(call: object) -> object:
+def no_result(call: object, reason: str) -> object:
     """A failed result that says so."""
     call_id = known(known(call).get("toolUse")).get("toolUseId")
-    return {"toolResult": {"toolUseId": call_id, "status": "error", "content": [block(NO_RESULT)]}}
+    return {"toolResult": {"toolUseId": call_id, "status": "error", "content": [block(reason)]}}
 
 
 def renamed(found: object, call_id: str) -> object:

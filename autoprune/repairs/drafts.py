@@ -39,7 +39,7 @@ class Shape(Protocol):
     def result_keys(self, role: str | None, found: object, /) -> tuple[Hashable, ...] | None:
         """What the call of a result is known by, best first; None for what is no result."""
 
-    def no_result(self, call: object, /) -> object:
+    def no_result(self, call: object, reason: str, /) -> object:
         """The stated placeholder for the result of a call."""
 
     def renamed(self, found: object, call_id: str, /) -> object:

@@ -3,7 +3,6 @@
 from collections.abc import Hashable, Mapping, Sequence
 
 from autoprune.repairs.copies import with_blocks
-from autoprune.repairs.repaired import NO_RESULT
 from autoprune.rewriting import with_item
 from autoprune.rules.gemini import CALL, RESPONSE
 from autoprune.rules.problem import Problem
@@ -48,11 +47,11 @@ def _named(value: object) -> tuple[str, str | None]:
     return str(one.get("name")), None if call_id is None else str(call_id)
 
 
-def no_result(call: object) -> object:
+def no_result(call: object, reason: str) -> object:
     """An error that says so, under the name and id of the call."""
     ((_, spelled, found),) = first([known(call)], CALL)
     named = {name: value for name in ("id", "name") if (value := known(found).get(name)) is not None}
-    return {RESPONSE[CALL.index(spelled)]: {**named, "response": {"error": NO_RESULT}}}
+    return {RESPONSE[CALL.index(spelled)]: {**named, "response": {"error": reason}}}
 
 
 def renamed(found: object, call_id: str) -> object:

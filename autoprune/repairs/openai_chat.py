@@ -1,12 +1,12 @@
 """The repair of OpenAI Chat messages, where a result is a message of its own."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from autoprune.repairs.copies import without
 from autoprune.repairs.log import Log
-from autoprune.repairs.pairing import ASTRAY, Event, answers, note, pairs
-from autoprune.repairs.repaired import BEGINNING, EMPTY, NO_RESULT, NO_WORDS, Round
+from autoprune.repairs.pairing import ASTRAY, Event, answers, note, pairs, unanswered
+from autoprune.repairs.repaired import BEGINNING, EMPTY, NO_WORDS, OpenCalls, Round
 from autoprune.rewriting import with_item
 from autoprune.rules.openai_chat import has_calls
 from autoprune.rules.problem import Problem
@@ -15,15 +15,17 @@ from autoprune.rules.reading import known, listed, text
 Kept = list[tuple[int, object]]  # messages with the index that each had, -1 for new ones
 
 
-def mended(messages: Sequence[object], problems: Sequence[Problem], *, alternates: bool) -> Round:
-    """One round of repairs. `alternates`: a message without content is filled, not removed."""
+def mended(messages: Sequence[object], problems: Sequence[Problem], open_calls: OpenCalls) -> Round:
+    """One round of repairs."""
     log = Log(problems)
-    kept = _answered(messages, [known(message) for message in messages], log)
-    kept = [(at, one) for at, message in kept if (one := _filled(at, message, log, alternates=alternates)) is not None]
+    kept = _answered(messages, [known(message) for message in messages], log, open_calls)
+    kept = [(at, _filled(at, message, log)) for at, message in kept]
     return Round(_in_turn(kept, log), log.repairs)
 
 
-def _answered(messages: Sequence[object], found: Sequence[Mapping[str, object]], log: Log) -> Kept:
+def _answered(
+    messages: Sequence[object], found: Sequence[Mapping[str, object]], log: Log, open_calls: OpenCalls
+) -> Kept:
     """The messages, with results behind the calls that they answer. Runs that break no rule stay as they stand."""
     caller: list[int] = []  # of each message, the one that its run of results stands behind; itself for others
     for at, one in enumerate(found):
@@ -35,12 +37,24 @@ def _answered(messages: Sequence[object], found: Sequence[Mapping[str, object]],
         return list(enumerate(messages))
     met = list(_events(found, is_open, taken))
     pairing = pairs(met)
-    given = answers(met, pairing, lambda place: messages[place[0]], lambda call: _no_result(found, call))
-    note(is_open, taken, pairing, given, log)
+    lost = unanswered(met, pairing)
+    answer = (lambda call: _no_result(found, call, open_calls.reason)) if open_calls.become == "answer" else None
+    given = answers(met, pairing, lambda place: messages[place[0]], answer)
+    note(is_open, taken, pairing, lost, open_calls.become, log)
+    removed = {at: {call for one, call in lost if one == at} for at, _ in lost if open_calls.become == "remove"}
     kept: Kept = []
     for at, message in enumerate(messages):
-        kept += [] if at in taken else [(at, message), *((-1, answer) for answer in given.get(at, ()))]
+        left = _without_calls(message, removed[at]) if at in removed else message
+        kept += [] if at in taken or left is None else [(at, left), *((-1, answer) for answer in given.get(at, ()))]
     return kept
+
+
+def _without_calls(message: object, removed: Collection[int]) -> object | None:
+    """A message without some of its calls; None where nothing is left of it."""
+    calls = [call for at, call in enumerate(listed(known(message).get("tool_calls"))) if at not in removed]
+    if calls:
+        return with_item(message, "tool_calls", calls)
+    return without(message, "tool_calls") if known(message).get("content") else None
 
 
 def _events(found: Sequence[Mapping[str, object]], is_open: set[int], taken: set[int]) -> Iterator[Event]:
@@ -53,20 +67,17 @@ def _events(found: Sequence[Mapping[str, object]], is_open: set[int], taken: set
             yield Event((at, index), True, () if call_id is None else (call_id,), at in is_open)
 
 
-def _no_result(found: Sequence[Mapping[str, object]], call: tuple[int, int]) -> object:
+def _no_result(found: Sequence[Mapping[str, object]], call: tuple[int, int], reason: str) -> object:
     call_id = known(listed(found[call[0]].get("tool_calls"))[call[1]]).get("id")
-    return {"role": "tool", "tool_call_id": call_id, "content": NO_RESULT}
+    return {"role": "tool", "tool_call_id": call_id, "content": reason}
 
 
-def _filled(at: int, message: object, log: Log, *, alternates: bool) -> object | None:
-    """A message with a content and without an empty list of calls; None where nothing is left of it."""
+def _filled(at: int, message: object, log: Log) -> object:
+    """A message with a content and without an empty list of calls."""
     for problem in log.at(at, "empty_tool_calls"):
         message = without(message, "tool_calls")
         log.add(problem, "removed the empty list of calls")
     for problem in log.at(at, "null_content"):
-        if not alternates and text(known(message).get("role")) != "tool":
-            log.add(problem, "removed the message, which held nothing")
-            return None
         message = with_item(message, "content", EMPTY)
         log.add(problem, f"wrote {EMPTY!r} in the empty message")
     return message

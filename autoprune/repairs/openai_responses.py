@@ -5,7 +5,7 @@ from typing import Any
 
 from autoprune.repairs.copies import without
 from autoprune.repairs.log import Log
-from autoprune.repairs.repaired import NO_RESULT, Round
+from autoprune.repairs.repaired import OpenCalls, Round
 from autoprune.rules.openai_responses import OUTPUTS, is_from_model, is_message, kind, pair_key
 from autoprune.rules.problem import Problem
 from autoprune.rules.reading import known
@@ -17,7 +17,7 @@ REMOVED = {
 }
 
 
-def mended(items: Sequence[object], problems: Sequence[Problem]) -> Round:
+def mended(items: Sequence[object], problems: Sequence[Problem], open_calls: OpenCalls) -> Round:
     """One round of repairs."""
     # What stands behind reasoning is seen when everything else is mended.
     others = [problem for problem in problems if problem.rule not in ("reasoning_alone", "unknown_role")]
@@ -33,7 +33,7 @@ def mended(items: Sequence[object], problems: Sequence[Problem]) -> Round:
             waiting = []
         one = _single(at, item, log)
         if one is not None and not _is_removed(at, log):
-            answered, output = _answered(at, found, log)
+            answered, output = _answered(at, found, log, open_calls)
             waiting += [output] if output else []
             kept += [one] if answered else []
     return Round([*kept, *waiting], log.repairs)
@@ -82,25 +82,25 @@ def _is_removed(at: int, log: Log) -> bool:
     return bool(problems)
 
 
-def _answered(at: int, item: Mapping[str, object], log: Log) -> tuple[bool, object]:
+def _answered(at: int, item: Mapping[str, object], log: Log, open_calls: OpenCalls) -> tuple[bool, object]:
     """Whether an item stays, and the stated placeholder for its output, if it is a call without one."""
-    for problem in log.at(at, "unanswered_call"):
-        output = _no_output(item)
+    for problem in log.at(at, "unanswered_call") if open_calls.become != "keep" else ():
+        output = _no_output(item, open_calls.reason) if open_calls.become == "answer" else None
         log.add(problem, "answered the call with a placeholder" if output else "removed the call")
         return output is not None, output
     return True, None
 
 
-def _no_output(call: Mapping[str, object]) -> dict[str, object] | None:
+def _no_output(call: Mapping[str, object], reason: str) -> dict[str, object] | None:
     """An output that says that there is none; None where words cannot say it."""
     output: dict[str, object] = {"type": OUTPUTS[kind(call)], "call_id": call.get("call_id")}
     match kind(call):
         case "function_call" | "custom_tool_call" | "local_shell_call":
-            return {**output, "output": NO_RESULT}
+            return {**output, "output": reason}
         case "shell_call":
             outcome = {"type": "exit", "exit_code": 1}
-            return {**output, "output": [{"stdout": "", "stderr": NO_RESULT, "outcome": outcome}]}
+            return {**output, "output": [{"stdout": "", "stderr": reason, "outcome": outcome}]}
         case "apply_patch_call":
-            return {**output, "status": "failed", "output": NO_RESULT}
+            return {**output, "status": "failed", "output": reason}
     # The output of a computer's call is a screenshot.
     return None

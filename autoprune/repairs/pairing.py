@@ -10,6 +10,11 @@ from typing import NamedTuple
 
 from autoprune.repairs.log import Log
 
+DONE = {
+    "answer": "answered {} of the calls with a placeholder",
+    "keep": "",
+    "remove": "removed {} of the calls",
+}
 Place = tuple[int, int]  # a message and a block in it
 ASTRAY = ("orphan_result", "duplicate_result", "missing_call_id", "results_not_first", "result_names")
 
@@ -82,38 +87,41 @@ def answers(
     events: Iterable[Event],
     found: Mapping[Place, Place],
     result: Callable[[Place], object],
-    no_result: Callable[[Place], object],
+    no_result: Callable[[Place], object] | None,
 ) -> dict[int, list[object]]:
-    """For each message with open calls: its results in the order in which they stood, then its placeholders."""
+    """For each message with open calls: its results in the order in which they stood, then its placeholders, if any."""
     calls = [event.place for event in events if event.is_call and event.is_open and event.keys]
     given: dict[int, list[object]] = {at: [] for at, _ in calls}
     for place, call in found.items():
         given[call[0]].append(result(place))
-    answered = set(found.values())
-    for call in calls:
-        if call not in answered:
+    if no_result:
+        for call in unanswered(events, found):
             given[call[0]].append(no_result(call))
     return given
+
+
+def unanswered(events: Iterable[Event], found: Mapping[Place, Place]) -> list[Place]:
+    """The open calls that no result was found for."""
+    answered = set(found.values())
+    calls = (event for event in events if event.is_call and event.is_open and event.keys)
+    return [event.place for event in calls if event.place not in answered]
 
 
 def note(
     is_open: Collection[int],
     taken: Collection[int],
     found: Mapping[Place, Place],
-    given: Mapping[int, Sequence[object]],
+    lost: Sequence[Place],
+    become: str,
     log: Log,
 ) -> None:
-    """Say what became of the calls without results and of the results that went astray."""
-    moved: dict[int, int] = {}
-    for at, _ in found.values():
-        moved[at] = moved.get(at, 0) + 1
+    """Say what became of the calls without results, which are `lost`, and of the results that went astray."""
+    moved = {call[0] for result, call in found.items() if log.at(result[0], *ASTRAY)}
     for at in sorted(is_open):
-        missing = len(given.get(at, ())) - moved.get(at, 0)
-        what = (
-            f"answered {missing} of the calls with a placeholder" if missing else "moved the results behind the calls"
-        )
-        for problem in log.at(at, "unanswered_call"):
-            log.add(problem, what)
+        missing = sum(call[0] == at for call in lost)
+        what = DONE[become].format(missing) if missing else ""
+        for problem in log.at(at, "unanswered_call") if what or at in moved else ():
+            log.add(problem, what or "moved the results behind the calls")
     for at in sorted(taken):
         for problem in log.at(at, *ASTRAY):
             place = (at, int(problem.path[2]) if len(problem.path) > 2 else 0)

@@ -12,6 +12,14 @@ NO_WORDS = "(Nothing was said here.)"
 
 
 @dataclass(frozen=True)
+class OpenCalls:
+    """What becomes of calls without results: "answer" them with a reason, "keep" or "remove" them."""
+
+    become: str = "answer"
+    reason: str = NO_RESULT
+
+
+@dataclass(frozen=True)
 class Repair:
     """A problem that was found, and what was done about it, in words."""
 

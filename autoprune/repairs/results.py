@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from autoprune.repairs.drafts import NEW, Draft, Shape, new
 from autoprune.repairs.log import Log
-from autoprune.repairs.pairing import ASTRAY, Event, answers, note, pairs
+from autoprune.repairs.pairing import ASTRAY, Event, answers, note, pairs, unanswered
+from autoprune.repairs.repaired import OpenCalls
 
 
-def placed(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Draft]:
+def placed(drafts: Sequence[Draft], shape: Shape, log: Log, open_calls: OpenCalls) -> list[Draft]:
     """The drafts with each result where it belongs. Pairs that break no rule stay as they stand."""
     is_open = {one.at for one in drafts if log.at(one.at, "unanswered_call") or log.at(one.at + 1, *ASTRAY)}
     taken = {one.at for one in drafts if one.at - 1 in is_open or log.at(one.at, *ASTRAY)}
@@ -21,9 +22,14 @@ def placed(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Draft]:
     ]
     found = pairs(met)
     blocks = {(one.at, index): block for one in drafts for index, block in one.blocks}
-    given = answers(met, found, blocks.__getitem__, lambda call: shape.no_result(blocks[call]))
-    note(is_open, taken, found, given, log)
-    return _rebuilt([_without_results(one, shape) if one.at in taken else one for one in drafts], given, shape)
+    lost = unanswered(met, found)
+    answer = (lambda call: shape.no_result(blocks[call], open_calls.reason)) if open_calls.become == "answer" else None
+    given = answers(met, found, blocks.__getitem__, answer)
+    note(is_open, taken, found, lost, open_calls.become, log)
+    left = [_without_results(one, shape) if one.at in taken else one for one in drafts]
+    if open_calls.become == "remove":
+        left = [one.holding([(at, block) for at, block in one.blocks if (one.at, at) not in lost]) for one in left]
+    return _rebuilt(left, given, shape)
 
 
 def events(one: Draft, shape: Shape) -> Iterator[Event]:

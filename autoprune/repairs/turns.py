@@ -6,7 +6,8 @@ from dataclasses import replace
 from autoprune.repairs.drafts import NEW, Draft, Shape, draft, new, written
 from autoprune.repairs.ids import renamed
 from autoprune.repairs.log import Log
-from autoprune.repairs.repaired import BEGINNING, EMPTY, Round
+from autoprune.repairs.pairing import ASTRAY
+from autoprune.repairs.repaired import BEGINNING, EMPTY, OpenCalls, Round
 from autoprune.repairs.results import placed
 from autoprune.rewriting import with_item
 from autoprune.rules.problem import Problem
@@ -17,6 +18,7 @@ REMOVED = {
     "empty_part": "removed the empty part",
     "thinking_signature": "removed the thinking, which cannot be sent without a signature",
 }
+LEFT_EMPTY = (*ASTRAY, "unanswered_call")  # a message that held nothing else goes with what was removed
 MENDED = {
     "empty_text": "removed the empty text from the result",
     "empty_result": f"wrote {EMPTY!r} in the empty result",
@@ -24,12 +26,14 @@ MENDED = {
 }
 
 
-def mended(messages: Sequence[object], problems: Sequence[Problem], shape: Shape, *, alternates: bool) -> Round:
+def mended(
+    messages: Sequence[object], problems: Sequence[Problem], shape: Shape, open_calls: OpenCalls, *, alternates: bool
+) -> Round:
     """One round of repairs. `alternates`: an empty message between two of the other role is filled, not removed."""
     log = Log(problems)
     drafts = [_cleaned(draft(at, message, shape), shape, log) for at, message in enumerate(messages)]
     drafts = renamed(drafts, shape, log)
-    drafts = placed(drafts, shape, log)
+    drafts = placed(drafts, shape, log, open_calls)
     drafts = _settled(drafts, shape, log, alternates=alternates)
     drafts = _in_turn(drafts, shape, log)
     if drafts and drafts[-1].at >= 0:
@@ -57,7 +61,7 @@ def _settled(drafts: Sequence[Draft], shape: Shape, log: Log, *, alternates: boo
     role: str | None = None
     for one in reversed(drafts):
         following.append(role)
-        role = role if _is_lost(one, log) else one.role
+        role = role if _is_lost(one, log) and log.at(one.at, *LEFT_EMPTY) else one.role
     kept: list[Draft] = []
     for one, after in zip(drafts, reversed(following), strict=True):
         if not _is_lost(one, log):
@@ -65,7 +69,10 @@ def _settled(drafts: Sequence[Draft], shape: Shape, log: Log, *, alternates: boo
             continue
         before = kept[-1].role if kept else None
         opens = before is None and one.role == "user" and after == shape.MODEL
-        is_filled = opens or (alternates and before is not None and before == after and one.role != before)
+        between = alternates and before is not None and before == after and one.role != before
+        # A program would go on with the model's last words, so it gets none that it did not say.
+        said_nothing = not log.at(one.at, *LEFT_EMPTY) and not (one.role == shape.MODEL and after is None)
+        is_filled = opens or between or said_nothing
         kept += [one.holding([(NEW, shape.block(EMPTY))])] if is_filled else []
         what = f"wrote {EMPTY!r} in the empty message" if is_filled else "removed the empty message"
         for problem in log.at(one.at, "empty_content") or log.at(one.at)[:1]:
