@@ -123,7 +123,8 @@ class Pruner:
         if now := running(both[1]):
             # The mark says for how many messages the summary stands.
             was = running(both[0])
-            gone -= was is not None and was.text != now.text  # the old summary itself
+            is_new = was and (was.text, was.messages, was.room) != (now.text, now.messages, now.room)
+            gone -= bool(is_new)  # the old summary itself
             summarized = min(gone, max(0, now.messages - (was.messages if was else 0)))
             found |= {"messages_removed": gone - summarized, "messages_summarized": summarized}
         return {**found, **token_figures(*tokens), "total_messages": len(both[0])}

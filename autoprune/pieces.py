@@ -19,18 +19,24 @@ class Pieces:
         """Look at `entries`, which grow; each new one is told by `append`."""
         self.entries = entries
         self.retain = retain
-        self.requests: list[int] = []  # the user's
+        self._requests: list[int] = []  # the user's
+        self._notes: list[int] = []  # messages of the user's that only an agent's program wrote
         self.systems = 0
         self._staying: set[int] = set()
         self._words: set[int] = set()  # messages of the model's that are nothing but words
         self._units: list[range] = []
         self._units_end = 0
 
+    @property
+    def requests(self) -> list[int]:
+        """The user's requests; where there is none, what an agent's program wrote in the user's name."""
+        return self._requests or self._notes
+
     def append(self, at: int, message: object) -> None:
         """The next message, whose entry is there already."""
         entry = self.entries[at]
-        if entry.speaker is Speaker.USER and not entry.results and not is_note(message, entry):
-            self.requests.append(at)
+        if entry.speaker is Speaker.USER and not entry.results:
+            (self._notes if is_note(message, entry) else self._requests).append(at)
         self.systems += entry.speaker is Speaker.SYSTEM
         if entry.speaker is Speaker.MODEL and not entry.calls and not entry.thinking and has_role(message):
             self._words.add(at)
@@ -108,16 +114,21 @@ def _bridge(kept: Sequence[range], staying: list[bool], entries: Sequence[Entry]
     if begins_with_user and spoken and entries[kept[spoken[0]][0]].speaker is Speaker.MODEL:
         _keep_one(kept, staying, entries, range(spoken[0] - 1, -1, -1), Speaker.USER)
     for before, after in pairwise(spoken):
-        ends, begins = entries[kept[before][-1]].speaker, entries[kept[after][0]].speaker
-        if ends is begins and begins in OTHERS and after > before + 1:
+        ends, begins = _role(entries[kept[before][-1]]), _role(entries[kept[after][0]])
+        if ends is begins and after > before + 1:
             _keep_one(kept, staying, entries, range(after - 1, before, -1), OTHERS[begins])
+
+
+def _role(entry: Entry) -> Speaker:
+    """Which of the two roles a message has: results are the user's."""
+    return Speaker.MODEL if entry.speaker is Speaker.MODEL else Speaker.USER
 
 
 def _keep_one(
     kept: Sequence[range], staying: list[bool], entries: Sequence[Entry], numbers: range, speaker: Speaker
 ) -> None:
-    """Let the first of some pieces stay that is plain words of a speaker's."""
+    """Let the first of some pieces stay that is words of a speaker's alone."""
     for number in numbers:
-        if all(entries[at].speaker is speaker and not entries[at].results for at in kept[number]):
+        if all(entries[at].speaker is speaker and not entries[at].calls for at in kept[number]):
             staying[number] = True
             return
