@@ -114,14 +114,9 @@ def _bridge(kept: Sequence[range], staying: list[bool], entries: Sequence[Entry]
     if begins_with_user and spoken and entries[kept[spoken[0]][0]].speaker is Speaker.MODEL:
         _keep_one(kept, staying, entries, range(spoken[0] - 1, -1, -1), Speaker.USER)
     for before, after in pairwise(spoken):
-        ends, begins = _role(entries[kept[before][-1]]), _role(entries[kept[after][0]])
-        if ends is begins and after > before + 1:
+        ends, begins = entries[kept[before][-1]].speaker, entries[kept[after][0]].speaker
+        if ends is begins and begins in OTHERS and after > before + 1:
             _keep_one(kept, staying, entries, range(after - 1, before, -1), OTHERS[begins])
-
-
-def _role(entry: Entry) -> Speaker:
-    """Which of the two roles a message has: results are the user's."""
-    return Speaker.MODEL if entry.speaker is Speaker.MODEL else Speaker.USER
 
 
 def _keep_one(

@@ -35,7 +35,7 @@ from test_every_format_memo import again, facts, requests
 from autoprune import PruneArgs, Result, problems
 from autoprune.conversation_pruner import ConversationPruner
 from autoprune.reasons import Reason
-from autoprune.retention import Retention
+from autoprune.retention import BY_AGE, Retention
 from autoprune.strategies import presets
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.presets import PRESETS
@@ -102,7 +102,9 @@ def role(message: Any) -> object:
 @every_format_folded
 def test_no_rule_of_the_provider_is_broken_that_was_not_broken_before(case: Case):
     provider = rules(case.messages)
-    is_strict = not problems(case.messages, provider, strict_alternation=True)
+    # A result that is pinned may come to stand before the user's words, which some chat templates refuse.
+    by_age = getattr(case.strategy, "retain", BY_AGE) == BY_AGE
+    is_strict = by_age and not problems(case.messages, provider, strict_alternation=True)
     before = {problem.rule for problem in problems(case.messages, provider)}
     pruned = case.pruned().conversation
     found = problems(pruned, provider, strict_alternation=is_strict)

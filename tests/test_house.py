@@ -77,7 +77,7 @@ MAY_SEE = {
     "notebook": {"floor", "report"},
     "tables": {"environment", "floor", "reasons", "repair", "report", "rules", "sessions"},
     "repairs": {"formats", "repairs", "rewriting", "rules", "validation"},
-    "repair": {"repairs", "rules", "validation"},
+    "repair": {"errors", "repairs", "rules", "validation"},
     "readable": {"clamping", "formats", "targets", "tokens", "transcript"},
     "splitting": {"transcript"},
     "summarizers": {
