@@ -568,7 +568,7 @@ class Later(Model):
         return Model.__call__(self, brief)
 
 
-FAILURES = [RuntimeError("no such model"), TimeoutError(), None, "", " \n", 7, Written(""), [], object()]
+FAILURES = [RuntimeError("no such model"), TimeoutError(), None, "", " \n", 7, Written(""), [], frozenset()]
 
 
 @pytest.mark.parametrize("answer", FAILURES, ids=repr)
