@@ -10,10 +10,13 @@ from types import MemberDescriptorType
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from autoprune.base import Result
+from autoprune.choosing import folds
+from autoprune.conversation_pruner import ConversationPruner
 from autoprune.errors import SettingsError
 from autoprune.events import BeforePrune, OnPruned, PruneEvent, tell, veto
 from autoprune.planning import Strategy
 from autoprune.pruner import AgenticConversationPruner
+from autoprune.strategies import NAMES, makers
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -47,7 +50,8 @@ def prune_history(
     for it, perhaps with more behind them, the caller's full history comes back in their place, so that nothing is lost.
     With `persist=True` the pruned messages stay there.
 
-    `pruner` is a pruner of any kind; else one is made of `args` at the first call, which reads the environment then.
+    `pruner` is a pruner of any kind; else one is made of `args` at the first call, which reads the environment then: a
+    `ConversationPruner` where `strategy` is one of its names or folds, else an `AgenticConversationPruner`.
     `before_prune` and `on_pruned` are asked and told as in `autoprune.events`, of what a prune came to; give them to
     the pruner where no model is to be called for a prune that is refused. What the next request must say besides is in
     `on_pruned`'s event.
@@ -55,7 +59,7 @@ def prune_history(
     Raises SettingsError for a generator and what is no function, at once; for a call without messages; and for a prune
     by which the next request must say more, where nobody hears of it. What the pruner raises comes through.
     """
-    made = cache(lambda: AgenticConversationPruner(args) if pruner is None else pruner)
+    made = cache(lambda: _pruner(args, strategy) if pruner is None else pruner)
 
     def attached(function: Callable[P, R]) -> Callable[P, R]:
         find = partial(_found, _Place(_name(function), _parameters(function), field))
@@ -154,6 +158,14 @@ class _Call:
 def _begins(messages: list[Any], first: tuple[Any, ...]) -> bool:
     is_long_enough = len(messages) >= len(first)
     return is_long_enough and all(one is other for one, other in zip(messages, first, strict=False))
+
+
+def _pruner(args: object, strategy: object) -> Any:
+    """The pruner that a strategy is one of."""
+    named = strategy.partition("(")[0].strip() if isinstance(strategy, str) else None
+    if (named in NAMES and named not in makers()) or folds(strategy):
+        return ConversationPruner(args)
+    return AgenticConversationPruner(args)
 
 
 def _found(place: _Place, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> _Call | None:

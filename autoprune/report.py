@@ -211,14 +211,14 @@ class Report:
     def also(self) -> str:
         """What else was done, in words; "" for nothing."""
         done = (
-            (self.results_clamped, "results cut"),
-            (self.calls_cleaned, "calls' arguments shortened"),
-            (len(self.plan.stripped), "thinking blocks stripped"),
-            (self.messages_summarized, "messages summed up"),
-            (self.messages_removed, "messages dropped"),
-            (self.spent.calls, "calls of a model"),
+            (self.results_clamped, "result", "cut"),
+            (self.calls_cleaned, "call", "with shorter arguments"),
+            (len(self.plan.stripped), "thinking block", "stripped"),
+            (self.messages_summarized, "message", "summed up"),
+            (self.messages_removed, "message", "dropped"),
+            (self.spent.calls, "call", "of a model"),
         )
-        return "".join(f", {number} {what}" for number, what in done if number)
+        return "".join(f", {number} {what}{'s' if number > 1 else ''} {done}" for number, what, done in done if number)
 
     def __str__(self) -> str:
         """One line for a person."""

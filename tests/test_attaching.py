@@ -395,3 +395,14 @@ def test_what_the_next_request_must_say_is_heard_by_somebody():
         SettingsError, match=r"the next request must say .*drop_block.*: take it from on_pruned's event"
     ):
         prune_history(args=args)(same)(THINKING)
+
+
+def test_a_strategy_that_folds_gets_the_pruner_that_folds():
+    words = [{"role": "user", "content": f"Part {number}. " + "Why? " * 99} for number in range(1, 9)]
+    given = [message for word in words for message in (word, {"role": "assistant", "content": "Because. " * 99})]
+
+    @prune_history(args=PruneArgs(1_000), strategy="keep_last(n=3)")
+    def node(messages: list[Any]) -> int:
+        return len(messages)
+
+    assert node(given) == 3

@@ -23,9 +23,11 @@ from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import PRESETS, chat_summary, keep_last, sliding_window, summarize, truncate
 from autoprune.summaries import running
 from autoprune.summarizers.brief import Brief, Failed, Written
+from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.digest import Digest
 from autoprune.summarizers.levels import Levels
 from autoprune.summarizers.openai import OpenAISummarizer
+from autoprune.summarizers.symbols import Symbols
 from autoprune.tables import explanation
 from autoprune.thinking import drop_block
 
@@ -675,3 +677,35 @@ def test_where_the_model_gives_nothing_the_summary_is_made_without_it(answer: An
     result = pruner(llm=answer).prune(chat(9))
     assert said(result).startswith("## The user's first request")
     assert "the summary was made without a model" in result.report.fallbacks[0]
+
+
+# Who is asked, and how
+
+
+def asked_by(strategy: Any, llm: Any) -> Any:
+    """The summarizer that a pruner settles on."""
+    return ConversationPruner(PruneArgs(), llm)._summarizer(strategy)[0]
+
+
+def test_a_strategys_style_reaches_the_model_through_parts():
+    inner = OpenAISummarizer(None, "some-model")  # type: ignore[arg-type]
+    assert asked_by(PRESETS["chat_summary"](), Chunked(inner, 9_000)) == Chunked(
+        replace(inner, style="outcomes"), 9_000
+    )
+    assert asked_by(PRESETS["summarize"](), inner) == inner
+
+
+def test_symbols_are_asked_of_the_pruners_model():
+    model = OpenAISummarizer(None, "some-model")  # type: ignore[arg-type]
+    found = asked_by(PRESETS["symbolize"](), model)
+    assert isinstance(found, Symbols)
+    assert (found.summarizer.model, found.summarizer.style) == ("some-model", "free")
+    assert "10" in found.summarizer.instructions
+    assert asked_by(PRESETS["symbolize"](), None) == Symbols()
+
+
+@pytest.mark.parametrize(("name", "value"), [("max_calls", None), ("max_calls", -1), ("concurrency", 0)])
+def test_bounds_that_are_none_are_refused(name: str, value: Any):
+    ours = ConversationPruner(PruneArgs(), **{name: value})
+    with pytest.raises(SettingsError, match=f"{name} is {value!r}: give a number"):
+        ours.prune([{"role": "user", "content": "Hi."}])

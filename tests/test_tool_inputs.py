@@ -353,7 +353,7 @@ def test_shortened_calls_are_counted(messages: list[Message]):
     (row,) = report.input_rows
     assert (row["message"], row["request"], row["cleared"], row["reason"]) == (1, 0, True, "out_of_reach")
     assert row["tokens"] - row["tokens_after"] == report.tokens_saved
-    assert "0 of 1 tool results cleared, 1 calls' arguments shortened, " in str(report)
+    assert "0 of 1 tool results cleared, 1 call with shorter arguments, " in str(report)
     assert len(report.to_dict()["inputs"]) == 1
 
 
