@@ -22,7 +22,7 @@ from autoprune.settings import group_size
 from autoprune.shortening import shortener
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.presets import PRESETS, written
-from autoprune.summaries import running
+from autoprune.summaries import running, without
 from autoprune.summarizers import symbols
 from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.digest import Digest
@@ -31,7 +31,7 @@ from autoprune.summarizers.levels import Levels
 from autoprune.summarizers.openai import OpenAISummarizer
 from autoprune.summarizers.symbols import Symbols
 from autoprune.terms import Terms
-from autoprune.thinking import ThinkingPolicy, drop_block, outcome
+from autoprune.thinking import Outcome, ThinkingPolicy, drop_block, outcome
 from autoprune.tokens import REPLY_TOKENS, Count, spent_tokens
 from autoprune.validation import accepted
 from autoprune.writing import Desk, Summarizer
@@ -182,28 +182,19 @@ class ConversationPruner(Pruner):
     def _work(self, conversation: list[Any], strategy: object, calibration: float, usage: object) -> Unfinished:
         """What is decided, and how what is missing is written."""
         started = self._clock()
-        for name, least in (("max_calls", 0), ("concurrency", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise SettingsError(f"{name} is {value!r}: give a number, {least} or more")
+        self._check_bounds()
         terms = self._terms(strategy, calibration)
         chosen = self._sized(terms.strategy)
         messages = checked(conversation)
         found = running(messages)
-        bare = list(messages)
-        if found and found.rest is not None:
-            bare[found.at] = found.rest
+        bare = without(messages, found)
         summarizer, note = self._summarizer(chosen)
         key = terms.key, chosen, found, identity_of(summarizer)
         given = Given(found, self._begins_with_user)
-        reported, unknown = _reported(usage)
-        reported = None if reported is None else int(reported / terms.calibration)
+        reported, unknown = _reported(usage, terms.calibration)
         walk, texts = self._walked(key, chosen, terms, given, bare, reported)
         plan = planned(walk, bare)
-        aftermath = outcome(terms.thinking, plan)
-        if terms.thinking is ThinkingPolicy.DROP_BLOCK and walk.newest_thinking:
-            # What an earlier prune dropped leaves no trace by which one could tell that thinking is bound to it.
-            aftermath = replace(aftermath, parameters=drop_block())
+        aftermath = _aftermath(terms.thinking, plan, walk)
         plan = self._with_summary(aftermath.applied(plan), messages)
         terms = replace(terms, fallbacks=tuple(word for word in (*terms.fallbacks, note, unknown) if word))
         count, results = terms.placeholder.count, shortener(chosen, self.llm)
@@ -214,6 +205,12 @@ class ConversationPruner(Pruner):
             return self._parse(conversation, terms.overhead).tokens
 
         return Unfinished(started, terms, messages, bare, plan, aftermath, desk, written_in, weigh)
+
+    def _check_bounds(self) -> None:
+        for name, least in (("max_calls", 0), ("concurrency", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise SettingsError(f"{name} is {value!r}: give a number, {least} or more")
 
     def _walked(
         self, key: object, strategy: FoldingStrategy, terms: Terms, given: Given, bare: list[Any], usage: int | None
@@ -287,11 +284,20 @@ def _styled(summarizer: Summarizer, style: str | None) -> Summarizer:
     return replace(summarizer, style=style) if style and isinstance(summarizer, OpenAISummarizer) else summarizer
 
 
-def _reported(usage: object) -> tuple[int | None, str | None]:
-    """The tokens that a provider reported; or that it reported none, in words."""
+def _aftermath(policy: ThinkingPolicy, plan: Plan, walk: FoldWalk) -> Outcome:
+    """What becomes of thinking behind what is edited, folded or dropped."""
+    found = outcome(policy, plan)
+    if policy is ThinkingPolicy.DROP_BLOCK and walk.newest_thinking:
+        # What an earlier prune dropped leaves no trace by which one could tell that thinking is bound to it.
+        return replace(found, parameters=drop_block())
+    return found
+
+
+def _reported(usage: object, calibration: float) -> tuple[int | None, str | None]:
+    """The tokens that a provider reported, as they are counted here; or that it reported none, in words."""
     if usage is None:
         return None, None
     try:
-        return spent_tokens(usage), None
+        return int(spent_tokens(usage) / calibration), None
     except SettingsError as error:
         return None, f"{error}: the count was used"

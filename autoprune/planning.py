@@ -11,6 +11,7 @@ from autoprune.options import clamp, protections, tool_inputs
 from autoprune.placeholders import Placeholder
 from autoprune.protections import Guard, guard
 from autoprune.reasons import Reason
+from autoprune.renewal import as_now, parts, with_requests, with_text
 from autoprune.transcript import MODEL, Entry, Part, Path, ToolCall, ToolInput, ToolResult, Transcript, quick
 
 
@@ -176,7 +177,7 @@ class Walk:
             return
         if (saved := self.placeholder.saves(result, text)) > 0:
             self._make(Candidate(result, text, saved), Reason.CLAMPED)
-            self._as_cut[result] = _with_text(result, text, result.piece_tokens - saved)
+            self._as_cut[result] = with_text(result, text, result.piece_tokens - saved)
 
     def ask(self) -> None:
         """The request that stands here: let the strategy clear what it will, once."""
@@ -256,8 +257,8 @@ class Walk:
         renewed: dict[Part, Part] = {}
         calls: list[tuple[ToolCall, ToolCall]] = []
         for at, entry in entries.items():
-            before, now = self.entries[at], _with_requests(entry)
-            renewed.update(zip(_parts(before), _parts(now), strict=True))
+            before, now = self.entries[at], with_requests(entry)
+            renewed.update(zip(parts(before), parts(now), strict=True))
             calls += zip(before.calls, now.calls, strict=True)
             self.entries[at], self.messages[at] = now, messages[at]
         for old, new in calls:
@@ -274,7 +275,7 @@ class Walk:
         if result is None:
             self._newer[id(old)] = old, new
             return
-        known = _renewed(result, renewed)
+        known = as_now(result, renewed)
         now = self._answers[id(new)] = replace(known, call=new)
         entry = self.entries[known.location.message]
         results = tuple(now if one is known else one for one in entry.results)
@@ -285,31 +286,10 @@ class Walk:
         """Put new parts in the place of old ones: what was cut, and what has moved because a sibling was cleared."""
         if renewed.keys() & self._seen.keys():
             self._seen = {renewed.get(old, old): None if old in renewed else known for old, known in self._seen.items()}
-        self._unseen = [_renewed(old, renewed) for old in self._unseen]
-        of_seen = ((renewed.get(part, part), _renewed(result, renewed)) for part, result in self._result_of.items())
+        self._unseen = [as_now(old, renewed) for old in self._unseen]
+        of_seen = ((renewed.get(part, part), as_now(result, renewed)) for part, result in self._result_of.items())
         self._result_of = {part: result for part, result in of_seen if part in self._seen}
-        self._results = [_renewed(old, renewed) for old in self._results]
+        self._results = [as_now(old, renewed) for old in self._results]
         for part in renewed.values():
             if isinstance(part, ToolResult) and id(part.call) in self._answers:
                 self._answers[id(part.call)] = part
-
-
-def _renewed(old: ToolResult, renewed: Mapping[Part, Part]) -> ToolResult:
-    new = renewed.get(old, old)
-    return new if isinstance(new, ToolResult) else old
-
-
-def _parts(entry: Entry) -> list[Part]:
-    """What can be edited in a message: its results, and what its calls were given."""
-    return [*entry.results, *(part for call in entry.calls for part in call.inputs)]
-
-
-def _with_requests(entry: Entry) -> Entry:
-    """An entry that was read out of its place; what its calls were given belongs to their requests."""
-    given = ((call, (replace(part, request=call.request) for part in call.inputs)) for call in entry.calls)
-    return replace(entry, calls=tuple(replace(call, inputs=tuple(inputs)) for call, inputs in given))
-
-
-def _with_text(result: ToolResult, text: str, tokens: int) -> ToolResult:
-    """A result with another payload, and the tokens of its piece with that."""
-    return replace(result, piece=result.with_text(text), stop=result.start + len(text), piece_tokens=tokens)

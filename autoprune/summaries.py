@@ -63,6 +63,14 @@ def _read(at: int, text: str, rest: Any) -> Running | None:
     return Running(at, text[match.end() : end], int(match[1]), int(match[2]), rest(text[end + len(END) + len(GAP) :]))
 
 
+def without(messages: Sequence[Any], found: Running | None) -> list[Any]:
+    """The messages without the summary, where it stands at the head of one; one that is nothing else stays."""
+    bare = list(messages)
+    if found and found.rest is not None:
+        bare[found.at] = found.rest
+    return bare
+
+
 def apart(messages: Sequence[Any]) -> Sequence[Any]:
     """The messages with the summary as one of its own, where it stands at the head of another."""
     found = running(messages)

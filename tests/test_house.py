@@ -34,9 +34,11 @@ MAY_SEE = {
         "placeholders",
         "protections",
         "reasons",
+        "renewal",
         "tool_inputs",
         "transcript",
     },
+    "renewal": {"transcript"},
     "thinking": {"edits", "errors", "reasons", "transcript"},
     "strategies": {
         "clamping",
