@@ -16,7 +16,7 @@ from autoprune.summaries import overhead
 from autoprune.tokens import MESSAGE_TOKENS
 from autoprune.transcript import Entry, Speaker, Transcript
 
-REQUEST_SHARE = 0.7  # of the summary's room, that the user's first request may take
+REQUEST_SHARE = 0.5  # of the summary's room, that the user's first request may take
 SMALL_ROOM = 64  # tokens, in which it may take all
 SUMMARY_SHARE = 4  # a summary takes at most one part in so many of the safe zone
 
@@ -179,8 +179,7 @@ class FoldWalk(Walk):
         if not edit.is_drop and room <= 0:
             return
         if room and (first := self._first_request(edit.messages, room, edit.room)) is not None:
-            others = tuple(at for at in edit.messages if at != first)
-            self._fold(replace(edit, messages=others))
+            self._fold(replace(edit, messages=tuple(at for at in edit.messages if at != first)))
             return
         before = self.summary_tokens
         if room:

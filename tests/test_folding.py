@@ -149,8 +149,9 @@ def test_with_both_triggers_the_one_that_takes_more_counts():
     ],
 )
 def test_a_summary_has_less_than_what_it_stands_for(asked: int, safe_zone: int, room: int):
-    strategy = Folding("f", group_size=1, summary_tokens=asked)
-    assert folds(strategy, 13, safe_zone) == [(first(1), "over_safe_zone", room, 6)]
+    strategy = Folding("f", group_size=2, summary_tokens=asked)
+    fold, *_ = folds(strategy, 13, safe_zone)
+    assert fold[1:3] == ("over_safe_zone", room)
 
 
 def test_a_summary_has_at_most_a_quarter_of_the_safe_zone():
@@ -408,7 +409,8 @@ def test_what_was_offered_goes():
     ("numbers", "room", "gone"),
     [
         ((0,), 300, []),  # it will have room in a larger summary
-        ((0, 1), 300, [([0, 1], "over_safe_zone", 2 * EACH - MARK - 1, 4)]),
+        ((0, 1), 300, [([1], "over_safe_zone", EACH - MARK - 1, 4)]),
+        ((0, 1, 2), 300, [([0, 1, 2], "over_safe_zone", 3 * EACH - MARK - 1, 4)]),
         ((0,), 100, [([0], "over_safe_zone", EACH - MARK - 1, 4)]),  # there will never be room for it
         ((0, 1), 100, [([0, 1], "over_safe_zone", 100, 4)]),
     ],

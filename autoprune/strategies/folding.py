@@ -68,7 +68,7 @@ class Folding:
                 break
         if self.then_drops and self._is_large(view):
             yield from self._oldest(view, 1)
-            yield from self._dropped(view, 1)
+            yield from self._dropped(view, 1, at_least=MINIMUM_RECLAIM * view.limit)
         yield from self._least_harmful(view)
         if opening := view.opening():
             yield _together(opening, Reason.BEGINS_WITH_USER)
@@ -101,6 +101,8 @@ class Folding:
 
     def _room(self, view: FoldView, weight: int) -> int:
         """The tokens that the summary's text may have once so many more are folded into it."""
+        if self.summary_share == 1:
+            return self.summary_tokens
         return min(self.summary_tokens, max(1, view.room + int(self.summary_share * weight)))
 
     def _least_harmful(self, view: FoldView) -> Iterator[Fold]:
@@ -133,13 +135,14 @@ class Folding:
     def _target(self, view: FoldView) -> float:
         return (self.over_share or 1.0) * view.limit * (1 - self.buffer)
 
-    def _dropped(self, view: FoldView, keep: int) -> Iterator[Fold]:
-        """The oldest groups dropped."""
+    def _dropped(self, view: FoldView, keep: int, at_least: float = 0.0) -> Iterator[Fold]:
+        """The oldest groups dropped; where that is not enough tokens, only if it wins so many at least."""
         if self._is_many(view) and (groups := view.groups(1, keep)):
             yield _together(groups, Reason.TOO_MANY_MESSAGES)
         if self._is_large(view) and (groups := view.groups(self._size(), max(keep, 1))):
-            enough, _ = _enough(groups, view.tokens - self._target(view), float)
-            yield _together(enough, Reason.OVER_SAFE_ZONE)
+            enough, gain = _enough(groups, view.tokens - self._target(view), float)
+            if gain >= min(at_least, view.tokens - view.limit):
+                yield _together(enough, Reason.OVER_SAFE_ZONE)
 
     def _check(self) -> None:
         """Raises SettingsError for a parameter that is none, and says which."""

@@ -64,7 +64,9 @@ class _Book:
         """A new turn; the assistant's last words were the answer to the one before."""
         self._answered()
         before = self.turns[-1] if self.turns else None
-        if not (self.goal or self.earlier or any(turn.request for turn in self.turns)):
+        # A digest that had no room for headings, of what the assistant said alone, knows no request yet.
+        is_somebodys = bool(self.earlier) and not self.earlier.startswith(SAID)
+        if not (self.goal or is_somebodys or any(turn.request for turn in self.turns)):
             self.goal = request
             self.turns.append(Turn(""))
         elif before and request == (before.request or self.goal):
