@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from autoprune.asking import summarizer_of
 from autoprune.base import Pruner, Result, checked, logged
 from autoprune.edits import Plan
 from autoprune.errors import SettingsError
@@ -23,18 +24,12 @@ from autoprune.shortening import shortener
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.presets import PRESETS, written
 from autoprune.summaries import running, without
-from autoprune.summarizers import symbols
-from autoprune.summarizers.chunked import Chunked
-from autoprune.summarizers.digest import Digest
 from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, identity_of, run
-from autoprune.summarizers.levels import Levels
-from autoprune.summarizers.openai import OpenAISummarizer
-from autoprune.summarizers.symbols import Symbols
 from autoprune.terms import Terms
 from autoprune.thinking import Outcome, ThinkingPolicy, drop_block, outcome
 from autoprune.tokens import REPLY_TOKENS, Count, spent_tokens
 from autoprune.validation import accepted
-from autoprune.writing import Desk, Summarizer
+from autoprune.writing import Desk
 
 MAX_CALLS = 16  # of a model, in one prune
 USER_FIRST = ("anthropic", "bedrock", "gemini")  # whose first message is the user's
@@ -188,7 +183,7 @@ class ConversationPruner(Pruner):
         messages = checked(conversation)
         found = running(messages)
         bare = without(messages, found)
-        summarizer, note = self._summarizer(chosen)
+        summarizer, note = summarizer_of(chosen, self.llm)
         key = terms.key, chosen, found, identity_of(summarizer)
         given = Given(found, self._begins_with_user)
         reported, unknown = _reported(usage, terms.calibration)
@@ -245,24 +240,6 @@ class ConversationPruner(Pruner):
             return replace(strategy, group_size=group_size(self.args, self._environ))
         return strategy
 
-    def _summarizer(self, strategy: FoldingStrategy) -> tuple[Summarizer, str | None]:
-        """Who writes the summary, and what should be said about that."""
-        chosen = getattr(strategy, "summarizer", None) or self.llm or Digest()
-        note = None
-        if not callable(chosen):
-            kind = type(chosen).__name__
-            chosen, note = Digest(), f"llm is a {kind} and no summarizer (see OpenAISummarizer): no model was asked"
-        levels = getattr(strategy, "levels", 0)
-        chosen = _styled(self._asking(chosen), getattr(strategy, "style", None))
-        return (Levels(chosen, depth=levels) if levels else chosen), note
-
-    def _asking(self, chosen: Summarizer) -> Summarizer:
-        """Symbols that were given no model ask the pruner's, if it is one that can be told how."""
-        if not isinstance(chosen, Symbols) or chosen.calls_model or not isinstance(self.llm, OpenAISummarizer):
-            return chosen
-        told = replace(self.llm, style="free", instructions=symbols.instructions(chosen.words))
-        return replace(chosen, summarizer=told)
-
     def _begins_with_user(self, message: object) -> bool:
         """Whether a message shows that its provider wants the user's message first."""
         if self._text("format") in USER_FIRST:
@@ -275,13 +252,6 @@ class ConversationPruner(Pruner):
 
     def _written(self, text: str) -> FoldingStrategy:
         return written(text)
-
-
-def _styled(summarizer: Summarizer, style: str | None) -> Summarizer:
-    """The summarizer in a style, if it knows any."""
-    if isinstance(summarizer, Chunked):
-        return replace(summarizer, inner=_styled(summarizer.inner, style))
-    return replace(summarizer, style=style) if style and isinstance(summarizer, OpenAISummarizer) else summarizer
 
 
 def _aftermath(policy: ThinkingPolicy, plan: Plan, walk: FoldWalk) -> Outcome:

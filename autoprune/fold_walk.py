@@ -230,7 +230,8 @@ class FoldWalk(Walk):
         messages = tuple(at for at in unit if at not in self.gone)
         has_tools = any(self.entries[at].calls or self.entries[at].results for at in unit)
         speaker = Speaker.TOOL if has_tools else self.entries[unit[0]].speaker
-        return Group(messages, sum(map(self._weight, messages)), self.retain.rank(speaker))
+        ends_turn = unit.stop in self.pieces.requests
+        return Group(messages, sum(map(self._weight, messages)), self.retain.rank(speaker), ends_turn)
 
     def least_harmful(self, keep: int, excess: float) -> list[Group]:
         """What may go but for the last `keep` messages where no cut is safe: no result loses its call even so."""
@@ -259,7 +260,8 @@ def _grouped(pieces: Sequence[Group], size: int) -> list[Group]:
     for piece in pieces:
         if groups and len(groups[-1].messages) < size:
             last = groups[-1]
-            groups[-1] = Group((*last.messages, *piece.messages), last.tokens + piece.tokens, piece.rank)
+            messages = (*last.messages, *piece.messages)
+            groups[-1] = Group(messages, last.tokens + piece.tokens, piece.rank, piece.ends_turn)
         else:
             groups.append(piece)
     return groups

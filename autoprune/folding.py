@@ -10,11 +10,15 @@ from autoprune.planning import View
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Messages that may go together: no call without its result. `tokens` is what they weigh now."""
+    """Messages that may go together: no call without its result. `tokens` is what they weigh now.
+
+    `ends_turn`: the user's next turn begins behind them.
+    """
 
     messages: tuple[int, ...]
     tokens: int
     rank: int = 0
+    ends_turn: bool = False
 
 
 class FoldView(View, Protocol):

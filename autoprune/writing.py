@@ -18,6 +18,7 @@ from autoprune.shortening import NOBODY, Draft, Shortener, drafts, tidy, togethe
 from autoprune.spent import Spent
 from autoprune.summaries import plain
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Steps, Written
+from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.digest import Digest
 from autoprune.summarizers.driver import calls_model, identity_of, steps_of, tried
 from autoprune.summarizers.sections import with_request
@@ -199,6 +200,9 @@ class Desk:
         said = self._said([at for fold in folds for at in fold.messages])
         brief = Brief(said, previous, self._room(previous, folds), self.count, self._request(len(self.messages)))
         answer = yield from self._asked(self.summarizer, brief)
+        if isinstance(answer, Failed) and isinstance(self.summarizer, Chunked):
+            self._note(f"a summary in parts failed ({answer.why}): it was asked for in one")
+            answer = yield from self._asked(self.summarizer.inner, brief)
         if isinstance(answer, Failed) and not isinstance(self.summarizer, Digest):
             note = f"the summarizer failed ({answer.why}): the summary was made without a model"
             self._note(note)

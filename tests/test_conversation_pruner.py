@@ -14,6 +14,7 @@ from rich.console import Console
 from written_short import every_format, messages
 
 from autoprune import ConversationPruner, PruneArgs, PruneEvent, Report, Result, Retention, RuleError, SettingsError
+from autoprune.asking import summarizer_of
 from autoprune.edits import Fold
 from autoprune.folding import FoldView
 from autoprune.planning import Candidate
@@ -309,13 +310,13 @@ def test_the_default_needs_no_model():
 
 def test_the_style_of_a_strategy_is_the_summarizers():
     ours = ConversationPruner(PruneArgs(), OpenAISummarizer(MagicMock(), "gpt-5-mini"))
-    chosen, note = ours._summarizer(chat_summary())
+    chosen, note = summarizer_of(chat_summary(), ours.llm)
     assert (chosen, note) == (replace(ours.llm, style="outcomes"), None)  # type: ignore[type-var]
 
 
 def test_a_summary_of_summaries_has_levels():
     model = Model()
-    assert pruner(llm=model)._summarizer(sliding_window(levels=2)) == (Levels(model, depth=2), None)
+    assert summarizer_of(sliding_window(levels=2), pruner(llm=model).llm) == (Levels(model, depth=2), None)
 
 
 # What a dry run is
@@ -684,7 +685,7 @@ def test_where_the_model_gives_nothing_the_summary_is_made_without_it(answer: An
 
 def asked_by(strategy: Any, llm: Any) -> Any:
     """The summarizer that a pruner settles on."""
-    return ConversationPruner(PruneArgs(), llm)._summarizer(strategy)[0]
+    return summarizer_of(strategy, llm)[0]
 
 
 def test_a_strategys_style_reaches_the_model_through_parts():
@@ -693,6 +694,11 @@ def test_a_strategys_style_reaches_the_model_through_parts():
         replace(inner, style="outcomes"), 9_000
     )
     assert asked_by(PRESETS["summarize"](), inner) == inner
+
+
+def test_a_model_whose_window_is_known_gets_longer_histories_in_parts():
+    inner = OpenAISummarizer(None, "some-model", window=9_000)  # type: ignore[arg-type]
+    assert asked_by(PRESETS["snapshot"](), inner) == Chunked(inner, 7_000)
 
 
 def test_symbols_are_asked_of_the_pruners_model():

@@ -13,7 +13,7 @@ from autoprune.folding import FoldView
 from autoprune.reasons import Reason
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.per_result import PerResult
-from autoprune.strategies.presets import PRESETS, keep_last, summarize
+from autoprune.strategies.presets import PRESETS, keep_last, snapshot, summarize
 from autoprune.summaries import overhead
 from autoprune.tokens import MESSAGE_TOKENS
 from autoprune.transcript import ToolResult
@@ -511,3 +511,16 @@ def test_a_strategy_without_a_name_is_called_by_its_class():
 
 def test_a_preset_is_the_default_and_says_so():
     assert pruner().prune(chat(3)).report.strategy == summarize().name == "summarize"
+
+
+def test_a_snapshot_is_cut_where_a_turn_begins():
+    """Without that, it would be cut within the second turn."""
+    given = chat(16)  # a turn has two messages
+    turned = replace(snapshot(messages=None, keep=2, buffer=0.0), summary_tokens=20)
+    limit = pruner().count_tokens(given) - 1
+    cuts = {}
+    for at_turns in (True, False):
+        plan = pruner(limit).plan(given, replace(turned, at_turns=at_turns))
+        cuts[at_turns] = [fold.messages for fold in plan.folds]
+    assert all(messages[-1] % 2 == 1 for messages in cuts[True])
+    assert cuts[False] != cuts[True] != []

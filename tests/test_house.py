@@ -89,6 +89,7 @@ MAY_SEE = {
     "spent": set(),
     "environment": {"errors"},
     "events": {"edits", "errors", "report"},
+    "asking": {"summarizers", "writing"},
     "choosing": {
         *("conversation_pruner", "errors", "folding", "planning", "pruner", "scaffold", "settings", "strategies"),
         *("summarizers",),

@@ -29,10 +29,11 @@ class Folding:
     They are summed up by `summarizer` (None: the pruner's) in at most `summary_tokens` tokens, or dropped where `drops`
     is true; `summary_share` is the most that a summary may take of what is folded into it. `then_drops`: when it is
     still too much, the last messages are folded too, and dropped where that wins nothing. `minimum_saved`: a
-    summary that may save a smaller share of what it stands for is not written, and the messages are dropped. `results`
-    first shortens large results one by one. `retain` says what is never folded or dropped, `protect` which results are
-    never shortened. `style` is how a summarizer that knows several styles is to write, and with `levels` above 0 there
-    are summaries of summaries, in so many levels.
+    summary that may save a smaller share of what it stands for is not written, and the messages are dropped. With
+    `at_turns` a fold for tokens goes on to the end of a turn of the user's, where there is one. `results` first
+    shortens large results one by one. `retain` says what is never folded or dropped, `protect` which results are never
+    shortened. `style` is how a summarizer that knows several styles is to write, and with `levels` above 0 there are
+    summaries of summaries, in so many levels.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Folding:
     summarizer: Callable[..., object] | None = None
     style: str | None = None
     levels: int = 0
+    at_turns: bool = False
     results: PerResult | None = None
     retain: Retention = BY_AGE
     protect: Protections = NOTHING
@@ -129,6 +131,9 @@ class Folding:
         chosen, gain = _enough(groups, excess, lambda tokens: view.gain(tokens, self._room(view, tokens)))
         if len(by_count) and len(by_count[-1].messages) and _end(by_count) > _end(chosen):
             return by_count
+        if self.at_turns:
+            chosen = _to_turn(chosen, groups)
+            gain = view.gain(weight := sum(group.tokens for group in chosen), self._room(view, weight))
         in_reach = gain >= view.tokens - view.limit
         return chosen if in_reach or gain >= MINIMUM_RECLAIM * view.limit else []
 
@@ -173,6 +178,12 @@ def _enough(groups: Sequence[Group], excess: float, gain: Callable[[int], float]
         if gain(weight) >= excess:
             return list(groups[:number]), gain(weight)
     return list(groups), gain(weight) if groups else 0.0
+
+
+def _to_turn(chosen: Sequence[Group], groups: Sequence[Group]) -> list[Group]:
+    """The chosen groups, and those behind them up to the end of a turn; as they are where none ends."""
+    ends = (number for number, group in enumerate(groups, 1) if group.ends_turn and number >= len(chosen))
+    return list(groups[: next(ends, len(chosen))])
 
 
 def _together(groups: Sequence[Group], reason: Reason, room: int = 0) -> Fold:

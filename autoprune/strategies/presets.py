@@ -72,7 +72,8 @@ def snapshot(messages: int | None = 100, keep: int = 10, buffer: float = 0.3, la
     """Shorten large results, then fold all but the last messages into one snapshot of the state of the work."""
     does = _first_line(snapshot)
     results = PerResult(mode="auto", threshold=large)
-    return Folding("snapshot", does, messages, keep=keep, buffer=buffer, then_drops=True, results=results)
+    known = Folding("snapshot", does, messages, keep=keep, group_size=1, buffer=buffer, results=results)
+    return replace(known, then_drops=True, at_turns=True)
 
 
 PRESETS: Mapping[str, Callable[..., FoldingStrategy]] = {
