@@ -211,14 +211,15 @@ class Pruner:
             known = self._counters[model] = (Memo(count), estimate)
         return known
 
-    def _parser(self, *, wants_inputs: bool) -> Parser:
+    def _parser(self, *, wants_inputs: bool, is_folded: bool = False) -> Parser:
         chosen = used("format", partial(named, formats=self.formats), self.args, self._environ)
         names = self._is_tool_result_message, self._extract_tool_name
-        return Parser(self._count()[0], *names, chosen, wants_inputs=wants_inputs)
+        return Parser(self._count()[0], *names, chosen, wants_inputs=wants_inputs, is_folded=is_folded)
 
     def _parse(self, conversation: list[Any], overhead: int, *, wants_inputs: bool = False) -> Transcript:
         fixed = overhead + (REPLY_TOKENS if conversation else 0)
-        return parse(conversation, self._parser(wants_inputs=wants_inputs), fixed)
+        is_folded = running(conversation) is not None
+        return parse(conversation, self._parser(wants_inputs=wants_inputs, is_folded=is_folded), fixed)
 
 
 def _unmade(plan_of: Callable[[], Plan]) -> Plan:

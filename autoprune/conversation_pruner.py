@@ -187,11 +187,14 @@ class ConversationPruner(Pruner):
         key = terms.key, chosen, found, identity_of(summarizer)
         given = Given(found, self._begins_with_user)
         reported, unknown = _reported(usage, terms.calibration)
-        walk, texts = self._walked(key, chosen, terms, given, bare, reported)
+        history = self._walked(key, chosen, terms, given, bare, reported)
+        walk, texts = history.walk, history.texts
         plan = planned(walk, bare)
         aftermath = _aftermath(terms.thinking, plan, walk)
         plan = self._with_summary(aftermath.applied(plan), messages)
-        terms = replace(terms, fallbacks=tuple(word for word in (*terms.fallbacks, note, unknown) if word))
+        terms = replace(
+            terms, fallbacks=tuple(word for word in (*terms.fallbacks, note, unknown, *history.notes) if word)
+        )
         count, results = terms.placeholder.count, shortener(chosen, self.llm)
         desk = Desk(plan, bare, summarizer, self.store, self._memo, count, texts, results=results)
         written_in = dominant([fields(message) or NOTHING for message in messages], self._formats())
@@ -209,19 +212,19 @@ class ConversationPruner(Pruner):
 
     def _walked(
         self, key: object, strategy: FoldingStrategy, terms: Terms, given: Given, bare: list[Any], usage: int | None
-    ) -> tuple[FoldWalk, dict[int, str]]:
-        """The walk over a conversation, from where it was left if that goes on; and its summaries by their folds."""
+    ) -> FoldHistory:
+        """The walk over a conversation, from where it was left if that goes on, with its summaries."""
         known = None if usage is not None else self._memory.take(key, bare)
         if not isinstance(known, FoldHistory) or not known.extend(bare):
             fixed = terms.overhead + (REPLY_TOKENS if bare else 0)
             keeps = terms.thinking is ThinkingPolicy.REFUSE
             walk = FoldWalk(strategy, terms.limit, fixed, terms.placeholder, given, keeps_thinking=keeps)
             walk.reported = None if usage is None else (len(bare), usage)
-            known = FoldHistory(self._parser(wants_inputs=False), walk)
+            known = FoldHistory(self._parser(wants_inputs=False, is_folded=given.running is not None), walk)
             known.extend(bare)
         if usage is None:
             self._memory.keep(key, known)
-        return known.walk, known.texts
+        return known
 
     def _with_summary(self, plan: Plan, messages: list[Any]) -> Plan:
         """The plan of the conversation as it was given: a summary at the head of a message counts with it."""

@@ -41,6 +41,11 @@ class FoldHistory(History):
         super().__init__(parser, walk, math.inf)
         self.texts: dict[int, str] = {}
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What looks like a result and was not taken, in words; nothing while there is nothing to fold."""
+        return self.parser.notes if self.walk.folds else super().notes
+
 
 class FoldWalk(Walk):
     """The walk over requests, with whole messages going out of the prompt and a summary standing for them."""

@@ -45,6 +45,12 @@ class History:
         """Whether the messages had to be read: not while their bytes are fewer than the budget's tokens."""
         return bool(self.walk.entries)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What looks like a result and was not taken, in words; nothing while there is nothing to prune."""
+        walk = self.walk
+        return self.parser.notes if walk.edits or walk.tokens > walk.limit else ()
+
     def matches(self, messages: list[object]) -> bool:
         """Whether `messages` goes on from what was given, or from what was returned, and nothing has changed since."""
         known = messages[: len(self.given)]

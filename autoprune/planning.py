@@ -133,9 +133,13 @@ class Walk:
         """Where the newest thinking stands that what precedes it is kept for; () for nowhere."""
         return self.newest_thinking if self._keeps_thinking else ()
 
+    def _begins_request(self, entry: Entry) -> bool:
+        """Whether a request stands before the next message."""
+        return entry.begins_request or (entry.speaker is MODEL and not self.in_run)
+
     def append(self, message: object, entry: Entry) -> None:
         """Take the next message."""
-        if entry.speaker is MODEL and not self.in_run:
+        if self._begins_request(entry):
             self.ask()
             self._see()
             self.request += 1
@@ -245,8 +249,9 @@ class Walk:
 
     def goes_on_with(self, entry: Entry) -> bool:
         """Whether the last request still stands when `entry` follows. If not, what it cleared was not cleared."""
-        stood = entry.speaker is MODEL and not self.in_run
-        return stood or self._asked_at != len(self.entries) or self._edits_before == self.edits_made
+        return (
+            self._begins_request(entry) or self._asked_at != len(self.entries) or self._edits_before == self.edits_made
+        )
 
     def is_settled(self) -> bool:
         """Whether a walk over the conversation with these edits made would come to no edit."""

@@ -17,6 +17,7 @@ from autoprune.planning import Strategy, Walk, plan
 from autoprune.report import Report
 from autoprune.rewriting import strip
 from autoprune.strategies import DEFAULT, available, written
+from autoprune.summaries import running
 from autoprune.terms import Terms
 from autoprune.thinking import NOTHING, ThinkingPolicy, outcome
 from autoprune.tokens import REPLY_TOKENS, Count, ExactCounter
@@ -111,12 +112,12 @@ class AgenticConversationPruner(Pruner):
             getattr(terms.strategy, "name", type(terms.strategy).__name__),
             terms.safe_zone,
             terms.calibration,
-            (*terms.fallbacks, *aftermath.notes, *notes),
+            (*terms.fallbacks, *aftermath.notes, *notes, *history.notes),
             self._clock() - started,
             plan_of,
         )
         is_at_work = pruned is not conversation or history.walk.tokens > terms.limit
-        self._memory.keep(terms.key, history)
+        self._memory.keep(_key(terms, conversation), history)
         result = Result(pruned, report, aftermath.parameters)
         if vetoed := self._vetoed(result, conversation, conversation_id):
             return vetoed
@@ -168,7 +169,7 @@ class AgenticConversationPruner(Pruner):
 
     def _history(self, terms: Terms, conversation: list[Any]) -> History:
         """The conversation read and walked, from where it was left if it goes on from there."""
-        history = self._memory.take(terms.key, conversation)
+        history = self._memory.take(_key(terms, conversation), conversation)
         if history is not None and history.extend(conversation):
             return history
         fixed = terms.overhead + REPLY_TOKENS
@@ -177,7 +178,8 @@ class AgenticConversationPruner(Pruner):
         is_bounded = is_exact and clamp(terms.strategy) is None and not looks_back
         keeps_thinking = terms.thinking is ThinkingPolicy.REFUSE
         walk = Walk(terms.strategy, terms.limit, fixed, terms.placeholder, keeps_thinking=keeps_thinking)
-        history = History(self._parser(wants_inputs=terms.wants_inputs), walk, fixed if is_bounded else math.inf)
+        parser = self._parser(wants_inputs=terms.wants_inputs, is_folded=running(conversation) is not None)
+        history = History(parser, walk, fixed if is_bounded else math.inf)
         history.extend(conversation)
         return history
 
@@ -191,3 +193,8 @@ class AgenticConversationPruner(Pruner):
             return lambda: Plan(read(messages()), (), *terms_of_plan)
         transcript = Transcript(given, tuple(walk.entries), terms.overhead + REPLY_TOKENS)
         return partial(Plan, transcript, tuple(walk.edits.values()), *terms_of_plan)
+
+
+def _key(terms: Terms, conversation: list[Any]) -> object:
+    """What a remembered history must have been made with; with a summary at its head a conversation is read anew."""
+    return terms.key, running(conversation) is not None

@@ -148,13 +148,18 @@ class Thought:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One message: who speaks, what it weighs in tokens, the calls and results in it, and the model's thinking."""
+    """One message: who speaks, what it weighs in tokens, the calls and results in it, and the model's thinking.
+
+    `begins_request`: a request stands before it though it is not the model's, as where a conversation begins with
+    results.
+    """
 
     speaker: Speaker
     tokens: int
     results: tuple[ToolResult, ...] = ()
     calls: tuple[ToolCall, ...] = ()
     thinking: tuple[Thought, ...] = ()
+    begins_request: bool = False
 
 
 # By position: location, request, tool, piece, start, stop, piece_tokens, count, sent, kind, is_error, call, then put,
@@ -192,7 +197,11 @@ class Transcript:
     def requests(self) -> tuple[int, ...]:
         """The index of the message before which each request stands; the next request stands at the end."""
         model = [entry.speaker is Speaker.MODEL for entry in self.entries]
-        starts = [at for at, is_model in enumerate(model) if is_model and not (at and model[at - 1])]
+        starts = [
+            at
+            for at, is_model in enumerate(model)
+            if (is_model and not (at and model[at - 1])) or self.entries[at].begins_request
+        ]
         return (*starts, len(self.entries))
 
     @cached_property

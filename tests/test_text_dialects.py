@@ -1,6 +1,7 @@
 """Results in a user's text besides XML: Cline's headings, `<tool_response>`, `<function_results>`; bodies of calls."""
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from itertools import permutations
 from typing import Any
@@ -32,11 +33,17 @@ def pruner(safe_zone: int = 1, **options: Any) -> AgenticConversationPruner:
     return AgenticConversationPruner(PruneArgs(conversation_prune_safe_zone_tokens=safe_zone), **options)
 
 
-def seen(content: object, role: str = "user", call: str = "I look at the file.") -> list[Any]:
+def openings(content: object) -> str:
+    """What a model may have said that called every tool a text names, in any dialect: opening tags are enough."""
+    names = dict.fromkeys(re.findall(r"\[([A-Za-z][\w-]*)", str(content)))
+    return "I look. " + " ".join(f"<{name}" for name in ("tool_call", "function_calls", *names))
+
+
+def seen(content: object, role: str = "user", call: str | None = None) -> list[Any]:
     """A conversation in which the model has answered a message with this content."""
     return [
         {"role": "user", "content": "Add up the columns."},
-        {"role": "assistant", "content": call},
+        {"role": "assistant", "content": openings(content) if call is None else call},
         {"role": role, "content": content},
         {"role": "assistant", "content": "I have read it."},
         {"role": "user", "content": "Go on."},
@@ -58,7 +65,7 @@ def left_alone(content: object, role: str = "user") -> bool:
     return result.report.rows == () and result.conversation is conversation
 
 
-def results(content: object, call: str = "I look at the file.") -> Sequence[ToolResult]:
+def results(content: object, call: str | None = None) -> Sequence[ToolResult]:
     return pruner(10**9).plan(seen(content, call=call)).transcript.results
 
 
@@ -543,8 +550,14 @@ FRAMED = st.builds(_filled, st.sampled_from(FRAMES), st.lists(SOUP, min_size=2, 
 TEXTS = st.lists(st.one_of(FRAMED, FRAMED, SOUP), min_size=1, max_size=6).map("".join)
 
 
-def entry(text: object, encoding: str = "o200k_base", role: str = "user") -> Entry:
-    return Parser(exact(encoding), wants_inputs=True).read({"role": role, "content": text}, 0)
+def read_behind_calls(parser: Parser, text: object) -> Entry:
+    """A user's message, behind one of the model's in which every tool was called."""
+    parser.read({"role": "assistant", "content": openings(text)}, 0)
+    return parser.read({"role": "user", "content": text}, 1)
+
+
+def entry(text: object, encoding: str = "o200k_base") -> Entry:
+    return read_behind_calls(Parser(exact(encoding), wants_inputs=True), text)
 
 
 @pytest.mark.parametrize("encoding", ["o200k_base", "cl100k_base"])
@@ -659,7 +672,7 @@ def test_a_loop_that_feeds_back_or_starts_anew_comes_to_the_same():
     pruned = list(full)
     for fresh, content in zip(anew, ROUNDS * 3, strict=True):
         step = [
-            {"role": "assistant", "content": "<read_file>\n<path>a.py</path>\n</read_file>"},
+            {"role": "assistant", "content": f"{openings(content)}\n<read_file>\n<path>a.py</path>\n</read_file>"},
             {"role": "user", "content": content},
         ]
         full, pruned = full + step, fed.prune_conversations(pruned + step)
@@ -696,7 +709,7 @@ GIANTS = {
 
 @pytest.mark.parametrize(("frame", "inside", "number"), GIANTS.values(), ids=GIANTS)
 def test_a_giant_text_is_read_like_any_other(frame: str, inside: str, number: int):
-    read = Parser(len).read({"role": "user", "content": frame.replace("@", inside)}, 0)
+    read = read_behind_calls(Parser(len), frame.replace("@", inside))
     assert len(read.results) == number
 
 
@@ -776,7 +789,10 @@ CALLS = st.builds(
 def test_what_shortened_inputs_save_adds_up(encoding: str, pieces: list[str], data: st.DataObject):
     count, text = exact(encoding), "".join(pieces)
     made = [
-        part for call in entry(text, encoding, "assistant").calls for part in call.inputs if data.draw(st.booleans())
+        part
+        for call in Parser(exact(encoding), wants_inputs=True).read({"role": "assistant", "content": text}, 0).calls
+        for part in call.inputs
+        if data.draw(st.booleans())
     ]
     after, saved = text, 0
     for part in sorted(made, key=lambda part: part.location.start or 0, reverse=True):

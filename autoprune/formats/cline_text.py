@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from autoprune.formats.dialogue import Dialogue
-from autoprune.formats.extents import Places, fence_end, is_blank, occurrences, trimmed
+from autoprune.formats.extents import Fences, Places, is_blank, occurrences, trimmed
 from autoprune.formats.pieces import Found, after_letters, read
+from autoprune.formats.standing import Standing
 from autoprune.transcript import Path, ToolResult
 
 KIND = "cline"
 MARK = "] Result:"  # in every text with a result
+LOOK = "[… for '…'] Result:"
 NAME = re.compile(r"\[([A-Za-z][A-Za-z0-9_-]*)(?=[\] ])")
 # A command or a question may have several lines, and its heading with it.
 LONG = re.compile(r"\[([A-Za-z][A-Za-z0-9_-]*) (?:for '|to '|in [^\n]{1,99} mode: ')")
@@ -48,8 +50,10 @@ class Extent(NamedTuple):
 
 def results(text: str, path: Path, dialogue: Dialogue) -> tuple[list[ToolResult], int]:
     """The results in a user's text, and the tokens of all of it."""
-    found = spans(text)
-    if not found and (heading := _alone(text)) and (below := _below(path)):
+    standing = dialogue.standing
+    found = spans(text, standing)
+    heading = None if found else _alone(text)
+    if heading and standing.refusal(heading.tool) is None and (below := _below(path)):
         dialogue.heading = (below, heading.tool)
     return _read(text, found, path, dialogue)
 
@@ -72,10 +76,11 @@ def _read(text: str, extents: list[Extent], path: Path, dialogue: Dialogue) -> t
     return read(text, found, path, dialogue, KIND)
 
 
-def spans(text: str) -> list[Extent]:
+def spans(text: str, standing: Standing | None = None) -> list[Extent]:
     """The results in a text, in order. A payload ends at the next heading, at the environment's details, or at the end.
 
-    In a closed fenced block of the user's, and in the environment's details, a heading is text.
+    In a closed fenced block of the user's, and in the environment's details, a heading is text; so is one of a tool
+    that the model has not called, where it is given what the model said.
     """
     places = occurrences(text, ENVIRONMENT, ENVIRONMENT_END, FEEDBACK)
     headings = list(_headings(text))
@@ -83,28 +88,50 @@ def spans(text: str) -> list[Extent]:
     found: list[Extent] = []
     words: int | None = 0  # where the user's own words begin before a heading; None: there are none
     closed = 0  # no heading counts before it
-    has_fences = True
+    fences = Fences(text)
     for heading, limit in zip(headings, limits, strict=False):
         if heading.begin < closed:
             continue
-        end = fence_end(text, words, heading.begin) if has_fences and words is not None else None
-        has_fences = has_fences and end != -1
-        if end is not None and end >= 0:
+        end = -1 if words is None else fences.end(words, heading.begin)
+        if end >= 0:
             closed = words = end
             continue
         stop, words = _end(heading.end, limit, places)
         closed = words or limit
-        if extent := _extent(text, heading, stop):
+        extent = _extent(text, heading, stop)
+        if extent and (standing is None or standing.refusal(heading.tool) is None):
             found.append(extent)
         else:
             words = words or heading.end
     return found
 
 
-def begin(text: str) -> int:
-    """Where the first result can begin; -1 for nowhere."""
-    first = next(_headings(text), None)
-    return first.begin if first else -1
+def begin(text: str, standing: Standing) -> int:
+    """Return where the first result can begin; -1 for nowhere."""
+    return next((heading.begin for heading in _headings(text) if standing.refusal(heading.tool) is None), -1)
+
+
+def refusal(text: str, standing: Standing) -> str | None:
+    """Return why no result can stand in a text, in words; None where one can."""
+    first: str | None = None
+    for heading in _headings(text):
+        refused = standing.refusal(heading.tool)
+        if refused is None:
+            return None
+        first = first or refused
+    return first
+
+
+def missed(text: str, standing: Standing) -> str | None:
+    """Return why something that looks like a result is none, in words; None where there is no such thing."""
+    alone = _alone(text)
+    tools = (alone.tool,) if alone else (extent.tool for extent in spans(text))
+    return next((why for tool in tools if (why := standing.refusal(tool))), None)
+
+
+def begins_with_heading(text: str) -> bool:
+    """Return whether a text begins with a heading."""
+    return _begins(text) is not None
 
 
 def _end(at: int, limit: int, places: Places) -> tuple[int, int | None]:

@@ -1,12 +1,34 @@
 """Which format a message is written in: certain, or an error that says what was seen."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from autoprune.errors import ConversationError, SettingsError
 from autoprune.formats import anthropic_messages, bedrock_converse, gemini_contents, openai_chat, openai_responses
 from autoprune.formats.format import Format
 
 SHIPPED: tuple[Format, ...] = (openai_chat, openai_responses, anthropic_messages, bedrock_converse, gemini_contents)
+
+# How the messages of frameworks become those of an API, by the packages that define them.
+CONVERSIONS = {
+    "langchain_core": "langchain_core.messages.convert_to_openai_messages(messages)",
+    "llama_index": "llama_index.llms.openai.utils.to_openai_message_dicts(messages)",
+    "haystack": "[message.to_openai_dict_format() for message in messages]",
+    "semantic_kernel": "[message.to_dict() for message in messages]",
+    "pydantic_ai": "the messages that its model sends, as OpenAI's or Anthropic's API takes them",
+    "autogen_core": "[{'role': …, 'content': …}, …] as the API takes them",
+}
+
+
+def converted(message: object) -> str | None:
+    """Return how a framework's messages are converted, in words; None for a message of any other class."""
+    return _conversion(type(message).__mro__)
+
+
+@lru_cache(maxsize=256)
+def _conversion(classes: tuple[type, ...]) -> str | None:
+    packages = (one.__module__.partition(".")[0] for one in classes)
+    return next((CONVERSIONS[package] for package in packages if package in CONVERSIONS), None)
 
 
 def detected(message: Mapping[str, object], at: int, formats: Sequence[Format]) -> Format:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from autoprune.formats.content import Payload, as_json, written_json
+from autoprune.formats.standing import Standing
 from autoprune.tokens import Count
 from autoprune.transcript import (
     Location,
@@ -28,10 +29,14 @@ class Dialogue(Protocol):
     begins_run: bool  # whether the message being read is the first of the model's run
     wants_inputs: bool  # whether calls are to say where their arguments stand
     heading: tuple[Path, str] | None  # the block that a block of text before it is the heading of, and its tool
+    standing: Standing  # whether texts can hold results here
 
     @property
     def request(self) -> int:
         """The request that the model answers, or has answered last."""
+
+    def miss(self, what: str, why: str) -> None:
+        """Note that something in the message being read looks like a result and was not taken, and why."""
 
     def is_tool_result(self, text: str) -> bool:
         """Whether a user's text can hold XML results."""

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect, bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 QUOTATION_MARKS = ("`", '"', "'", "“", "‘", "«")
@@ -90,6 +90,33 @@ def first_start(tags: Iterable[Tag]) -> int:
     return next((tag.begin for tag in tags if tag.is_start and not tag.is_quoted), -1)
 
 
+def why_missed(text: str, found: Sequence[Tag], closed: list[Span], refused: str | None, *, wants: str) -> str | None:
+    """Return why a start tag among those found begins no result, in words; None where there is nothing to say.
+
+    `closed` are the elements that the tags make; `refused` says why none can be a result in this text, and `wants` what
+    must stand before a start tag. One after a quotation mark, or without any end, is a word of the writer's.
+    """
+    outside = unfenced(text, closed)
+    taken = [] if refused else outside
+    last_end = max((tag.begin for tag in found if not tag.is_start), default=-1)
+    for tag in found:
+        if not tag.is_start or is_within(taken, tag.begin) or text[tag.begin - 1 : tag.begin] in QUOTATION_MARKS:
+            continue
+        if not tag.is_quoted and not is_within(closed, tag.begin):
+            return "it is never closed"
+        if not tag.is_quoted:
+            return refused if is_within(outside, tag.begin) else "it stands in a fenced block"
+        if tag.begin < last_end:
+            return wants
+    return None
+
+
+def is_within(spans: list[Span], at: int) -> bool:
+    """Return whether an offset is in one of the spans, which are in order."""
+    index = bisect(spans, at, key=lambda span: span.begin) - 1
+    return index >= 0 and at < spans[index].end
+
+
 def tags(text: str, name: str) -> Iterator[Tag]:
     """The tags `<name>` and `</name>` of a text; those in the middle of a line are quoted."""
     at = text.find(name)
@@ -124,15 +151,10 @@ def unfenced(text: str, found: list[Span]) -> list[Span]:
     if not any("```" in text[begin:end] or "~~~" in text[begin:end] for begin, end in gaps[:-1]):
         return found
     blocks = _blocks(fence for begin, end in gaps for fence in FENCE.finditer(text, begin, end))
-    begins = [begin for begin, _ in blocks]
-    return [span for span in found if not _is_within(blocks, bisect(begins, span.begin) - 1, span.begin)]
+    return [span for span in found if not is_within(blocks, span.begin)]
 
 
-def _is_within(blocks: list[tuple[int, int]], index: int, at: int) -> bool:
-    return index >= 0 and at < blocks[index][1]
-
-
-def _blocks(fences: Iterable[re.Match[str]]) -> list[tuple[int, int]]:
+def _blocks(fences: Iterable[re.Match[str]]) -> list[Span]:
     """Where fenced blocks begin and end; one that is never closed is none."""
     blocks = []
     opened: re.Match[str] | None = None
@@ -140,7 +162,7 @@ def _blocks(fences: Iterable[re.Match[str]]) -> list[tuple[int, int]]:
         if opened is None:
             opened = fence
         elif _closes(fence, opened):
-            blocks.append((opened.start(), fence.end()))
+            blocks.append(Span(opened.start(), opened.end(), fence.start(), fence.end()))
             opened = None
     return blocks
 
@@ -149,17 +171,36 @@ def _closes(fence: re.Match[str], opened: re.Match[str]) -> bool:
     return fence[1].startswith(opened[1]) and not fence[2].strip()
 
 
-def fence_end(text: str, begin: int, at: int) -> int | None:
-    """Where the fenced block ends that words from `begin` on open before `at`: None for no block, -1 for no end."""
-    opened: re.Match[str] | None = None
-    for fence in FENCE.finditer(text, begin, at):
-        if opened is None:
-            opened = fence
-        elif _closes(fence, opened):
-            opened = None
-    if opened is None:
-        return None
-    return next((fence.end() for fence in FENCE.finditer(text, at) if _closes(fence, opened)), -1)
+class Fences:
+    """The fenced blocks of a text, looked for from its start on; each stretch is read once."""
+
+    def __init__(self, text: str) -> None:
+        """Start before the text."""
+        self.text = text
+        self._words = self._at = 0
+        self._opened: re.Match[str] | None = None
+        self._has_ends = True
+
+    def end(self, words: int, at: int) -> int:
+        """Return where the fenced block ends that `at` stands in; -1 where it stands in none.
+
+        Only fences from `words` on count; both offsets never go back.
+        """
+        if words != self._words:
+            self._words = self._at = words
+            self._opened = None
+        for fence in FENCE.finditer(self.text, self._at, at):
+            if self._opened is None:
+                self._opened = fence
+            elif _closes(fence, self._opened):
+                self._opened = None
+        self._at = max(self._at, at)
+        opened = self._opened
+        if opened is None or not self._has_ends:
+            return -1
+        end = next((fence.end() for fence in FENCE.finditer(self.text, at) if _closes(fence, opened)), -1)
+        self._has_ends = end >= 0  # one that is never closed is no quotation, and it is not looked for again
+        return end
 
 
 def is_blank(text: str, start: int, stop: int) -> bool:

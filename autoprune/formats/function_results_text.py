@@ -20,12 +20,14 @@ from autoprune.formats.extents import (
     tags,
     trimmed,
     unfenced,
+    why_missed,
 )
 from autoprune.formats.pieces import Found, after_letters, read
+from autoprune.formats.standing import Standing
 from autoprune.transcript import Location, Path, ToolCall, ToolResult
 
 KIND = "function_results"
-MARK = "<function_results>"  # in every text with a result
+MARK = LOOK = "<function_results>"  # in every text with a result
 CALL_MARK = "<function_calls>"  # in every text with a call
 RESULT = re.compile(
     r"\s*<(?P<tag>result)>\s*"
@@ -72,9 +74,20 @@ def spans(text: str) -> list[Span]:
     return unfenced(text, in_turn(tags(text, "function_results")))
 
 
-def begin(text: str) -> int:
-    """Where the first block can begin; -1 for nowhere."""
+def begin(text: str, standing: Standing) -> int:
+    """Return where the first block can begin; -1 for nowhere."""
     return first_start(tags(text, "function_results"))
+
+
+def refusal(text: str, standing: Standing) -> str | None:
+    """Return why no result can stand in a text, in words; None where one can."""
+    return standing.refusal("function_calls")
+
+
+def missed(text: str, standing: Standing) -> str | None:
+    """Return why something that looks like a result is none, in words; None where there is no such thing."""
+    known, refused = [*tags(text, "function_results")], standing.refusal("function_calls")
+    return why_missed(text, known, in_turn(known), refused, wants="it does not begin a line")
 
 
 def _found(extent: Extent, dialogue: Dialogue) -> Found:

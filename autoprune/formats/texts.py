@@ -7,6 +7,7 @@ from autoprune.formats import cline_text, function_results_text, tool_response_t
 from autoprune.formats import xml_tool_result as xml
 from autoprune.formats.content import NOTHING, TEXT_BLOCKS, fields, tokens
 from autoprune.formats.dialogue import Dialogue
+from autoprune.formats.standing import Standing
 from autoprune.transcript import Path, ToolCall, ToolResult
 
 
@@ -17,8 +18,18 @@ class Dialect(Protocol):
     def MARK(self) -> str:  # noqa: N802 - a module's constant
         """What stands in every text with a result."""
 
-    def begin(self, text: str, /) -> int:
-        """Where the first result can begin; -1 for nowhere."""
+    @property
+    def LOOK(self) -> str:  # noqa: N802 - a module's constant
+        """What a result looks like, for a person."""
+
+    def refusal(self, text: str, standing: Standing, /) -> str | None:
+        """Return why no result can stand in a text with the mark, in words; None where one can."""
+
+    def begin(self, text: str, standing: Standing, /) -> int:
+        """Return where the first result can begin; -1 for nowhere."""
+
+    def missed(self, text: str, standing: Standing, /) -> str | None:
+        """Return why something that looks like a result is none, in words; None where there is no such thing."""
 
     def results(self, text: str, path: Path, dialogue: Dialogue, /) -> tuple[list[ToolResult], int]:
         """The results in a user's text, and the tokens of all of it."""
@@ -64,31 +75,35 @@ def user_block(item: object, path: Path, dialogue: Dialogue) -> tuple[tuple[Tool
 
 
 def user_text(text: str, path: Path, dialogue: Dialogue) -> tuple[tuple[ToolResult, ...], int]:
-    """The same of one text. A text is of one dialect: the one that begins first."""
+    """The same of one text. A text is of one dialect: the one that begins first of those that may stand here."""
     if dialogue.heading and (under := cline_text.under_heading(text, path, dialogue)):
         return tuple(under[0]), under[1]
-    if text.startswith(xml.MARK) and dialogue.is_tool_result(text) and (alone := xml.alone(text, path, dialogue)):
-        return tuple(alone[0]), alone[1]
-    dialect = _dialect(text, dialogue)
-    if dialect is None:
+    possible = [dialect for dialect in DIALECTS if dialect.MARK in text]
+    if not possible:
         return (), dialogue.count(text)
-    results, weight = dialect.results(text, path, dialogue)
+    is_whole = text.startswith(xml.MARK) and dialogue.is_tool_result(text) and dialogue.standing.refusal() is None
+    if is_whole and (alone := xml.alone(text, path, dialogue)):
+        return tuple(alone[0]), alone[1]
+    dialect = _dialect(possible, text, dialogue)
+    results, weight = dialect.results(text, path, dialogue) if dialect else ([], dialogue.count(text))
+    for looked in [dialect] if dialect and results else possible:
+        if why := looked.missed(text, dialogue.standing):
+            dialogue.miss(looked.LOOK, f"is no result: {why}")
     return tuple(results), weight
 
 
-def _dialect(text: str, dialogue: Dialogue) -> Dialect | None:
-    if text.startswith(xml.MARK) and dialogue.is_tool_result(text) and xml.begin(text) == 0:
-        return xml
-    possible = [dialect for dialect in DIALECTS if dialect.MARK in text]
-    if len(possible) < 2:
-        return possible[0] if possible else None
+def _dialect(possible: Sequence[Dialect], text: str, dialogue: Dialogue) -> Dialect | None:
+    standing = dialogue.standing
+    allowed = [
+        dialect
+        for dialect in possible
+        if dialect.refusal(text, standing) is None and (dialect is not xml or dialogue.is_tool_result(text))
+    ]
+    if len(allowed) < 2:
+        return allowed[0] if allowed else None
     # The choice depends on no payload, so that it stays when payloads are cleared.
-    begins = [(dialect.begin(text), at) for at, dialect in enumerate(possible) if _is_allowed(dialect, text, dialogue)]
-    return possible[min((found for found in begins if found[0] >= 0), default=(0, 0))[1]]
-
-
-def _is_allowed(dialect: Dialect, text: str, dialogue: Dialogue) -> bool:
-    return dialect is not xml or dialogue.is_tool_result(text)
+    begins = [(dialect.begin(text, standing), at) for at, dialect in enumerate(allowed)]
+    return allowed[min((found for found in begins if found[0] >= 0), default=(0, 0))[1]]
 
 
 def model_content(content: object, path: Path, dialogue: Dialogue) -> list[ToolCall]:
@@ -101,8 +116,14 @@ def model_content(content: object, path: Path, dialogue: Dialogue) -> list[ToolC
 
 def calls(text: object, path: Path, dialogue: Dialogue) -> Sequence[ToolCall]:
     """The calls in a text of the model's, of the dialect whose call begins first."""
-    if not isinstance(text, str) or "</" not in text:
+    if not isinstance(text, str) or "<" not in text:
         return ()
+    found = _calls(text, path, dialogue) if "</" in text else ()
+    dialogue.standing.say(text, found)
+    return found
+
+
+def _calls(text: str, path: Path, dialogue: Dialogue) -> Sequence[ToolCall]:
     made = [[*dialect.calls_in(text, path, dialogue)] for dialect in CALL_DIALECTS if dialect.CALL_MARK in text]
     found = [calls for calls in made if calls]
     return min(found, key=lambda calls: _begin(text, calls[0])) if len(found) > 1 else found[0] if found else ()

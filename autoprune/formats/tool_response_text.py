@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from autoprune.formats.dialogue import UNKNOWN, Dialogue
-from autoprune.formats.extents import Span, elements, first_start, tags, trimmed
+from autoprune.formats.extents import Span, elements, first_start, outermost, tags, trimmed, why_missed
 from autoprune.formats.pieces import Found, after_letters, argument, read
+from autoprune.formats.standing import Standing
 from autoprune.transcript import Location, Path, ToolCall, ToolInput, ToolResult
 
 KIND = "tool_response"
-MARK = "<tool_response>"  # in every text with a result
+MARK = LOOK = "<tool_response>"  # in every text with a result
 CALL_MARK = "<tool_call>"  # in every text with a call
 DECODER = json.JSONDecoder(strict=False)  # templates do not always escape line breaks
 SPACE = re.compile(r"[ \t\r\n]*")
@@ -41,9 +42,20 @@ def spans(text: str) -> list[Span]:
     return elements(text, "tool_response")
 
 
-def begin(text: str) -> int:
-    """Where the first result can begin; -1 for nowhere."""
+def begin(text: str, standing: Standing) -> int:
+    """Return where the first result can begin; -1 for nowhere."""
     return first_start(tags(text, "tool_response"))
+
+
+def refusal(text: str, standing: Standing) -> str | None:
+    """Return why no result can stand in a text, in words; None where one can."""
+    return standing.refusal("tool_call")
+
+
+def missed(text: str, standing: Standing) -> str | None:
+    """Return why something that looks like a result is none, in words; None where there is no such thing."""
+    known = [*tags(text, "tool_response")]
+    return why_missed(text, known, outermost(known), standing.refusal("tool_call"), wants="it does not begin a line")
 
 
 def _found(text: str, span: Span, dialogue: Dialogue) -> Found:

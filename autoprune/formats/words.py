@@ -154,7 +154,7 @@ def _label(kind: str, block: Mapping[str, object]) -> str:
 def _around(text: str, parts: Sequence[ToolResult | ToolCall]) -> str:
     """A text without the results and calls in it, and without the tags or the heading of each."""
     if not parts:
-        is_heading = text.startswith("[") and text.endswith(cline_text.MARK) and cline_text.begin(text) == 0
+        is_heading = text.startswith("[") and text.endswith(cline_text.MARK) and cline_text.begins_with_heading(text)
         return "" if is_heading else text  # Cline may write the heading of a result as a block of its own
     wholes = {kind: _wholes(text, kind) for kind in {part.kind for part in parts if isinstance(part, ToolResult)}}
     pieces, at = [], 0

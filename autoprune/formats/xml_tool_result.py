@@ -21,14 +21,18 @@ from autoprune.formats.extents import (
     first_start,
     follows_space,
     is_blank,
+    is_within,
     outermost,
     unfenced,
+    why_missed,
 )
 from autoprune.formats.pieces import Found, after_letters, argument, read
+from autoprune.formats.standing import Standing
 from autoprune.transcript import Path, ToolCall, ToolInput, ToolResult, new_call, new_location
 
 KIND = "xml"
 MARK = "<tool_result"  # in every text with a result
+LOOK = "<tool_result …>"
 CALL_MARK = "</"  # in every text with a call
 WORD = "tool_result"
 LONGEST_TAG = 1_024  # characters of a start tag that is remembered
@@ -37,6 +41,7 @@ QUOTED = r"""(?:"[^"\n]{0,512}"|'[^'\n]{0,512}')"""  # may hold ">"
 HEAD = re.compile(rf"<tool_result(?=[\s>/]|\Z){UNQUOTED}(?:{QUOTED}{UNQUOTED})*")  # a start tag without its end
 END_TAG = re.compile(r"</tool_result\s*>")
 ATTRIBUTE = re.compile(r"""([^\s=<>"'/]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+LOOKALIKE = re.compile(r"<tool_result(?=[\s>])")
 CALL = re.compile(r"^[ \t]*<([a-z][a-z0-9_]*)>[ \t]*\n?", re.MULTILINE)
 ARGUMENT = re.compile(r"\s*<([a-z][a-z0-9_]*)>")
 # What tools that write take as the body: Cline's and Roo's names, and those of the vendors' own editors.
@@ -133,9 +138,34 @@ def spans(text: str) -> list[Span]:
     return [whole] if whole else unfenced(text, outermost(_tags(text)))
 
 
-def begin(text: str) -> int:
-    """Where the first result can begin; -1 for nowhere."""
+def begin(text: str, standing: Standing) -> int:
+    """Return where the first result can begin; -1 for nowhere."""
     return first_start(_tags(text))
+
+
+def refusal(text: str, standing: Standing) -> str | None:
+    """Return why no result can stand in a text, in words; None where one can."""
+    if standing.is_open and not (text.startswith(MARK) and [span.begin for span in spans(text)[:1]] == [0]):
+        return "before the model's first message only a text that begins with a result holds any"
+    return standing.refusal()
+
+
+def missed(text: str, standing: Standing) -> str | None:
+    """Return why something that looks like a result is none, in words; None where there is no such thing."""
+    known, refused = [*_tags(text)], refusal(text, standing)
+    why = why_missed(text, known, outermost(known), refused, wants="white space must stand before it")
+    return why or _nameless(text, [] if refused else spans(text))
+
+
+def _nameless(text: str, found: list[Span]) -> str | None:
+    """Return what is wrong with an element that names no tool; None where there is none outside of what was found."""
+    last_end = text.rfind("</tool_result")
+    for match in LOOKALIKE.finditer(text, 0, max(0, last_end)):
+        at = match.start()
+        head = None if is_within(found, at) or text[at - 1 : at] in QUOTATION_MARKS else HEAD.match(text, at)
+        if head and text[head.end() : head.end() + 1] == ">" and "tool_name" not in attributes(head[0]):
+            return "it names no tool (tool_name='…')"
+    return None
 
 
 def _whole(text: str) -> Span | None:
