@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 from autoprune.errors import ConversationError
 from autoprune.formats import xml_tool_result as xml
@@ -10,6 +9,7 @@ from autoprune.formats.content import fields
 from autoprune.formats.detection import SHIPPED, converted, detected
 from autoprune.formats.format import Format
 from autoprune.formats.standing import Standing
+from autoprune.open_calls import OpenCalls
 from autoprune.tokens import Count
 from autoprune.transcript import MODEL, OTHER, Entry, Path, ToolCall, Transcript
 
@@ -49,9 +49,7 @@ class Parser:
         self.request = 0  # the one that the model answers, or has answered last
         self.begins_run = False
         self._in_run = False
-        self._open: dict[object, list[ToolCall]] = {}
-        self._made: list[ToolCall] = []  # the calls with an id in the model's last run, open or not
-        self._open_in_text: list[ToolCall] = []
+        self._calls = OpenCalls()
         self.heading: tuple[Path, str] | None = None
         self.standing = Standing(is_folded=is_folded)
         self._standings: dict[int, Standing] = {}  # by message
@@ -81,14 +79,13 @@ class Parser:
         elif who is OTHER and isinstance(role := known.get("role"), str):
             self.miss(f"role {role!r}", "is not known: give 'user', 'assistant' or 'tool', or nothing in it is pruned")
         for call in entry.calls:
-            self._expect(call)
+            self._calls.expect(call)
         return self._opening(entry) if self.standing.is_open and entry.results else entry
 
     def _begin_request(self) -> None:
         self.request = self.sent
         self.sent += 1
-        self._made.clear()
-        self._open_in_text.clear()
+        self._calls.begin_run()
 
     def _opening(self, entry: Entry) -> Entry:
         """The entry of a message with results that stands before the model's first message.
@@ -145,40 +142,19 @@ class Parser:
 
     def answered(self, call_id: object) -> ToolCall | None:
         """The open call with an id, the first of them where the id is used again; it is open no longer."""
-        calls = self._open.get(call_id) if isinstance(call_id, str) else None
-        return calls.pop(0) if calls else None
+        return self._calls.answered(call_id) if isinstance(call_id, str) else None
 
     def answered_by_name(self, tool: str) -> ToolCall | None:
         """The first open call of a tool in the model's last run, whatever its id; it is open no longer."""
-        for call in self._made:
-            calls = self._open.get(call.id, [])
-            if call.name == tool and call in calls:
-                calls.remove(call)
-                return call
-        return None
+        return self._calls.answered_by_name(tool)
 
     def answered_in_text(self, tool: str) -> ToolCall | None:
         """The first open call of a tool in the text of the model's last run; it is open no longer."""
-        name = _plain(tool)
-        for index, call in enumerate(self._open_in_text):
-            if _plain(call.name) == name:
-                return self._open_in_text.pop(index)
-        return None
+        return self._calls.answered_in_text(tool)
 
     def next_in_text(self) -> ToolCall | None:
         """The first open call in the text of the model's last run, whatever its tool; it is open no longer."""
-        return self._open_in_text.pop(0) if self._open_in_text else None
-
-    def _expect(self, call: ToolCall) -> None:
-        """Remember an open call; an id that a new request uses again is the new call's."""
-        if call.id is None:
-            self._open_in_text.append(call)
-            return
-        calls = self._open.setdefault(call.id, [])
-        if calls and calls[0].request != call.request:
-            calls.clear()
-        calls.append(call)
-        self._made.append(call)
+        return self._calls.next_in_text()
 
 
 def placed(error: ConversationError, at: int) -> ConversationError:
@@ -202,9 +178,3 @@ def _places(messages: Sequence[int]) -> str:
     named = ", ".join(map(str, messages[:MOST_PLACES]))
     more = len(messages) - MOST_PLACES
     return f"message{'s' if len(messages) > 1 else ''} {named}{f' and {more} more' if more > 0 else ''}"
-
-
-@lru_cache(maxsize=1024)
-def _plain(tool: str) -> str:
-    """ReadFileTool and read_file are one tool."""
-    return tool.replace("_", "").lower().removesuffix("tool")

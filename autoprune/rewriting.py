@@ -2,11 +2,13 @@
 
 import copy
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from autoprune.edits import Replace
-from autoprune.transcript import Location, Part, Path, Thought, ToolResult
+from autoprune.transcript import Part, Path, Thought, ToolResult
+
+Change: TypeAlias = Callable[[object, Sequence[Any]], object]  # what becomes of a value at a place of some parts
 
 
 def apply(messages: list[Any], edits: Sequence[Replace]) -> list[Any]:
@@ -36,12 +38,13 @@ def strip(messages: list[Any], thoughts: Sequence[Thought]) -> list[Any]:
 
 
 def thoughtless(message: object, thoughts: Sequence[Thought]) -> object:
-    """One message without some of its blocks of thinking, which are given in their order."""
-    for thought in reversed(thoughts):
-        _, name, index = thought.location.path
+    """One message without some of its blocks of thinking."""
+    groups = _by_name([(thought.location.path[1:], thought) for thought in thoughts])
+    for name, group in groups.items():
         blocks = item(message, name)
         assert isinstance(blocks, list | tuple)
-        message = with_item(message, name, [*blocks[: int(index)], *blocks[int(index) + 1 :]])
+        gone = {path[0] for path, _ in group}
+        message = with_item(message, name, [block for index, block in enumerate(blocks) if index not in gone])
     return message
 
 
@@ -51,39 +54,50 @@ def rewrite(message: object, edits: Sequence[Replace]) -> object:
         (edit,) = edits
         name = edit.part.location.path[-1]
         if len(edit.part.location.path) == 2 and isinstance(message[name], str):
-            return {**message, name: _replaced(message[name], (), edit)}
-    # Back to front, so that the offsets of earlier spans stay true.
-    for edit in sorted(edits, key=lambda edit: edit.part.location.start or 0, reverse=True):
-        message = _replaced(message, edit.part.location.path[1:], edit)
-    return message
-
-
-def _replaced(value: object, path: Path, edit: Replace) -> object:
-    """A copy of `value` with the payload at `path` replaced, in the shape that it had."""
-    if path:
-        return with_item(value, path[0], _replaced(item(value, path[0]), path[1:], edit))
-    location = edit.part.location
-    return spliced(value, location, edit.text) if location.start is not None else edit.part.put(value, edit.text)
+            return {**message, name: _put(message[name], edits)}
+    return _changed(message, [(edit.part.location.path[1:], edit) for edit in edits], _put)
 
 
 def without(message: object, parts: Sequence[Part]) -> object:
     """What stays of a message when its parts are gone: the values that hold them, but for a result's name and id."""
-    for part in parts:
-        message = _emptied(message, part.location.path[1:], part)
-    return message
+    return _changed(message, [(part.location.path[1:], part) for part in parts], _emptied)
 
 
-def _emptied(value: object, path: Path, part: Part) -> object:
-    if path:
-        return with_item(value, path[0], _emptied(item(value, path[0]), path[1:], part))
+def _changed(value: object, placed: Sequence[tuple[Path, Any]], change: Change) -> object:
+    """A copy of `value` with changes made at places within it; each list, mapping and text is copied once."""
+    inside = [one for one in placed if one[0]]
+    if inside:
+        groups = _by_name(inside)
+        value = with_items(value, {name: _changed(item(value, name), group, change) for name, group in groups.items()})
+    here = [one for path, one in placed if not path]
+    return change(value, here) if here else value
+
+
+def _by_name(placed: Sequence[tuple[Path, Any]]) -> dict[int | str, list[tuple[Path, Any]]]:
+    """What has a path, by the first name in it, with the rest of its path."""
+    groups: dict[int | str, list[tuple[Path, Any]]] = {}
+    for path, one in placed:
+        groups.setdefault(path[0], []).append((path[1:], one))
+    return groups
+
+
+def _put(value: object, edits: Sequence[Replace]) -> object:
+    """A payload with others in its place, in the shape that it had: one, or several slices of a text."""
+    if edits[0].part.location.start is None:
+        return edits[0].part.put(value, edits[0].text)
+    whole, at = str(value), 0
+    pieces: list[str] = []
+    for edit in sorted(edits, key=lambda edit: edit.part.location.start or 0):
+        pieces += (whole[at : edit.part.location.start], edit.text)
+        at = edit.part.location.stop or 0
+    return "".join((*pieces, whole[at:]))
+
+
+def _emptied(value: object, parts: Sequence[Part]) -> object:
+    """What stays of a payload that is gone."""
+    part = parts[0]
     is_payload = not isinstance(part, ToolResult) or part.is_fixed or isinstance(value, str | list | tuple | None)
     return None if is_payload else part.put(value, "")
-
-
-def spliced(value: object, location: Location, text: str) -> str:
-    """A string with a text in place of the slice that a location names."""
-    whole = str(value)
-    return whole[: location.start] + text + whole[location.stop :]
 
 
 def item(value: object, name: int | str) -> object:
@@ -95,28 +109,37 @@ def item(value: object, name: int | str) -> object:
 
 def with_item(value: object, name: int | str, new: object) -> object:
     """A shallow copy of a list, tuple, mapping or SDK object, of the same type, with one item changed."""
-    if isinstance(value, list) and isinstance(name, int):
-        return [*value[:name], new, *value[name + 1 :]]
-    if isinstance(value, tuple) and isinstance(name, int):
-        return (*value[:name], new, *value[name + 1 :])
+    return with_items(value, {name: new})
+
+
+def with_items(value: object, changes: Mapping[int | str, object]) -> object:
+    """A shallow copy of a list, tuple, mapping or SDK object, of the same type, with some items changed."""
+    if isinstance(value, list | tuple):
+        items = list(value)
+        for name, new in changes.items():
+            items[int(name)] = new
+        return items if isinstance(value, list) else tuple(items)
     if type(value) is dict:
-        return {**value, name: new}
+        return {**value, **changes}
+    fields = {str(name): new for name, new in changes.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.replace(value, **{str(name): new})
+        return dataclasses.replace(value, **fields)
     if hasattr(value, "model_copy"):
-        return value.model_copy(update={str(name): new})
-    return _copied(value, name, new)
+        return value.model_copy(update=fields)
+    return _copied(value, changes)
 
 
-def _copied(value: object, name: int | str, new: object) -> object:
+def _copied(value: object, changes: Mapping[int | str, object]) -> object:
     """The same for other kinds of mappings and objects; a read-only mapping becomes a dict."""
     if isinstance(value, Mapping):
         try:
             duplicate: Any = copy.copy(value)
-            duplicate[name] = new
+            for name, new in changes.items():
+                duplicate[name] = new
         except TypeError:
-            return {**value, name: new}
+            return {**value, **changes}
         return duplicate
     duplicate = copy.copy(value)
-    setattr(duplicate, str(name), new)
+    for name, new in changes.items():
+        setattr(duplicate, str(name), new)
     return duplicate

@@ -1,6 +1,7 @@
 """The words of a message: its texts without calls, results and thinking, in any format. Changes nothing."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -168,7 +169,9 @@ def _whole(text: str, part: ToolResult | ToolCall, wholes: Mapping[str, Sequence
     """Where a result or a call stands, with what it is wrapped in."""
     start, stop = part.location.start or 0, part.location.stop or 0
     if isinstance(part, ToolResult):
-        return next(((begin, end) for begin, end in wholes[part.kind] if begin <= start and stop <= end), (start, stop))
+        known = wholes[part.kind]
+        index = bisect_right(known, start, key=lambda span: span[0]) - 1
+        return known[index] if index >= 0 and stop <= known[index][1] else (start, stop)
     return _with_block(text, start, stop)
 
 
