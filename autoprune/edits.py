@@ -123,7 +123,7 @@ class Plan:
         """Whether there is a new summary to write."""
         return any(not fold.is_drop for fold in self.folds)
 
-    @property
+    @cached_property
     def place(self) -> int:
         """Where the summary stands: behind the system messages at the head."""
         if self.running:

@@ -95,13 +95,15 @@ class Report:
         transcript = self.plan.transcript
         last = len(transcript.requests) - 1
         fresh = [edit.part.location.message for edit in self.plan.edits if edit.request == last]
-        fresh += [min(self.plan.place, *fold.messages) for fold in self.plan.folds if fold.request == last]
+        folds = [fold for fold in self.plan.folds if fold.request == last]
+        fresh += [at for fold in folds for at in (self.plan.place, *fold.messages)]
         if not fresh or last == 0:
             return 0
+        first = min(fresh)
         before = {at for fold in self.plan.folds if fold.request < last for at in fold.messages}
-        still = (at for at in range(min(fresh), transcript.requests[last - 1]) if at not in before)
+        still = (at for at in range(first, transcript.requests[last - 1]) if at not in before)
         cached = sum(transcript.entries[at].tokens for at in still)
-        after = [edit for edit in self.plan.edits if edit.part.location.message >= min(fresh)]
+        after = [edit for edit in self.plan.edits if edit.part.location.message >= first]
         saved_before = sum(edit.saved if edit.request < last else edit.saved_before for edit in after)
         return scaled(cached - saved_before, self.calibration)
 
