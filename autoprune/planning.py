@@ -266,26 +266,26 @@ class Walk:
             renewed.update(zip(parts(before), parts(now), strict=True))
             calls += zip(before.calls, now.calls, strict=True)
             self.entries[at], self.messages[at] = now, messages[at]
-        for old, new in calls:
-            self._renew_answer(old, new, renewed)
+        self._renew_answers(calls, renewed)
         self._renew(renewed)
         self._as_cut = {}
         self.edits = {}
         self._saved.clear()
         self._edits_before = self.edits_made
 
-    def _renew_answer(self, old: ToolCall, new: ToolCall, renewed: dict[Part, Part]) -> None:
-        """Let the result of a call know it as it is now; one that has not come yet will."""
-        result = self._answers.pop(id(old), None)
-        if result is None:
-            self._newer[id(old)] = old, new
-            return
-        known = as_now(result, renewed)
-        now = self._answers[id(new)] = replace(known, call=new)
-        entry = self.entries[known.location.message]
-        results = tuple(now if one is known else one for one in entry.results)
-        self.entries[known.location.message] = replace(entry, results=results)
-        renewed[result] = now
+    def _renew_answers(self, calls: Iterable[tuple[ToolCall, ToolCall]], renewed: dict[Part, Part]) -> None:
+        """Let the results of calls know these as they are now; one that has not come yet will."""
+        known: dict[ToolResult, ToolResult] = {}
+        for old, new in calls:
+            result = self._answers.pop(id(old), None)
+            if result is None:
+                self._newer[id(old)] = old, new
+                continue
+            before = as_now(result, renewed)
+            known[before] = renewed[result] = self._answers[id(new)] = replace(before, call=new)
+        for at in {result.location.message for result in known}:
+            entry = self.entries[at]
+            self.entries[at] = replace(entry, results=tuple(known.get(one, one) for one in entry.results))
 
     def _renew(self, renewed: Mapping[Part, Part]) -> None:
         """Put new parts in the place of old ones: what was cut, and what has moved because a sibling was cleared."""
