@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from autoprune.transcript import ToolCall
 
 OPENING = re.compile(r"<([A-Za-z][A-Za-z0-9_-]*)")
+FIRST_OPENING = re.compile(r"^[ \t]*<([A-Za-z][A-Za-z0-9_-]*)", re.MULTILINE)
 
 
 @dataclass
@@ -71,7 +72,9 @@ class Standing:
 
     def _has_tag(self, tag: str) -> bool:
         if self._tags is None:
-            self._tags = frozenset(name for text in self._spoken() for name in OPENING.findall(text))
+            # The model may have made native calls before the summary: then a tag in a sentence is a mention.
+            opening = FIRST_OPENING if self.is_folded else OPENING
+            self._tags = frozenset(name for text in self._spoken() for name in opening.findall(text))
         return tag in self._tags
 
     def _spoken(self) -> Iterator[str]:
