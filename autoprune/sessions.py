@@ -74,9 +74,14 @@ def load(text: str, name: str, run: int = 1, *, skip_broken: bool = False) -> Se
     if not text.strip():
         raise SessionError(f"{name} is empty: give {READABLE}")
     lines = _lines(text)
-    if len(lines) > 1 and (_is_whole(lines[0][1]) or (skip_broken and _is_jsonl(text, lines))):
+    if len(lines) > 1 and _is_whole(lines[0][1]):
         return _of_lines(lines, name, run, skip_broken=skip_broken)
-    value = _parsed(text, name)
+    try:
+        value = _parsed(text, name)
+    except SessionError:
+        if not _is_mostly_whole(lines):
+            raise
+        return _of_lines(lines, name, run, skip_broken=skip_broken)
     if reader := chosen([value]):
         return _recorded(reader, [value], name, run)
     return _only(_plain(value, name, INDENT if len(lines) > 1 else None), name, run)
@@ -168,12 +173,13 @@ def _plain(value: object, name: str, indent: int | None) -> Session:
 
 
 def _is_whole(line: str) -> bool:
-    return isinstance(_or_none(line), dict)
+    value = _or_none(line)
+    return isinstance(value, dict) and bool(value)
 
 
-def _is_jsonl(text: str, lines: Sequence[tuple[int, str]]) -> bool:
-    """Whether a text whose first line is broken is JSONL all the same: no JSON as a whole, but most lines are."""
-    return _or_none(text) is None and 2 * sum(_is_whole(line) for _, line in lines) >= len(lines)
+def _is_mostly_whole(lines: Sequence[tuple[int, str]]) -> bool:
+    """Whether broken JSON is JSONL whose first line is broken: most of its lines are records."""
+    return len(lines) > 1 and 2 * sum(_is_whole(line) for _, line in lines) >= len(lines)
 
 
 def _or_none(text: str) -> object:

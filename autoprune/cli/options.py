@@ -54,7 +54,9 @@ Overhead = Annotated[
 ]
 Format = Annotated[
     str | None,
-    typer.Option("--format", metavar="NAME", help="The wire format of all messages; else it is found out."),
+    typer.Option(
+        "--format", metavar="NAME", help="The wire format of all messages, such as anthropic; else it is found out."
+    ),
 ]
 Thinking = Annotated[
     str | None,

@@ -21,8 +21,9 @@ from autoprune.tables import origin, summary
 EXAMPLES = options.examples(
     "prune session.jsonl -s 50k -o pruned.json",
     "prune session.jsonl -s 50k --explain",
-    "prune session.jsonl -s 0.7 --model gpt-5 --strategy 'low_water(target=0.6)' > pruned.json",
-    "prune session.jsonl --strategy hybrid --summarizer openai --model gpt-5-mini -o pruned.json",
+    "prune session.jsonl -s 0.7 --model gpt-5 > pruned.json",
+    "prune session.jsonl --strategy 'low_water(target=0.6)' -o pruned.json",
+    "prune session.jsonl --strategy hybrid --summarizer openai --model gpt-5-mini",
 )
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from autoprune.cli import options
 from autoprune.cli.output import show, show_json
-from autoprune.environment import VARIABLES, unknown
+from autoprune.environment import PREFIX, VARIABLES, unknown
 from autoprune.near import near
 from autoprune.pruner import AgenticConversationPruner
 from autoprune.settings import PruneArgs, effective_settings
@@ -24,4 +24,4 @@ def list_settings(as_json: options.AsJson = False) -> None:
     else:
         show(settings(found))
     for name in unknown(os.environ):
-        print(f"autoprune: there is no setting {name}{near(name, VARIABLES.values())}", file=sys.stderr)
+        print(f"autoprune: there is no setting {name}{near(name, VARIABLES.values(), PREFIX)}", file=sys.stderr)

@@ -28,7 +28,9 @@ AS_DICT = {
 BUDGET = re.compile(r"^(the safe zone is '(\w+)(?:\(.*\))?')(?=: )")
 HINT = " (a strategy is given with --strategy)"
 FIELD = re.compile(r"^(\w+): (\w+)(?= is )")
-UNKNOWN = re.compile(r"(?P<unknown>'(?P<name>[^']+)')(?=[;:] (?:there are|give one of) (?P<known>[\w, ]+))")
+UNKNOWN = re.compile(
+    r"(?P<unknown>'(?P<name>[^']+)')(?=(?: are not known; known are|[;:] (?:there are|give one of)) (?P<known>[\w, ]+))"
+)
 UNREAD = re.compile(
     r"(?P<unknown>'(?P<text>\w+\(.*\))' cannot be read)(?=; \w+ has the parameters: (?P<known>.*))", re.DOTALL
 )
