@@ -27,8 +27,9 @@ def run(items: Sequence[Item], missing: str = NO_RESULT, notes: Sequence[str] = 
     """A conversation from items in the order of a log.
 
     A call without an output is answered with `missing` right away; an output that answers no call, or answers it again,
-    is left out, and so are an empty message and reasoning that nothing came of: the API refuses it alone. What the server searches for itself needs no output. Raises SessionError
-    for an item without a type or a role, and for a call or an output without an id.
+    is left out, and so are an empty message and reasoning that nothing came of, which the API refuses. What the server
+    searches for itself needs no output. Raises SessionError for an item without a type or a role, and for a call or an
+    output without an id.
     """
     for index, item in enumerate(items, 1):
         _check(item, index)
