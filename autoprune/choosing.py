@@ -1,5 +1,6 @@
 """Which pruner and strategy a text names, as on a command line. Runs a user's strategy file, and nothing else."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
@@ -10,7 +11,7 @@ from autoprune.planning import Strategy
 from autoprune.pruner import AgenticConversationPruner
 from autoprune.scaffold import is_in_file, loaded
 from autoprune.settings import PruneArgs
-from autoprune.strategies import configured
+from autoprune.strategies import WRITTEN_AS_DICT, configured
 from autoprune.strategies import makers as clearing
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import PRESETS
@@ -19,6 +20,7 @@ from autoprune.summarizers.openai import from_environment
 
 AnyPruner: TypeAlias = AgenticConversationPruner | ConversationPruner
 SUMMARIZERS = ("digest", "openai")
+PROBE = 7_654_321  # no default of any parameter
 
 
 def chosen(text: str | None, environ: Mapping[str, str]) -> Strategy | FoldingStrategy | None:
@@ -31,8 +33,41 @@ def chosen(text: str | None, environ: Mapping[str, str]) -> Strategy | FoldingSt
         return None
     if is_in_file(named):
         return loaded(named)
-    makers: Mapping[str, Callable[..., Strategy | FoldingStrategy]] = {**clearing(), **PRESETS}
+    makers = _makers()
+    name, bracket, rest = named.partition("(")
+    if name.strip() not in makers:
+        raise SettingsError(f"there is no strategy {name.strip()!r}; there are {', '.join(makers)}")
+    if bracket and not rest.rstrip().endswith(")"):
+        raise SettingsError(f"strategy {named!r} cannot be read: write it as {typed(name.strip())}")
     return configured(named, makers)
+
+
+def _makers() -> Mapping[str, Callable[..., Strategy | FoldingStrategy]]:
+    return {**clearing(), **PRESETS}
+
+
+def is_strategy(name: str) -> bool:
+    """Whether a strategy that ships has a name."""
+    return name in _makers()
+
+
+def typed(name: str) -> str:
+    """A strategy as it is typed with all parameters of its own at their defaults, such as `keep_last(n=10)`."""
+    parameters = inspect.signature(_makers()[name]).parameters.values()
+    own = [f"{each.name}={each.default!r}" for each in parameters if each.name not in WRITTEN_AS_DICT]
+    return f"{name}({', '.join(own)})" if own else name
+
+
+def parameter(name: str, field: str) -> str:
+    """What a user types for a field of a strategy: `n` for the `over_messages` of `keep_last`."""
+    make = PRESETS.get(name)
+    if make is None:
+        return field
+    known = getattr(make(), field, None)
+    others = (
+        each for each in inspect.signature(make).parameters if getattr(make(**{each: PROBE}), field, None) != known
+    )
+    return next(others, field)
 
 
 def folds(strategy: object) -> bool:

@@ -42,4 +42,9 @@ class RuleError(ConversationError):
 
 
 class SessionError(AutopruneError):
-    """A session file that cannot be read as a conversation."""
+    """A session file that cannot be read as a conversation; `line` is a broken one that could be left out."""
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        """Say what is wrong, and in which line alone."""
+        super().__init__(message)
+        self.line = line

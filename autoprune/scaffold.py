@@ -16,20 +16,27 @@ from autoprune.strategies import available, configured
 
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 WRITTEN = re.compile(r"(?P<path>.+\.py):(?P<name>\w+)\s*(?:\((?P<arguments>.*)\))?", re.DOTALL)
-IMPORTED = frozenset(("AgenticConversationPruner", "Iterator", "PruneArgs", "Reason", "Replace", "View"))
+IMPORTED = frozenset(
+    (
+        *("AgenticConversationPruner", "ConversationPruner", "Fold", "FoldView", "Iterator", "PruneArgs", "Reason"),
+        *("Replace", "Retention", "View"),
+    )
+)
+# What a new strategy is called that nobody gave a name: its rule.
+EXAMPLE, FOLDING_EXAMPLE = "LargestFirst", "AllButLast"
 
 
-def new_strategy(name: str) -> Mapping[str, str]:
+def new_strategy(name: str, *, folding: bool = False) -> Mapping[str, str]:
     """The files of a new strategy and their texts, by file name: the strategy, then its test. Both work as they are.
 
+    The strategy clears the largest results first; with `folding` it folds all but the last messages.
     `name` is written in either way, `LargestFirst` or `largest_first`. Raises SettingsError for one that cannot be the
     name of a class, a module and a strategy.
     """
     class_name, module = names(name)
-    words = {"Name": class_name, "name": module}
-    return MappingProxyType(
-        {f"{module}.py": STRATEGY.substitute(words), f"test_{module}.py": TEST.substitute(words)},
-    )
+    words = {"Name": class_name, "name": module, "conversation": CONVERSATION}
+    strategy, test = (FOLDING_STRATEGY, FOLDING_TEST) if folding else (STRATEGY, TEST)
+    return MappingProxyType({f"{module}.py": strategy.substitute(words), f"test_{module}.py": test.substitute(words)})
 
 
 def names(name: str) -> tuple[str, str]:
@@ -105,7 +112,7 @@ def _run(path: str) -> ModuleType:
 
 
 STRATEGY = Template('''\
-"""$name: which tool results are cleared, in which order, and how far."""
+"""$Name: which tool results are cleared, in which order, and how far."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -117,7 +124,7 @@ from autoprune.reasons import Reason
 
 @dataclass(frozen=True)
 class $Name:
-    """Clear tool results oldest first, those that save at least `at_least` tokens.
+    """Clear the largest tool results first, those that save at least `at_least` tokens.
 
     Its fields are its configuration. A strategy may also have the fields `protect`, `clamp` and `clear_tool_inputs`,
     which autoprune obeys for it.
@@ -134,13 +141,24 @@ class $Name:
         conversation must come to the same edits.
         """
         excess = view.tokens - view.limit
-        for candidate in view.candidates():
-            if excess <= 0:
+        # Of equal size, the older one goes first: sorting keeps the order.
+        for candidate in sorted(view.candidates(), key=lambda each: each.saves, reverse=True):
+            if excess <= 0 or candidate.saves < self.at_least:
                 return
-            if candidate.saves >= self.at_least:
-                excess -= candidate.saves
-                yield candidate.cleared(Reason.OVER_SAFE_ZONE)
+            excess -= candidate.saves
+            yield candidate.cleared(Reason.OVER_SAFE_ZONE)
 ''')
+
+CONVERSATION = '''\
+def conversation(*results: str) -> list[dict[str, object]]:
+    """A conversation with one tool result after the other."""
+    messages: list[dict[str, object]] = [{"role": "user", "content": "Find the fault."}]
+    for number, text in enumerate(results):
+        call = {"id": f"c{number}", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": text})
+    return [*messages, {"role": "assistant", "content": "Found."}, {"role": "user", "content": "Mend it."}]
+'''
 
 TEST = Template('''\
 """$Name keeps a conversation within its safe zone and clears no more than it must."""
@@ -150,15 +168,7 @@ from autoprune import AgenticConversationPruner, PruneArgs
 from $name import $Name
 
 
-def conversation(*results: str) -> list[dict[str, object]]:
-    """A conversation with one tool result after the other."""
-    messages: list[dict[str, object]] = [{"role": "user", "content": "Find the fault."}]
-    for number, text in enumerate(results):
-        call = {"id": f"c{number}", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
-        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
-        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": text})
-    return [*messages, {"role": "assistant", "content": "Found."}, {"role": "user", "content": "Mend it."}]
-
+$conversation
 
 def cleared(messages: list[dict[str, object]], strategy: $Name, safe_zone: int) -> list[object]:
     """The numbers of the results that the strategy clears."""
@@ -171,8 +181,8 @@ def cleared(messages: list[dict[str, object]], strategy: $Name, safe_zone: int) 
 SMALL, LARGE = "a word " * 200, "a word " * 900
 
 
-def test_the_oldest_results_are_cleared_until_the_rest_fits():
-    assert cleared(conversation(LARGE, LARGE, LARGE), $Name(), safe_zone=2_500) == [0, 1]
+def test_the_largest_results_are_cleared_until_the_rest_fits():
+    assert cleared(conversation(SMALL, SMALL, LARGE, LARGE), $Name(), safe_zone=3_500) == [2]
 
 
 def test_nothing_is_cleared_within_the_safe_zone():
@@ -180,5 +190,80 @@ def test_nothing_is_cleared_within_the_safe_zone():
 
 
 def test_results_that_save_too_little_are_kept():
-    assert cleared(conversation(SMALL, LARGE, LARGE), $Name(at_least=500), safe_zone=3_000) == [1]
+    assert cleared(conversation(SMALL, LARGE, LARGE), $Name(at_least=500), safe_zone=300) == [1, 2]
+''')
+
+FOLDING_STRATEGY = Template('''\
+"""$Name: which messages are folded into a summary, and when."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from autoprune.edits import Fold
+from autoprune.folding import FoldView
+from autoprune.reasons import Reason
+from autoprune.retention import Retention
+
+
+@dataclass(frozen=True)
+class $Name:
+    """Once over the safe zone, fold all but the last `keep` messages into a summary of at most `room` tokens.
+
+    Its fields are its configuration. `retain` is what autoprune never offers for folding: here the system's messages
+    and the user's first request.
+    """
+
+    keep: int = 6
+    room: int = 2_000
+    retain: Retention = Retention(first_request=True)
+    name = "$name"
+
+    def step(self, view: FoldView) -> Iterator[Fold]:
+        """The messages to fold before a request; what is folded stays folded.
+
+        `view.groups()` are the messages that may go, in the order in which they go: no call without its result. A fold
+        without room is a drop. Look at nothing else than the view and the fields: the same conversation must come to
+        the same edits.
+        """
+        if view.tokens <= view.limit:
+            return
+        groups = view.groups(1, self.keep)
+        tokens = sum(group.tokens for group in groups)
+        if groups and view.gain(tokens, self.room) > 0:
+            messages = sorted(at for group in groups for at in group.messages)
+            yield Fold(tuple(messages), Reason.TOO_MANY_MESSAGES, tokens, self.room)
+''')
+
+FOLDING_TEST = Template('''\
+"""$Name folds all but the last messages once a conversation is over its safe zone."""
+
+from autoprune import ConversationPruner, PruneArgs
+
+from $name import $Name
+
+
+$conversation
+
+def folded(messages: list[dict[str, object]], strategy: $Name, safe_zone: int) -> list[object]:
+    """The indexes of the messages that the strategy folds."""
+    result = ConversationPruner(PruneArgs(safe_zone)).prune(messages, strategy)
+    again = ConversationPruner(PruneArgs(safe_zone)).prune(result.conversation, strategy)
+    assert again.conversation is result.conversation
+    return [at for fold in result.plan.folds for at in fold.messages]
+
+
+LARGE = "a word " * 900
+
+
+def test_all_but_the_last_messages_are_folded_over_the_safe_zone():
+    # The first request stays. The third result is too much: what was there then is folded, and the fourth fits.
+    assert folded(conversation(LARGE, LARGE, LARGE, LARGE), $Name(keep=2), safe_zone=5_000) == [1, 2, 3, 4]
+
+
+def test_nothing_is_folded_within_the_safe_zone():
+    assert folded(conversation(LARGE, LARGE, LARGE), $Name(), safe_zone=50_000) == []
+
+
+def test_the_last_messages_stay_whatever_they_weigh():
+    assert folded(conversation(LARGE, LARGE, LARGE), $Name(keep=20), safe_zone=500) == []
 ''')

@@ -1,8 +1,13 @@
 """Session files: messages as JSON or JSONL, or what an agent left on disk. Text in, text out; opens no file."""
 
+import codecs
+import gzip
 import json
+import math
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from autoprune.errors import SessionError
 from autoprune.readers.choosing import READERS, Reader, chosen
@@ -14,6 +19,7 @@ READABLE = (
 # Items of the Responses API that have no role, beside those whose type ends in `_call` or `_output`.
 ITEM_TYPES = frozenset(("compaction", "item_reference", "mcp_approval_request", "mcp_approval_response", "reasoning"))
 INDENT = 2
+GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
@@ -31,38 +37,100 @@ class Session:
     runs: int = 1
 
 
-def load(text: str, name: str, run: int = 1) -> Session:
+@dataclass(frozen=True)
+class Log:
+    """An agent's own log: how many records it holds, and what is left out of the conversation in it."""
+
+    agent: str
+    records: int
+    left_out: tuple[str, ...] = ()
+
+
+def decoded(data: bytes, name: str) -> str:
+    """The text of a file: UTF-8, UTF-16 or UTF-32, with or without a mark of it, and gzip.
+
+    The bytes of a last character that was cut off are left out. Raises SessionError that says which bytes are no text.
+    """
+    if data.startswith(GZIP):
+        try:
+            data = gzip.decompress(data)
+        except (EOFError, OSError, zlib.error) as error:
+            raise SessionError(f"{name} is a gzip file that is damaged or cut off: {error}") from error
+    encoding = json.detect_encoding(data)
+    try:
+        return codecs.getincrementaldecoder(encoding)().decode(data)
+    except UnicodeDecodeError as error:
+        kind = encoding.upper().removesuffix("-SIG")
+        raise SessionError(f"{name} is no {kind} text: byte {error.start} is {data[error.start]:#04x}") from error
+
+
+def load(text: str, name: str, run: int = 1, *, skip_broken: bool = False) -> Session:
     """A conversation in a file's text; `name` is what errors call it, `run` its number where it holds several.
 
-    Raises SessionError that says what is wrong and where: the line and column of broken JSON, the fields of an unknown
-    shape, the number of runs where there is none with this one.
+    The last line of JSONL may be cut off, because who wrote it was stopped; with `skip_broken` other lines that cannot
+    be read are left out too. A note says so. Raises SessionError that says what is wrong and where: the line and column
+    of broken JSON, the fields of an unknown shape, the number of runs where there is none with this one.
     """
     if not text.strip():
         raise SessionError(f"{name} is empty: give {READABLE}")
-    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    lines = _lines(text)
     if len(lines) > 1 and _is_whole(lines[0][1]):
-        return _of_lines(lines, name, run)
-    value = _parsed(text, name)
+        return _of_lines(lines, name, run, skip_broken=skip_broken)
+    try:
+        value = _parsed(text, name)
+    except SessionError:
+        if not _is_mostly_whole(lines):
+            raise
+        return _of_lines(lines, name, run, skip_broken=skip_broken)
     if reader := chosen([value]):
         return _recorded(reader, [value], name, run)
     return _only(_plain(value, name, INDENT if len(lines) > 1 else None), name, run)
 
 
-def _of_lines(lines: Sequence[tuple[int, str]], name: str, run: int) -> Session:
-    """A file of JSONL. The last line of an agent's log may be cut off: the agent was stopped while it wrote."""
-    values = [_parsed(line, name, number) for number, line in lines[:-1]]
-    number, last = lines[-1]
+def log_in(text: str) -> Log | None:
+    """The agent's own log in a file's text; None for anything else, and for messages that are what would be written."""
+    whole = _or_none(text)
+    values = [whole] if whole is not None else [_or_none(line) for _, line in _lines(text)]
+    reader = chosen(values)
+    if reader is None:
+        return None
     try:
-        values.append(_parsed(last, name, number))
-    except SessionError:
-        if reader := chosen(values):
-            return _recorded(reader, values, name, run, (f"line {number} is cut off, left out",))
-        raise
+        runs = reader.read(values)
+    except (SessionError, RecursionError):
+        return Log(reader.NAME, len(values))
+    if len(runs) == len(values) == 1 and runs[0].messages == values[0]:
+        return None
+    left_out = (note for each in runs for note in each.notes if "left out" in note)
+    return Log(reader.NAME, len(values), tuple(dict.fromkeys(left_out)))
+
+
+def _lines(text: str) -> list[tuple[int, str]]:
+    return [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+
+
+def _of_lines(lines: Sequence[tuple[int, str]], name: str, run: int, *, skip_broken: bool) -> Session:
+    """A file of JSONL."""
+    found: list[tuple[int, object]] = []
+    skipped: list[int] = []
+    notes: list[str] = []
+    for number, line in lines:
+        try:
+            found.append((number, _parsed(line, name, number, is_line=True)))
+        except SessionError as error:
+            is_cut_off = number == lines[-1][0] and isinstance(error.__cause__, json.JSONDecodeError)
+            if is_cut_off:
+                notes.append(f"line {number} is cut off, left out")
+            elif skip_broken:
+                skipped.append(number)
+            else:
+                raise
+    if skipped:
+        notes.append(f"broken lines, left out: {', '.join(map(str, skipped))}")
+    values = [value for _, value in found]
     if reader := chosen(values):
-        return _recorded(reader, values, name, run)
-    numbers = [number for number, _ in lines]
-    messages = [_message(value, name, number) for value, number in zip(values, numbers, strict=True)]
-    return _only(Session(messages, _as_lines), name, run)
+        return _recorded(reader, values, name, run, tuple(notes))
+    messages = [_message(value, name, number) for number, value in found]
+    return _only(Session(messages, _as_lines, tuple(notes)), name, run)
 
 
 def _recorded(reader: Reader, values: Sequence[object], name: str, run: int, notes: tuple[str, ...] = ()) -> Session:
@@ -105,20 +173,54 @@ def _plain(value: object, name: str, indent: int | None) -> Session:
 
 
 def _is_whole(line: str) -> bool:
-    try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
-        return False
+    value = _or_none(line)
+    return isinstance(value, dict) and bool(value)
 
 
-def _parsed(text: str, name: str, line: int = 1) -> object:
+def _is_mostly_whole(lines: Sequence[tuple[int, str]]) -> bool:
+    """Whether broken JSON is JSONL whose first line is broken: most of its lines are records."""
+    return len(lines) > 1 and 2 * sum(_is_whole(line) for _, line in lines) >= len(lines)
+
+
+def _or_none(text: str) -> object:
+    """The JSON value in a text, None where it is broken."""
     try:
         return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _parsed(text: str, name: str, line: int = 1, *, is_line: bool = False) -> object:
+    """The JSON value in a text that begins at a line, and in a file of JSONL is that line."""
+    skippable = line if is_line else None
+    try:
+        return DECODER.decode(text)
     except json.JSONDecodeError as error:
         where = f"line {line + error.lineno - 1}, column {error.colno}"
-        raise SessionError(f"{name} is broken JSON at {where}: {error.msg}") from error
+        raise SessionError(f"{name} is broken JSON at {where}: {error.msg}", skippable) from error
+    except NotJSONError as error:
+        where = f" in line {line}" if is_line else ""
+        raise SessionError(f"{name} holds {error}{where}, which is no number in JSON", skippable) from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, a very deep nest
-        raise SessionError(f"{name} holds a number or a nest that cannot be read: {error}") from error
+        where = f" in line {line}" if is_line else ""
+        raise SessionError(f"{name} holds a number or a nest that cannot be read{where}: {error}", skippable) from error
+
+
+class NotJSONError(ValueError):
+    """A number that Python reads and JSON does not have."""
+
+
+def _refused(text: str) -> NoReturn:
+    raise NotJSONError(text)
+
+
+def _finite(text: str) -> float:
+    """A number, unless it is so large that it would be written as Infinity."""
+    number = float(text)
+    return number if math.isfinite(number) else _refused(text)
+
+
+DECODER = json.JSONDecoder(parse_constant=_refused, parse_float=_finite)
 
 
 def _is_message(value: object) -> bool:

@@ -1,15 +1,14 @@
 """Tables for a terminal, made from reports. Prints nothing."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from autoprune.environment import Setting
 from autoprune.floor import FLOOR
-from autoprune.reasons import Reason
 from autoprune.repair import Repair
 from autoprune.report import Report
 from autoprune.rules.problem import Problem
@@ -17,17 +16,27 @@ from autoprune.sessions import Session
 
 # What counts where nobody gave a setting that has no default value.
 NOBODYS = {"strategy": "tool_output_cleanup", "format": "found out for each message", "thinking_policy": "by the model"}
-LONGEST_TARGET = 36  # so that a row fits in 140 columns
+# What every strategy takes, as it is typed.
+COMMON = """\
+Each takes what is to be kept besides, such as
+    low_water(protect={'last_results': 5, 'tools': ['TodoWrite']})
+    hybrid(retain={'first_request': True, 'turns': 2})
+and those that clear results also cut giants and shorten calls' arguments:
+    low_water(clamp={'max_result_tokens': 4000})
+    low_water(clear_tool_inputs={'above': 200})"""
 
 
-def summary(report: Report) -> RenderableType:
-    """What a prune saved: one line, the tools, and where the safe zone is out of reach what stands in the way."""
+def summary(report: Report, worded: Callable[[str], str] = str) -> RenderableType:
+    """What a prune saved: one line, the tools, and where the safe zone is out of reach what stands in the way.
+
+    `worded` says a note in the names that the reader knows.
+    """
     parts: list[RenderableType] = [_headline(report)]
     if report.plan.edits:
         parts.append(_tools(report))
     if not report.within_safe_zone:
         parts.append(_floor(report))
-    parts.extend(Text(f"note: {note}", style="yellow") for note in report.fallbacks)
+    parts.extend(Text(f"note: {worded(note)}", style="yellow") for note in report.fallbacks)
     return Group(*parts)
 
 
@@ -55,7 +64,7 @@ def _tools(report: Report) -> Table:
         ("tool", "left"), ("results", "right"), ("tokens", "right"), ("cleared", "right"), ("saved", "right")
     )
     for tool, row in report.tools.items():
-        table.add_row(Text(_printable(tool)), *(f"{row[name]:,}" for name in ("results", "tokens", "cleared", "saved")))
+        table.add_row(Text(printable(tool)), *(f"{row[name]:,}" for name in ("results", "tokens", "cleared", "saved")))
     return table
 
 
@@ -67,73 +76,9 @@ def _floor(report: Report) -> Table:
     return table
 
 
-def explanation(report: Report) -> RenderableType:
-    """What was folded or dropped, and per tool result, oldest first, its turn, tool, target, tokens, state, and why."""
-    return Group(_folds(report), "", _results(report)) if report.plan.folds else _results(report)
-
-
-def _folds(report: Report) -> Table:
-    columns = (("messages", "left"), ("request", "right"), ("tokens", "right"), ("", "left"), ("why", "left"))
-    table = _table(*columns)
-    for fold in report.plan.folds:
-        state = Text("dropped", style="red") if fold.is_drop else Text("summed up", style="yellow")
-        why = Text(fold.reason.sentence, style="dim")
-        table.add_row(_ranges(fold.messages), str(fold.request), f"{fold.saved:,}", state, why)
-    return table
-
-
-def _ranges(numbers: Iterable[int]) -> str:
-    """Numbers as 1–4, 7, 9–12."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in runs)
-
-
-def _results(report: Report) -> Table:
-    columns = (("message", "right"), ("turn", "right"), ("tool", "left"), ("target", "left"), ("tokens", "right"))
-    table = _table(*columns, ("", "left"), ("why", "left"))
-    inputs = ({**row, "target": "(its arguments)", "failed": None} for row in report.input_rows)
-    for row in sorted((*report.rows, *inputs), key=itemgetter("message")):
-        table.add_row(
-            str(row["message"]),
-            str(row["turn"]),
-            Text.assemble(_printable(row["tool"]), (" ✗" if row["failed"] else "", "red")),
-            Text(_shortened(_printable(row["target"]))),
-            _tokens(row),
-            _state(row),
-            Text(str(row["why"]), style="dim"),
-        )
-    return table
-
-
-def _state(row: Mapping[str, object]) -> Text:
-    if row.get("folded") or row.get("dropped"):
-        return Text("summed up" if row["folded"] else "dropped", style="yellow")
-    if not row["cleared"]:
-        return Text("kept", style="green")
-    words = {Reason.CLAMPED.value: "cut", Reason.SHORTENED.value: "shortened"}
-    return Text(words.get(str(row["reason"]), "cleared"), style="yellow")
-
-
-def _tokens(row: Mapping[str, object]) -> str:
-    is_changed = row["tokens"] != row["tokens_after"]
-    return f"{row['tokens']:,} → {row['tokens_after']:,}" if is_changed else f"{row['tokens']:,}"
-
-
-def _printable(text: object) -> str:
+def printable(text: object) -> str:
     """A text from a conversation without what would steer the terminal or cannot be written."""
     return "".join(character if character.isprintable() else "·" for character in str(text))
-
-
-def _shortened(target: str) -> str:
-    """The start of a long command, the end of a long path."""
-    if len(target) <= LONGEST_TARGET:
-        return target
-    return target[: LONGEST_TARGET - 1] + "…" if " " in target else "…" + target[1 - LONGEST_TARGET :]
 
 
 def settings(found: Sequence[Setting]) -> Table:
@@ -158,7 +103,7 @@ def origin(session: Session) -> RenderableType:
     lines = [f"{session.agent} session" if session.agent else "", *session.notes]
     if session.runs > 1:
         lines.insert(1, f"one of {session.runs} conversations in the file (choose with --run)")
-    return Group(*(Text(f"note: {_printable(line)}", style="dim") for line in lines if line))
+    return Group(*(Text(f"note: {printable(line)}", style="dim") for line in lines if line))
 
 
 def broken_rules(problems: Sequence[Problem]) -> RenderableType:
@@ -168,23 +113,21 @@ def broken_rules(problems: Sequence[Problem]) -> RenderableType:
     table = _table(("provider", "left"), ("rule", "left"), ("place", "left"), ("what the provider says", "left"))
     for problem in problems:
         place = ".".join(map(str, problem.path))
-        table.add_row(problem.provider, problem.rule, Text(_printable(place)), Text(_printable(problem.message)))
+        table.add_row(problem.provider, problem.rule, Text(printable(place)), Text(printable(problem.message)))
     return table
 
 
 def repairs(done: Sequence[Repair]) -> RenderableType:
     """What was done to a conversation, one line each."""
-    return Group(*(Text(f"repaired: {_printable(repair.what)}") for repair in done))
+    return Group(*(Text(f"repaired: {printable(repair.what)}") for repair in done))
 
 
-def strategies(rows: Sequence[Mapping[str, object]]) -> Table:
-    """The strategies with their parameters."""
-    table = _table(("strategy", "left"), ("parameters", "left"), ("what it does", "left"))
-    for row in rows:
-        config = row["config"] if isinstance(row["config"], Mapping) else {}
-        parameters = ", ".join(f"{name}={value!r}" for name, value in config.items())
-        table.add_row(Text(str(row["name"])), Text(parameters), Text(str(row["description"])))
-    return table
+def strategies(rows: Sequence[tuple[str, str]]) -> RenderableType:
+    """The strategies: each as it is typed, and below what it does."""
+    parts: list[RenderableType] = []
+    for typed, does in rows:
+        parts += [Text(typed, style="bold"), Padding(Text(does), (0, 0, 0, 4))]
+    return Group(*parts, "", Text(COMMON))
 
 
 def _table(*columns: tuple[str, str]) -> Table:

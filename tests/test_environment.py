@@ -278,7 +278,8 @@ def test_the_settings_are_listed_with_where_they_come_from():
         ("strategy", "AUTOPRUNE_STRATEGY"),
     ]
     assert "20,480" in done.stdout
-    assert (done.returncode, done.stderr) == (0, "autoprune: there is no setting AUTOPRUNE_ZONE\n")
+    said = "autoprune: there is no setting AUTOPRUNE_ZONE (did you mean AUTOPRUNE_SAFE_ZONE?)\n"
+    assert (done.returncode, done.stderr) == (0, said)
 
 
 def test_the_settings_come_as_json_too():

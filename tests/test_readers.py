@@ -1,7 +1,9 @@
 """Readers of agents' session files: golden samples, and one pair of inputs per rule of how an agent goes on."""
 
 import copy
+import gzip
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,8 @@ from test_shared_transcripts import faults
 from autoprune import SessionError
 from autoprune.readers.choosing import READERS, chosen
 from autoprune.readers.recording import NO_RESULT
-from autoprune.sessions import Session, load
+from autoprune.sessions import Session, decoded, load, log_in
+from autoprune.validation import problems
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "readers"
 SAMPLES = sorted(path for path in FOLDER.glob("*.json*") if not path.name.endswith(".expected.json"))
@@ -117,20 +120,96 @@ def user(text: str) -> Value:
     return item("message", role="user", content=[{"type": "input_text", "text": text}])
 
 
-def test_a_last_line_that_was_cut_off_is_left_out_with_a_note():
-    text = codex(user("hello")) + '{"type": "response_item", "payl'
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        (codex(user("hello")) + '{"type": "response_item", "payl', 3),
+        ('{"role": "user", "content": "hello"}\n{"role": "assistant", "conte', 2),
+        ('{"role": "user", "content": "hello"}\n\n{"role": "assistant", "content": "h\u00e9', 3),
+        ('{"role": "user", "content": "hello"}\r\n{', 2),
+    ],
+)
+def test_a_last_line_that_was_cut_off_is_left_out_with_a_note(text: str, number: int):
     session = load(text, "s")
     assert said(session) == ["user:hello"]
-    assert session.notes[0] == "line 3 is cut off, left out"
+    assert session.notes[0] == f"line {number} is cut off, left out"
+
+
+@pytest.mark.parametrize("cut", range(1, 40))
+def test_a_file_that_ends_in_the_middle_of_a_line_or_a_letter_is_read_up_to_there(cut: int):
+    whole = '{"role": "user", "content": "你好"}\n'.encode()
+    session = load(decoded(whole * 3 + whole[:cut], "s"), "s")
+    assert len(session.messages) == (4 if cut >= len(whole) - 1 else 3)
+
+
+GOOD = '{"role": "user", "content": "hello"}'
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"),
+    [
+        (f"{GOOD}\n{{broken\n{GOOD}", "2"),
+        (f"{{broken\n{GOOD}\n{GOOD}", "1"),
+        (f"{GOOD}\nTraceback (most recent call last):\n\n{GOOD}{GOOD}\n{GOOD}", "2, 4"),
+        (f'{GOOD}\n{{"role": "user", "score": NaN}}\n{GOOD}', "2"),
+    ],
+)
+def test_broken_lines_are_left_out_if_that_is_asked_for_and_else_an_error_names_the_first(text: str, broken: str):
+    session = load(text, "s", skip_broken=True)
+    assert (said(session), session.notes) == (["user:hello"] * 2, (f"broken lines, left out: {broken}",))
+    with pytest.raises(SessionError, match=f"line {broken[0]}") as caught:
+        load(text, "s")
+    assert caught.value.line == int(broken[0])
+
+
+@pytest.mark.parametrize("text", ['[\n{"role": "user"},\n{"role": \n]', '{"messages": [\n{}\n{}\n', "# Notes\n\n{}\n"])
+def test_broken_json_is_never_taken_for_lines(text: str):
+    with pytest.raises(SessionError, match="broken JSON at line"):
+        load(text, "s", skip_broken=True)
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"]
+)
+@pytest.mark.parametrize("wrap", [bytes, gzip.compress, lambda data: gzip.compress(data[:9]) + gzip.compress(data[9:])])
+def test_a_file_is_read_in_every_encoding_of_unicode_and_compressed(encoding: str, wrap: Callable[[bytes], bytes]):
+    text = '{"role": "user", "content": "héllo 你好 🎈"}\n'
+    assert decoded(wrap(text.encode(encoding)), "s") == text
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (b'{"a": "\xff"}', "s is no UTF-8 text: byte 7 is 0xff"),
+        (b"\xff\xfe{\x00\x00\xdc}\x00", "s is no UTF-16 text: byte 4"),
+        (gzip.compress(b"x" * 999, mtime=0)[:-9], "s is a gzip file that is damaged or cut off"),
+        (b"\x1f\x8bnonsense, really", "s is a gzip file that is damaged or cut off"),
+    ],
+)
+def test_bytes_that_are_no_text_are_said(data: bytes, what: str):
+    with pytest.raises(SessionError, match=what):
+        decoded(data, "s")
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_an_agents_log_is_told_from_what_is_written_of_it(path: Path):
+    text = path.read_text(encoding="utf-8")
+    session = load(text, "s")
+    log = log_in(text)
+    assert (log and log.agent) == session.agent or text == session.write(session.messages)
+    assert log_in(session.write(session.messages)) is None
 
 
 @pytest.mark.parametrize(
     ("text", "where"),
     [
         (codex(user("a")) + '{"type": \n' + json.dumps({"type": "event_msg", "payload": {}}), "line 3, column 10"),
-        ('{"role": "user"}\n{"role": ', "line 2, column 10"),
+        ('{"role": "user"}\n{"role": \n{"role": "user"}', "line 2, column 10"),
+        ('{"role": "user"}\n{"role": "user", "score": NaN}', "s holds NaN in line 2, which is no number in JSON"),
+        ('[{"role": "user", "score": -Infinity}]', "s holds -Infinity, which is no number in JSON"),
+        ('[{"role": "user", "score": 1e999}]', "s holds 1e999, which is no number in JSON"),
     ],
-    ids=["in an agent's log, not last", "last in plain messages"],
+    ids=["in an agent's log, not last", "in plain messages, not last", "NaN", "infinity", "an infinite number"],
 )
 def test_any_other_broken_line_is_an_error_that_names_the_place(text: str, where: str):
     with pytest.raises(SessionError, match=where):
@@ -388,10 +467,7 @@ def test_codex_answers_a_call_that_was_cut_off_and_drops_a_result_without_a_call
     ("payload", "expected"),
     [
         ({"type": "reasoning", "summary": [], "content": None}, []),
-        (
-            {"type": "reasoning", "summary": [], "content": None, "encrypted_content": "g"},
-            [{"type": "reasoning", "summary": [], "encrypted_content": "g"}],
-        ),
+        ({"type": "reasoning", "summary": [], "content": None, "encrypted_content": "g"}, []),
         ({"type": "message", "role": "system", "content": [{"type": "input_text", "text": "x"}]}, []),
         (
             {"type": "compaction_summary", "encrypted_content": "g"},
@@ -420,6 +496,31 @@ def test_codex_answers_a_call_that_was_cut_off_and_drops_a_result_without_a_call
 )
 def test_codex_sends_only_what_the_api_takes(payload: Value, expected: list[Value]):
     assert load(codex({"type": "response_item", "payload": payload}), "s").messages == expected
+
+
+THOUGHT = item("reasoning", id="rs_1", summary=[], encrypted_content="g")
+OTHER_THOUGHT = item("reasoning", summary=[], encrypted_content="h")
+ANSWER = item("message", role="assistant", content=[{"type": "output_text", "text": "Done."}])
+
+
+@pytest.mark.parametrize(
+    ("log", "kinds", "alone"),
+    [
+        ([user("go"), THOUGHT], ["message"], 1),
+        ([user("go"), THOUGHT, THOUGHT], ["message"], 2),
+        ([user("go"), THOUGHT, user("stop")], ["message", "message"], 1),
+        ([user("go"), call("a"), THOUGHT, output("a", "A")], ["message", "function_call", "function_call_output"], 1),
+        ([user("go"), THOUGHT, call("a")], ["message", "reasoning", "function_call", "function_call_output"], 0),
+        ([user("go"), OTHER_THOUGHT, THOUGHT, ANSWER, THOUGHT], ["message", "reasoning", "reasoning", "message"], 1),
+    ],
+)
+def test_reasoning_of_codex_that_nothing_came_of_is_left_out(log: list[Value], kinds: list[str], alone: int):
+    session = load(codex(*log), "s")
+    assert [message["type"] for message in session.messages] == kinds
+    assert [note for note in session.notes if "reasoning" in note] == (
+        [f"reasoning that nothing came of, left out: {alone}"] if alone else []
+    )
+    assert problems(session.messages, "openai_responses") == []
 
 
 def test_an_unknown_item_of_codex_is_named():
@@ -700,6 +801,60 @@ def forget(start: int, end: int) -> Value:
 )
 def test_openhands_events_become_messages(events: list[Value], expected: list[str]):
     assert said(load(openhands(*events), "s")) == expected
+
+
+def early(kind: str, name: str, **payload: Value) -> Value:
+    """An event of 2024: no source, no id, no cause."""
+    return {kind: name, **({"args": payload} if kind == "action" else {"extras": {}, "content": "", **payload})}
+
+
+NOTHING_SEEN = early("observation", "null")
+ASKED = [
+    [early("action", "message", content="Fix it.", wait_for_response=False), NOTHING_SEEN],
+    [early("action", "run", command="ls", thought="I look."), early("observation", "run", content="a.c")],
+    [
+        early("action", "run_ipython", code="1/0", thought=""),
+        early("observation", "run_ipython", content="ZeroDivisionError"),
+    ],
+    [early("action", "message", content="Shall I?", wait_for_response=True), NOTHING_SEEN],
+    [early("action", "message", content="Go on."), NOTHING_SEEN],
+    [early("action", "run", command="make"), early("observation", "run", content="ok", extras={"exit_code": 0})],
+    [early("action", "finish", thought="Done.", outputs={}), NOTHING_SEEN],
+]
+ASKED_SAID = [
+    *("user:Fix it.", "assistant:I look.", "tool:a.c", "assistant:run_ipython", "tool:ZeroDivisionError"),
+    *("assistant:Shall I?", "user:Go on.", "assistant:run", "tool:ok\n[Command finished with exit code 0]"),
+    "assistant:Done.",
+]
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        ASKED,
+        [event for pair in ASKED for event in pair],
+        [[{**event, "id": 2 * at + number} for number, event in enumerate(pair)] for at, pair in enumerate(ASKED)],
+    ],
+    ids=["pairs", "flat", "with ids"],
+)
+@pytest.mark.parametrize("wrap", [lambda history: history, lambda history: {"instance_id": "i", "history": history}])
+def test_events_of_openhands_without_a_source_are_read(history: list[Value], wrap: Callable[[Value], Value]):
+    session = load(json.dumps(wrap(history)), "s")
+    assert (session.agent, said(session)) == ("openhands", ASKED_SAID)
+    assert faults(session) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"action": "run", "command": "ls"}]',
+        '{"history": [{"action": "ls", "observation": "a.c", "response": "x"}]}',
+        '[{"observation": "run", "content": "x"}]',
+    ],
+)
+def test_what_merely_has_actions_is_not_openhands(text: str):
+    with pytest.raises(SessionError, match="give a JSON list"):
+        load(text, "s")
 
 
 def test_a_trajectory_of_openhands_is_a_list_of_events():

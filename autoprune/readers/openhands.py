@@ -9,6 +9,7 @@ from operator import itemgetter
 
 from autoprune.readers.chat_messages import call, image, result, run, said
 from autoprune.readers.json_values import fields, listed, objects, text
+from autoprune.readers.openhands_early import completed, is_event
 from autoprune.readers.recording import NO_SYSTEM_PROMPT, Message, Run, counted, wrong
 
 NAME = "openhands"
@@ -21,9 +22,8 @@ UNSENT_OBSERVATIONS = frozenset(("agent_state_changed", "loop_detection", "null"
 
 
 def detect(values: Sequence[object]) -> bool:
-    """A history, or a list, whose entries are actions or observations of a source."""
-    history = _history(values[0]) if values else []
-    return any(("action" in event or "observation" in event) and "source" in event for event in history[:20])
+    """A history, or a list, whose entries are actions or observations."""
+    return any(map(is_event, _history(values[0])[:20])) if values else False
 
 
 def read(values: Sequence[object]) -> list[Run]:
@@ -35,11 +35,11 @@ def read(values: Sequence[object]) -> list[Run]:
 
 
 def _history(value: object) -> list[Event]:
-    """The events of a run; early histories hold pairs of an action and its observation."""
+    """The events of a run; early histories hold pairs of an action and its observation, without a source."""
     found: list[Event] = []
     for item in listed(value) or listed(fields(value).get("history")):
         found += objects(item) if isinstance(item, list) else objects([item])
-    return found
+    return list(completed(found))
 
 
 def _run(events: Sequence[Event]) -> Run:
@@ -199,6 +199,7 @@ def _content(event: Event) -> str:
         lines.append(f"[Current working directory: {directory}]")
     if interpreter := text(seen.get("py_interpreter_path")):
         lines.append(f"[Python interpreter: {interpreter}]")
-    if seen.get("exit_code", -1) != -1:
-        lines.append(f"[Command finished with exit code {seen['exit_code']}]")
+    exit_code = seen.get("exit_code", fields(event.get("extras")).get("exit_code", -1))
+    if exit_code != -1:
+        lines.append(f"[Command finished with exit code {exit_code}]")
     return "\n".join(lines)

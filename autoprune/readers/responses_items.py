@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from autoprune.readers.json_values import text
 from autoprune.readers.pairing import Part, answered
-from autoprune.readers.recording import NO_RESULT, Message, Run, paired, unfit
+from autoprune.readers.recording import NO_RESULT, Message, Run, counted, paired, unfit
 
 Item = Mapping[str, object]
 # Which output answers which call, and the family that both belong to.
@@ -20,13 +20,16 @@ OUTPUTS = {
     "tool_search_output": "search",
 }
 
+OTHERS = ("user", "system", "developer")  # who speaks besides the model
+
 
 def run(items: Sequence[Item], missing: str = NO_RESULT, notes: Sequence[str] = ()) -> Run:
     """A conversation from items in the order of a log.
 
     A call without an output is answered with `missing` right away; an output that answers no call, or answers it again,
-    is left out, and so is an empty message. What the server searches for itself needs no output. Raises SessionError
-    for an item without a type or a role, and for a call or an output without an id.
+    is left out, and so are an empty message and reasoning that nothing came of, which the API refuses. What the server
+    searches for itself needs no output. Raises SessionError for an item without a type or a role, and for a call or an
+    output without an id.
     """
     for index, item in enumerate(items, 1):
         _check(item, index)
@@ -41,7 +44,22 @@ def run(items: Sequence[Item], missing: str = NO_RESULT, notes: Sequence[str] = 
         said.append(dict(items[index]))
         if index in calls and index not in found:
             said.append(_remark(items[index], missing))
-    return Run(said, (*notes, *paired(len(calls), len(at) - len(calls), len(found))))
+    followed = _followed(said)
+    alone = counted("reasoning that nothing came of, left out", len(said) - len(followed))
+    return Run(followed, (*notes, *alone, *paired(len(calls), len(at) - len(calls), len(found))))
+
+
+def _followed(items: Sequence[Message]) -> list[Message]:
+    """The items without reasoning that no item of the model's stands behind: the log was cut off, or the turn."""
+    kept: list[Message] = []
+    is_followed = False
+    for item in reversed(items):
+        if item.get("type") != "reasoning":
+            is_followed = item.get("type") not in OUTPUTS and item.get("role") not in OTHERS
+        elif not is_followed:
+            continue
+        kept.append(item)
+    return kept[::-1]
 
 
 def _check(item: Item, at: int) -> None:

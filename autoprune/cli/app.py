@@ -1,0 +1,47 @@
+"""The commands by their names."""
+
+from typing import Annotated
+
+import typer
+
+from autoprune import __version__
+from autoprune.cli import check, new_strategy, options, prune, settings, stats, strategies
+from autoprune.cli.exits import Commands
+
+EXIT_CODES = "Exit codes: 0 within the safe zone, 1 still over it, 2 wrong option, 3 unreadable file, 4 broken rule."
+EXAMPLES = options.examples(
+    "prune session.jsonl -s 50k -o pruned.json", "prune session.jsonl -s 50k --explain", "prune -h"
+)
+
+app = typer.Typer(
+    cls=Commands,
+    add_completion=False,
+    no_args_is_help=True,
+    help="Keep an agent's conversation inside its token budget.",
+    epilog=f"{EXAMPLES}\n\n{EXIT_CODES}",
+    pretty_exceptions_enable=False,
+    # Plain help: no boxes, which take a tenth of 80 columns, and what can be copied.
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command(epilog=prune.EXAMPLES)(prune.prune)
+app.command(epilog=stats.EXAMPLES)(stats.stats)
+app.command(epilog=check.EXAMPLES)(check.check)
+app.command("strategies", epilog=strategies.EXAMPLES)(strategies.list_strategies)
+app.command("settings", epilog=settings.EXAMPLES)(settings.list_settings)
+app.command("new-strategy", epilog=new_strategy.EXAMPLES)(new_strategy.start_strategy)
+
+
+@app.callback(invoke_without_command=True)
+def version(
+    show: Annotated[bool, typer.Option("--version", metavar=options.FLAG, help="Print the version.")] = False,
+) -> None:
+    """Keep an agent's conversation inside its token budget."""
+    if show:
+        print(__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

@@ -1,0 +1,111 @@
+"""Files in and out: a session is read whole, and what is written takes the place of what was there in one step."""
+
+import gzip
+import os
+import secrets
+import stat
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from autoprune.errors import SessionError
+from autoprune.sessions import Session, decoded, load, log_in
+
+TO_DEVICES = ("/dev/", "/proc/")
+
+
+def read(name: str, run: int = 1, *, skip_broken: bool = False) -> Session:
+    """Return a conversation of a session file, or of standard input for `-`."""
+    called = "standard input" if name == "-" else name
+    text = decoded(_bytes(name, called), called)
+    try:
+        return load(text, called, run, skip_broken=skip_broken)
+    except SessionError as error:
+        if error.line is None or skip_broken:
+            raise
+        raise SessionError(f"{error}; --skip-broken leaves such lines out", error.line) from error
+
+
+def _bytes(name: str, called: str) -> bytes:
+    if name == "-" and sys.stdin is None:
+        raise SessionError("standard input is closed")
+    try:
+        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise SessionError(f"{called} cannot be read: {error.strerror}") from error
+
+
+def refuse_log(to: str | None, *, force: bool) -> None:
+    """Raise SessionError where a conversation would be written over an agent's own log."""
+    if to is None or force or not Path(to).is_file():
+        return
+    try:
+        log = log_in(decoded(_bytes(to, to), to))
+    except SessionError:  # it is no text, or nobody may read it: whether it may be written is found out then
+        return
+    if log is None:
+        return
+    size = f" of {log.records:,} lines" if log.records > 1 else ""
+    lost = "; ".join(("times, usage and all else that is not sent to the model", *log.left_out))
+    raise SessionError(
+        f"{to} is a session file of {log.agent}{size}: a list of messages would take its place, which {log.agent} "
+        f"cannot go on with, and this would be lost: {lost}. Write to another file, or give --force"
+    )
+
+
+def write(to: str, text: str) -> None:
+    """Write a text to a file, or to standard output for `-`; a file is replaced as a whole or stays as it was.
+
+    A name that ends in .gz is written compressed. Raises SessionError where it cannot be written.
+    """
+    data = text.encode()
+    if to == "-":
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+        return
+    if to.lower().endswith(".gz"):
+        data = gzip.compress(data, mtime=0)
+    try:
+        _put(to, data)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise SessionError(f"{to} cannot be written: {error.strerror}") from error
+
+
+def _put(to: str, data: bytes) -> None:
+    try:
+        known = os.stat(to)
+    except FileNotFoundError:
+        known = None
+    is_device = os.path.abspath(to).startswith(TO_DEVICES)
+    if is_device or (known and not stat.S_ISREG(known.st_mode)):
+        with open(to, "wb") as device:
+            device.write(data)
+    else:
+        _replace(os.path.realpath(to), data, known)
+
+
+def _replace(path: str, data: bytes, known: os.stat_result | None) -> None:
+    """Write beside a file and put it in the file's place, so that a full disk or Ctrl-C leaves the old one whole.
+
+    `known` is the file that is there; its mode is kept, and its owner where that is allowed.
+    """
+    if known and not os.access(path, os.W_OK):
+        raise PermissionError(0, "it is read-only")
+    beside = os.path.join(os.path.dirname(path), f".autoprune-{secrets.token_hex(8)}.tmp")
+    try:
+        # Nobody may read it before it has the mode of the file that it replaces.
+        made = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if known else 0o666)
+        with open(made, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if known:
+            with suppress(PermissionError):
+                os.chown(beside, known.st_uid, known.st_gid)
+            os.chmod(beside, stat.S_IMODE(known.st_mode))
+        os.replace(beside, path)
+    finally:
+        with suppress(FileNotFoundError):  # it is there only where something went wrong
+            os.unlink(beside)

@@ -1,0 +1,70 @@
+"""The arguments and options that commands share."""
+
+from typing import Annotated
+
+import typer
+
+FLAG = ""  # what stands behind an option without a value in the help
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help: lines that can be typed as they are."""
+    return "\n".join(("Examples:\n\n\b", *(f"  autoprune {line}" for line in lines)))
+
+
+SessionFile = Annotated[str, typer.Argument(metavar="SESSION", help="A session file; - reads standard input.")]
+SafeZone = Annotated[
+    str | None,
+    typer.Option(
+        "-s",
+        "--safe-zone",
+        metavar="TOKENS",
+        help="The token budget: 51200 (the default), 50k, 50*1024, or 0.7 of the model's window.",
+    ),
+]
+StrategyName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="STRATEGY",
+        help="low_water, keep_last(n=20), hybrid …; see `autoprune strategies`. One in a file is mine.py:Mine.",
+    ),
+]
+Output = Annotated[
+    str | None,
+    typer.Option("-o", "--output", metavar="FILE", help="Where the conversation goes; - is standard output."),
+]
+Force = Annotated[
+    bool,
+    typer.Option("--force", metavar=FLAG, help="Write even over an agent's own session file."),
+]
+Summarizer = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Who writes summaries: digest (no model), or openai with --model."),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(metavar="MODEL", help="The model: for its encoding, its window, and to write summaries."),
+]
+Provider = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Who serves the model, where its window depends on that.")
+]
+Overhead = Annotated[
+    int | None,
+    typer.Option(metavar="TOKENS", help="Tokens sent beside the messages: system prompt, tool schemas."),
+]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format", metavar="NAME", help="The wire format of all messages, such as anthropic; else it is found out."
+    ),
+]
+Thinking = Annotated[
+    str | None,
+    typer.Option(metavar="POLICY", help="Thinking blocks behind an edit: drop_block, strip, refuse or report."),
+]
+RunNumber = Annotated[int, typer.Option("--run", metavar="N", help="Which conversation, of a file that holds several.")]
+SkipBroken = Annotated[
+    bool,
+    typer.Option("--skip-broken", metavar=FLAG, help="Leave out lines of a JSONL file that cannot be read."),
+]
+AsJson = Annotated[bool, typer.Option("--json", metavar=FLAG, help="Print JSON.")]

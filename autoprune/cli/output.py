@@ -1,0 +1,52 @@
+"""What commands print: tables, JSON, a bar."""
+
+import os
+import time
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, TextColumn
+
+from autoprune.choosing import AnyPruner
+from autoprune.sessions import dumped
+
+PIPE_WIDTH = 140  # columns of a table that is not printed on a terminal, and whose width nobody gave
+SLOW_SECONDS = 1.0
+
+
+class _Console(Console):
+    """A console that leaves it to the command line what a closed pipe means."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error again, where rich would end the program with 1."""
+        raise BrokenPipeError
+
+
+def show(table: RenderableType, *, to_stderr: bool = False) -> None:
+    """Print a table, as wide as the terminal or the variable COLUMNS says."""
+    console = _Console(stderr=to_stderr)
+    is_known = console.is_terminal or os.environ.get("COLUMNS", "").isdigit()
+    _Console(stderr=to_stderr, width=None if is_known else PIPE_WIDTH).print(table)
+
+
+def show_json(value: object) -> None:
+    """Print a value as JSON."""
+    print(dumped(value, 2))
+
+
+def count_with_progress(pruner: AnyPruner, messages: list[object]) -> None:
+    """Count each message beforehand, with a bar where that takes longer than a second: the pruner remembers counts."""
+    started = time.monotonic()
+    console = _Console(stderr=True)
+    # A bar that is not on a terminal would leave an empty line where it was.
+    columns = TextColumn("counting tokens"), BarColumn()
+    progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    task = progress.add_task("", total=len(messages))
+    try:
+        for message in messages:
+            pruner.count_tokens([message])
+            progress.advance(task)
+            if time.monotonic() - started > SLOW_SECONDS and not progress.live.is_started:
+                progress.start()
+    finally:
+        if progress.live.is_started:
+            progress.stop()

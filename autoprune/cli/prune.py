@@ -1,0 +1,101 @@
+"""`autoprune prune`: a session in, a shorter conversation and words about it out."""
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from loguru import logger
+
+from autoprune.choosing import chosen, pruner_for
+from autoprune.cli import options
+from autoprune.cli.exits import OVER_SAFE_ZONE
+from autoprune.cli.files import read, refuse_log, write
+from autoprune.cli.output import count_with_progress, show, show_json
+from autoprune.cli.wording import as_typed
+from autoprune.explaining import Explanation
+from autoprune.report import Report
+from autoprune.settings import PruneArgs
+from autoprune.tables import origin, summary
+
+EXAMPLES = options.examples(
+    "prune session.jsonl -s 50k -o pruned.json",
+    "prune session.jsonl -s 50k --explain",
+    "prune session.jsonl -s 0.7 --model gpt-5 > pruned.json",
+    "prune session.jsonl --strategy 'low_water(target=0.6)' -o pruned.json",
+    "prune session.jsonl --strategy hybrid --summarizer openai --model gpt-5-mini",
+)
+
+
+def prune(
+    session: options.SessionFile,
+    safe_zone: options.SafeZone = None,
+    strategy: options.StrategyName = None,
+    summarizer: options.Summarizer = None,
+    output: options.Output = None,
+    force: options.Force = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", metavar=options.FLAG, help="Print what was done and why.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", metavar=options.FLAG, help="Write no conversation.")] = False,
+    as_json: options.AsJson = False,
+    model: options.Model = None,
+    provider: options.Provider = None,
+    overhead: options.Overhead = None,
+    written_in: options.Format = None,
+    thinking_policy: options.Thinking = None,
+    run: options.RunNumber = 1,
+    skip_broken: options.SkipBroken = False,
+    validate: Annotated[
+        bool, typer.Option("--validate", metavar=options.FLAG, help="Refuse what the provider would refuse.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", metavar=options.FLAG, help="Print the log line of the prune.")
+    ] = False,
+) -> None:
+    """Prune a session. The conversation goes to -o, or to standard output when that is no terminal."""
+    if as_json and output == "-":
+        raise typer.BadParameter("--json and -o - both want standard output")
+    if verbose:
+        logger.enable("autoprune")
+    plan = chosen(strategy, os.environ)
+    args = _args(
+        conversation_prune_safe_zone_tokens=safe_zone,
+        model=model,
+        provider=provider,
+        overhead_tokens=overhead,
+        format=written_in,
+        thinking_policy=thinking_policy,
+    )
+    pruner = pruner_for(plan, args, summarizer, model)
+    loaded = read(session, run, skip_broken=skip_broken)
+    to = _destination(output, is_asked_for_else=dry_run or as_json or explain)
+    if not dry_run:
+        refuse_log(to, force=force)
+    count_with_progress(pruner, loaded.messages)
+    result = pruner.prune(loaded.messages, plan, validate=validate)  # type: ignore[arg-type]
+    if to and not dry_run:
+        write(to, loaded.write(result.conversation))
+    _show(result.report, explain=explain, as_json=as_json, is_output_taken=to == "-")
+    show(origin(loaded), to_stderr=True)
+    raise typer.Exit(0 if result.report.within_safe_zone else OVER_SAFE_ZONE)
+
+
+def _args(**given: Any) -> PruneArgs:
+    """The options that were given; what was not is left to the environment."""
+    return PruneArgs(**{name: value for name, value in given.items() if value is not None})
+
+
+def _destination(output: str | None, *, is_asked_for_else: bool) -> str | None:
+    """Where the conversation goes: nowhere if only something else was asked for, and never unasked to a terminal."""
+    if output or is_asked_for_else:
+        return output
+    return None if sys.stdout.isatty() else "-"
+
+
+def _show(report: Report, *, explain: bool, as_json: bool, is_output_taken: bool) -> None:
+    if as_json:
+        show_json(report.to_dict())
+    elif explain:
+        show(Explanation(report), to_stderr=is_output_taken)
+    show(summary(report, as_typed), to_stderr=True)

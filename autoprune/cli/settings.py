@@ -1,0 +1,27 @@
+"""`autoprune settings`: what counts here, and who said so."""
+
+import os
+import sys
+from dataclasses import asdict
+
+from autoprune.cli import options
+from autoprune.cli.output import show, show_json
+from autoprune.environment import PREFIX, VARIABLES, unknown
+from autoprune.near import near
+from autoprune.pruner import AgenticConversationPruner
+from autoprune.settings import PruneArgs, effective_settings
+from autoprune.tables import settings
+
+EXAMPLES = options.examples("settings", "settings --json")
+
+
+def list_settings(as_json: options.AsJson = False) -> None:
+    """List the settings as they count here, and where each comes from: an AUTOPRUNE_* variable, or the default."""
+    found = effective_settings(environ=os.environ)
+    AgenticConversationPruner(PruneArgs()).plan([])  # refuses what a prune would
+    if as_json:
+        show_json([asdict(each) for each in found])
+    else:
+        show(settings(found))
+    for name in unknown(os.environ):
+        print(f"autoprune: there is no setting {name}{near(name, VARIABLES.values(), PREFIX)}", file=sys.stderr)

@@ -1,0 +1,21 @@
+"""`autoprune strategies`: what there is to choose from, as it is typed."""
+
+from autoprune.choosing import typed
+from autoprune.cli import options
+from autoprune.cli.output import show, show_json
+from autoprune.conversation_pruner import ConversationPruner
+from autoprune.pruner import AgenticConversationPruner
+from autoprune.settings import PruneArgs
+from autoprune.tables import strategies
+
+EXAMPLES = options.examples("strategies", "prune session.jsonl --strategy 'keep_last(n=20)'")
+
+
+def list_strategies(as_json: options.AsJson = False) -> None:
+    """List the strategies and their parameters."""
+    pruners = AgenticConversationPruner(PruneArgs()), ConversationPruner(PruneArgs())
+    rows = [row for pruner in pruners for row in pruner.get_available_strategies()]
+    if as_json:
+        show_json(rows)
+    else:
+        show(strategies([(typed(str(row["name"])), str(row["description"])) for row in rows]))

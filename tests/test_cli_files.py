@@ -1,0 +1,270 @@
+"""What the command line reads and writes: nothing of the user's is lost, whatever goes wrong."""
+
+import gzip
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_cli import OPENAI, READERS, SENTENCE, XML, run
+
+from autoprune.cli import files
+from autoprune.cli.files import refuse_log, write
+from autoprune.errors import SessionError
+from autoprune.sessions import load
+
+OLD = '[{"role": "user", "content": "what was here before"}]'
+SMALL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); "
+MAIN = "from autoprune.cli import main; main()"
+
+
+def old_file(folder: Path, name: str = "out.json") -> Path:
+    path = folder / name
+    path.write_text(OLD, encoding="utf-8")
+    return path
+
+
+def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+
+
+# Whole or not at all
+
+
+@pytest.mark.parametrize(
+    "arguments", [("prune", XML, "--safe-zone", "20k", "-o"), ("check", XML, "--repair")], ids=["prune", "check"]
+)
+def test_a_disk_that_is_full_leaves_the_old_file_whole(tmp_path: Path, arguments: tuple[str, ...]):
+    out = old_file(tmp_path)
+    done = python(SMALL + MAIN, *arguments, str(out))
+    assert (done.returncode, f"{out} cannot be written: File too large" in done.stderr) == (3, True), done.stderr
+    assert out.read_text(encoding="utf-8") == OLD
+    assert list(tmp_path.iterdir()) == [out]
+
+
+WAITING = """
+import os, time
+import autoprune.cli.files as files
+def fsync(descriptor):  # a slow disk
+    print("writing", flush=True)
+    time.sleep(60)
+os.fsync = fsync
+"""
+
+
+def test_an_interrupt_while_it_writes_leaves_the_old_file_whole(tmp_path: Path):
+    out = old_file(tmp_path)
+    command = [sys.executable, "-c", WAITING + MAIN, "prune", XML, "--safe-zone", "20k", "-o", str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "writing\n"
+        process.send_signal(signal.SIGINT)
+        _, words = process.communicate(timeout=60)
+    assert (process.returncode, words) == (130, "autoprune: interrupted\n")
+    assert out.read_text(encoding="utf-8") == OLD
+    assert list(tmp_path.iterdir()) == [out]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o660])
+def test_the_mode_of_a_file_is_kept_and_links_are_followed(tmp_path: Path, mode: int):
+    out = old_file(tmp_path)
+    out.chmod(mode)
+    (tmp_path / "folder").mkdir()
+    link, again = tmp_path / "folder" / "link.json", tmp_path / "again.json"
+    link.symlink_to("../out.json")
+    again.symlink_to(link)
+    write(str(again), "new")
+    assert (out.read_text(encoding="utf-8"), stat.S_IMODE(out.stat().st_mode)) == ("new", mode)
+    assert (link.is_symlink(), again.is_symlink(), out.is_symlink()) == (True, True, False)
+
+
+def test_a_new_file_has_the_mode_that_others_get_and_a_link_to_nothing_makes_its_file(tmp_path: Path):
+    (tmp_path / "link").symlink_to("new")
+    write(str(tmp_path / "link"), "text")
+    (tmp_path / "plain").write_text("text", encoding="utf-8")
+    assert (tmp_path / "new").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("nowhere/out.json", "No such file or directory"),
+        (".", "Is a directory"),
+        ("out.json/inside", "Not a directory"),
+        ("x" * 300, "File name too long"),
+    ],
+)
+def test_what_cannot_be_written_is_said(tmp_path: Path, name: str, why: str):
+    out = old_file(tmp_path)
+    with pytest.raises(SessionError, match=f"cannot be written: {why}"):
+        write(str(tmp_path / name), "new")
+    assert (out.read_text(encoding="utf-8"), list(tmp_path.iterdir())) == (OLD, [out])
+
+
+def test_a_file_that_is_read_only_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    out = old_file(tmp_path)
+    monkeypatch.setattr(files.os, "access", lambda path, mode: False)  # root may write everything
+    with pytest.raises(SessionError, match="cannot be written: it is read-only"):
+        write(str(out), "new")
+    assert out.read_text(encoding="utf-8") == OLD
+
+
+def test_devices_and_pipes_are_written_as_they_are(tmp_path: Path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE, text=True) as reader:
+        write(str(pipe), "text")
+        assert reader.communicate(timeout=60)[0] == "text"
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    write(os.devnull, "text")
+    with pytest.raises(SessionError, match="/dev/full cannot be written: No space left on device"):
+        write("/dev/full", "text")
+
+
+def test_standard_output_by_its_name_is_written_to_wherever_it_goes(tmp_path: Path):
+    out = old_file(tmp_path)
+    with out.open("ab") as appended:
+        command = [sys.executable, "-m", "autoprune", "prune", XML, "--safe-zone", "20k", "-o", "/dev/stdout"]
+        subprocess.run(command, stdout=appended, stderr=subprocess.DEVNULL, check=True)
+        appended.write(b"more")
+    assert out.read_text(encoding="utf-8").endswith("more")
+
+
+def test_a_name_that_ends_in_gz_is_written_compressed_and_the_same_each_time(tmp_path: Path):
+    packed, out = tmp_path / "session.jsonl.gz", tmp_path / "out.json.gz"
+    packed.write_bytes(gzip.compress(Path(OPENAI).read_bytes()))
+    assert run("prune", str(packed), "--safe-zone", "20k", "-o", str(out)).returncode == 0
+    plain = run("prune", OPENAI, "--safe-zone", "20k").stdout
+    assert gzip.decompress(out.read_bytes()) == plain
+    first = out.read_bytes()
+    write(str(out), plain.decode())
+    assert out.read_bytes() == first
+
+
+def test_a_session_in_utf_16_is_read_from_a_file_and_from_standard_input(tmp_path: Path):
+    data = Path(XML).read_text(encoding="utf-8").encode("utf-16")
+    (tmp_path / "s.json").write_bytes(data)
+    plain = run("prune", XML, "--safe-zone", "20k").stdout
+    assert run("prune", str(tmp_path / "s.json"), "--safe-zone", "20k").stdout == plain
+    assert run("prune", "-", "--safe-zone", "20k", stdin=data).stdout == plain
+
+
+# An agent's own log
+
+
+@pytest.mark.parametrize("sample", ["claude-code.jsonl", "codex.jsonl", "gemini-cli.json", "openhands.jsonl"])
+def test_an_agents_own_log_is_not_written_over_unless_that_is_forced(tmp_path: Path, sample: str):
+    log = tmp_path / "log.json"
+    data = (READERS / sample).read_bytes()
+    agent = load(data.decode(), "s").agent
+    log.write_bytes(data)
+    for arguments in (("prune", str(log), "-o", str(log)), ("check", str(log), "--repair", str(log))):
+        done = run(*arguments)
+        words = done.stderr.decode()
+        assert (done.returncode, done.stdout, log.read_bytes()) == (3, b"", data)
+        assert f"{log} is a session file of {agent}" in words
+        assert "would be lost: times, usage" in words
+        assert "--force" in words
+    assert run("prune", str(log), "--dry-run", "-o", str(log)).returncode == 0
+    assert run("prune", str(log), "-o", str(log), "--force").returncode == 0
+    written = load(log.read_text(encoding="utf-8"), "s")
+    assert written.agent is None
+    assert run("prune", str(log), "-o", str(log)).returncode == 0
+
+
+def test_what_a_log_holds_besides_is_named(tmp_path: Path):
+    log = READERS / "claude-code.jsonl"
+    with pytest.raises(
+        SessionError, match=r"lines of sub-agents, left out: 2.* Write to another file, or give --force"
+    ):
+        refuse_log(str(log), force=False)
+
+
+@pytest.mark.parametrize("text", ["", "# Notes", OLD, '{"messages": []}', '{"role": "user", "content": "x"}\n{', "[1]"])
+def test_what_is_no_agents_log_is_written_over(tmp_path: Path, text: str):
+    out = tmp_path / "out.json"
+    out.write_text(text, encoding="utf-8")
+    refuse_log(str(out), force=False)
+    out.write_bytes(b"\xff\xfe\x00")
+    refuse_log(str(out), force=False)
+    refuse_log(str(tmp_path / "missing"), force=False)
+    refuse_log(None, force=False)
+
+
+# Lines that are broken
+
+
+def test_a_broken_line_is_named_and_left_out_if_that_is_asked_for(tmp_path: Path):
+    lines = Path(OPENAI).read_text(encoding="utf-8").splitlines()
+    file = tmp_path / "s.jsonl"
+    file.write_text("\n".join([*lines[:3], "oops", *lines[3:]]), encoding="utf-8")
+    refused = run("prune", str(file), "--safe-zone", "20k")
+    assert (refused.returncode, refused.stdout) == (3, b"")
+    assert b"broken JSON at line 4, column 1: Expecting value; --skip-broken leaves such lines out" in refused.stderr
+    done = run("prune", str(file), "--safe-zone", "20k", "--skip-broken")
+    assert (done.returncode, done.stdout) == (0, run("prune", OPENAI, "--safe-zone", "20k").stdout)
+    assert b"note: broken lines, left out: 4" in done.stderr
+
+
+def test_a_last_line_that_is_cut_off_is_left_out_with_a_note(tmp_path: Path):
+    file = tmp_path / "s.jsonl"
+    file.write_bytes(Path(OPENAI).read_bytes()[:-20])
+    done = run("check", str(file), "--json")
+    assert (done.returncode, b"is cut off, left out" in done.stderr) == (0, True)
+
+
+# Exit codes
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("prune", XML, "--safe-zone", "1m"),
+        ("prune", XML, "--safe-zone", "20k", "--explain"),
+        ("strategies",),
+        ("check", XML, "--json"),
+        ("prune", "-h"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("is_both", [False, True], ids=["output", "output and words"])
+def test_a_reader_that_has_gone_is_no_failure(arguments: tuple[str, ...], is_both: bool):
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "autoprune", *arguments]
+    words = writing if is_both else subprocess.PIPE
+    done = subprocess.run(command, stdout=writing, stderr=words, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, None if is_both else b"")
+
+
+def test_a_full_device_is_a_file_that_cannot_be_written():
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, "-m", "autoprune", "prune", XML, "--safe-zone", "1m"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (
+        3,
+        b"autoprune: standard output cannot be written: No space left on device\n",
+    )
+
+
+ORPHAN = [
+    {"role": "user", "content": "Fix it."},
+    {"role": "tool", "tool_call_id": "gone", "content": "left behind"},
+]
+
+
+@pytest.mark.parametrize(
+    ("messages", "code"), [(ORPHAN, 0), ([*ORPHAN, {"role": "stranger", "content": "x"}], 4)], ids=["mended", "not"]
+)
+def test_a_repair_is_a_success_where_nothing_is_broken_any_more(tmp_path: Path, messages: list[object], code: int):
+    broken, fixed = tmp_path / "broken.json", tmp_path / "fixed.json"
+    broken.write_text(json.dumps(messages), encoding="utf-8")
+    done = run("check", str(broken), "--repair", str(fixed), "--provider", "openai")
+    assert (done.returncode, b"still broken" in done.stderr) == (code, bool(code)), done.stderr.decode()
+    assert run("check", str(fixed), "--provider", "openai").returncode == code
+    assert SENTENCE not in fixed.read_text(encoding="utf-8")

@@ -1,0 +1,239 @@
+"""What the command line says: one line a result on 80 columns, in the names that a user types."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from test_cli import OPENAI, XML, run
+
+from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs
+from autoprune.choosing import chosen, parameter, typed
+from autoprune.cli.wording import as_typed
+from autoprune.explaining import Explanation
+from autoprune.near import near
+from autoprune.sessions import load
+from autoprune.strategies import NAMES
+from autoprune.strategies.presets import PRESETS
+
+NARROW = {"COLUMNS": "80"}
+
+
+def explained(messages: list[object], strategy: str | None = None, *, width: int = 80, safe_zone: int = 1_000) -> str:
+    """What --explain prints on a terminal."""
+    maker = ConversationPruner if strategy in PRESETS else AgenticConversationPruner
+    report = maker(PruneArgs(safe_zone)).prune(messages, strategy).report
+    console = Console(width=width, file=None, force_terminal=False)
+    with console.capture() as captured:
+        console.print(Explanation(report))
+    return captured.get()
+
+
+def conversation(*calls: tuple[str, dict[str, object], str]) -> list[object]:
+    """A conversation of calls by tool and arguments, and their results."""
+    messages: list[object] = [{"role": "user", "content": "Find the fault."}]
+    for number, (tool, arguments, text) in enumerate(calls):
+        function = {"name": tool, "arguments": json.dumps(arguments)}
+        call = {"id": f"c{number}", "type": "function", "function": function}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": text})
+    return [*messages, {"role": "assistant", "content": "Found."}, {"role": "user", "content": "Mend it."}]
+
+
+LONG_PATH = "/home/somebody/projects/a-very-long-name/src/package/module/" + "deeper/" * 9 + "the_file_itself.py"
+LARGE = "a word " * 400
+CALLS = [
+    ("read_file", {"path": LONG_PATH}, LARGE),
+    ("mcp__a_server_with_a_long_name__and_a_tool_with_one", {"path": "a.py"}, LARGE),
+    ("Bash", {"command": "git log --oneline " + "--follow " * 20 + "-- README.md"}, LARGE),
+    ("Bash", {"command": "echo 你好世界 " * 20}, LARGE),
+    ("Read", {"path": "b.py"}, LARGE),
+    ("Read", {"path": "b.py"}, LARGE),
+    ("Read", {"path": "b.py"}, LARGE),
+    ("Read", {"path": "c.py"}, "x"),
+]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
+@pytest.mark.parametrize("strategy", [None, "low_water", "hybrid", "truncate", "keep_last"])
+def test_every_result_is_one_line_at_any_width(width: int, strategy: str | None):
+    lines = explained(conversation(*CALLS), strategy, width=width).rstrip("\n").split("\n")
+    results = lines[next(at for at, line in enumerate(lines) if line.split()[:2] == ["message", "turn"]) + 1 :]
+    results = results[: results.index("")]
+    assert len(results) == len(CALLS) - 2
+    assert all(
+        line.lstrip()[0].isdigit() and line.split()[-1] in {"first", "gain", "needed", "many"} | SHORT
+        for line in results
+    )
+
+
+SHORT = {"target", "large", "reach"}
+
+
+def test_on_80_columns_a_long_path_keeps_its_end_and_a_command_both_ends():
+    lines = explained(conversation(*CALLS)).splitlines()
+    (path,) = (line for line in lines if " read_file " in line)
+    (command,) = (line for line in lines if "git log" in line)
+    assert re.search(r"/ho\S*…\S*the_file_itself\.py ", path)
+    assert re.search(r"git log.*….*README\.md ", command)
+    assert all(len(line) <= 80 for line in lines)
+
+
+def test_equal_rows_in_a_row_are_one_line_with_their_number_and_their_sum():
+    lines = explained(conversation(*CALLS)).splitlines()
+    (reads,) = (line for line in lines if "Read ×3" in line)
+    (one,) = (line for line in lines if "git log" in line)
+    tokens = int(re.search(r"([\d,]+) → ", one)[1].replace(",", ""))
+    assert reads.split()[0] == "10–14"
+    assert f"{3 * tokens:,} → " in reads
+
+
+def test_reasons_are_short_and_the_legend_says_them_in_full():
+    lines = explained(conversation(*CALLS)).splitlines()
+    legend = dict(re.split(r"\s{2,}", line.rstrip()) for line in lines[lines.index("") + 1 :])
+    assert legend == {
+        "oldest first": "oldest first, until within the safe zone",
+        "no gain": "a placeholder would not be smaller",
+    }
+
+
+def test_an_explanation_of_nothing_is_a_head():
+    assert explained([{"role": "user", "content": "hi"}]).split() == "message turn tool target tokens why".split()
+
+
+@pytest.mark.parametrize("session", [XML, OPENAI])
+def test_explain_obeys_the_columns_of_the_terminal(session: str):
+    done = run("prune", session, "--safe-zone", "20k", "--strategy", "hybrid", "--explain", environ=NARROW)
+    lines = done.stdout.decode().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum(line.lstrip()[:1].isdigit() for line in lines) <= 61
+
+
+# Strategies as they are typed
+
+
+def test_strategies_are_listed_as_a_user_types_them():
+    lines = run("strategies", environ=NARROW).stdout.decode().splitlines()
+    heads = [line.rstrip() for line in lines[: lines.index("")] if not line.startswith(" ")]
+    assert [head.partition("(")[0] for head in heads] == ["tool_output_cleanup", "low_water", *PRESETS]
+    assert "keep_last(n=10)" in heads
+    assert max(len(line.rstrip()) for line in lines) <= 80
+    for text in (*heads, *(line.strip() for line in lines if re.match(r" {4}\w+\(.*\)\s*$", line))):
+        assert chosen(text, {}).name == text.partition("(")[0]
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_a_strategy_typed_with_its_defaults_is_the_strategy(name: str):
+    assert chosen(typed(name), {}) == chosen(name, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "said"),
+    [
+        ("keep_last", "over_messages", "n"),
+        ("chat_summary", "over_messages", "trigger"),
+        ("chat_summary", "keep", "keep"),
+        ("snapshot", "over_messages", "messages"),
+        ("sliding_window", "over_messages", "n"),
+        ("hybrid", "group_size", "group_size"),
+        ("hybrid", "summary_tokens", "summary_tokens"),
+        ("mine", "field", "field"),
+    ],
+)
+def test_a_field_is_called_by_the_parameter_that_sets_it(name: str, field: str, said: str):
+    assert parameter(name, field) == said
+
+
+# Words
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "said"),
+    [
+        ("low-water", NAMES, " (did you mean low_water?)"),
+        ("LowWater", NAMES, " (did you mean low_water?)"),
+        ("keep last", NAMES, " (did you mean keep_last?)"),
+        ("sumarize", NAMES, " (did you mean summarize?)"),
+        ("best", NAMES, ""),
+        ("", NAMES, ""),
+    ],
+)
+def test_a_near_miss_is_offered(name: str, known: frozenset[str], said: str):
+    assert near(name, sorted(known)) == said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("needs a model: PruneArgs(model=...)", "needs a model: --model"),
+        ("or PruneArgs(provider=...)", "or --provider"),
+        ("name its format, as in PruneArgs(format=...) (at 0)", "name its format with --format (at 0)"),
+        ("PruneArgs(0.7, window=200_000)", "--window"),
+        ("overhead_tokens is -5: give", "--overhead is -5: give"),
+        ("see thinking_policy", "see --thinking-policy"),
+        ("AUTOPRUNE_THINKING_POLICY is 'x': give", "AUTOPRUNE_THINKING_POLICY is 'x': give"),
+        ("AUTOPRUNE_OVERHEAD_TOKENS is 'x'", "AUTOPRUNE_OVERHEAD_TOKENS is 'x'"),
+        ("/tmp/my_safe_zone.json cannot be read", "/tmp/my_safe_zone.json cannot be read"),
+        ("keep_last: over_messages is -1: give", "keep_last: n is -1: give"),
+        (
+            "there is no format 'antropic'; there are a, anthropic",
+            "there is no format 'antropic' (did you mean anthropic?); there are a, anthropic",
+        ),
+    ],
+)
+def test_the_library_is_quoted_in_the_names_of_the_command_line(words: str, said: str):
+    assert as_typed(words) == said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--strategy", "low-water"), "there is no strategy 'low-water' (did you mean low_water?); there are"),
+        (("--strategy", "low_water(traget=1)"), "(did you mean target?); low_water has the parameters: target=0.75"),
+        (("--strategy", "low_water("), "cannot be read: write it as low_water(target=0.75, minimum_reclaim=0.1)"),
+        (("-s", "hybrid"), "the safe zone is 'hybrid' (a strategy is given with --strategy): write it as"),
+        (("-s", "0.5"), "needs a model: --model"),
+        (("--overhead", "-5"), "--overhead is -5: give"),
+        (("--safe-zome", "5k"), "No such option: --safe-zome"),
+    ],
+)
+def test_a_wrong_option_is_said_as_it_is_typed(arguments: tuple[str, ...], said: str):
+    done = run("prune", OPENAI, *arguments, environ=NARROW)
+    assert (done.returncode, said in " ".join(done.stderr.decode().split())) == (2, True), done.stderr.decode()
+    assert b"PruneArgs" not in done.stderr
+
+
+def test_notes_name_options():
+    thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    calls = [{"type": "tool_use", "id": f"t{n}", "name": "read", "input": {}} for n in (1, 2)]
+    results = [{"type": "tool_result", "tool_use_id": f"t{n}", "content": LARGE} for n in (1, 2)]
+    messages = [{"role": "user", "content": "go"}]
+    for call, result in zip(calls, results, strict=True):
+        messages += [{"role": "assistant", "content": [thought, call]}, {"role": "user", "content": [result]}]
+    done = run("prune", "-", "-s", "900", "--dry-run", stdin=json.dumps(messages).encode())
+    assert "see --thinking-policy" in " ".join(done.stderr.decode().split())
+
+
+# Help
+
+
+@pytest.mark.parametrize(
+    "command", [(), ("prune",), ("stats",), ("check",), ("strategies",), ("settings",), ("new-strategy",)]
+)
+def test_help_is_short_to_ask_for_and_ends_with_examples(command: tuple[str, ...]):
+    short, long = (run(*command, flag, environ=NARROW) for flag in ("-h", "--help"))
+    words = short.stdout.decode()
+    assert (short.returncode, words) == (0, long.stdout.decode())
+    assert "<bool>" not in words
+    assert max(map(len, words.splitlines())) <= 80
+    assert "\n    autoprune " in words[words.index("Examples:") :]
+
+
+def test_the_safe_zone_is_short_to_give():
+    assert run("prune", XML, "-s", "20k").stdout == run("prune", XML, "--safe-zone", "20k").stdout
+
+
+def test_what_is_read_is_what_it_was():
+    text = Path(XML).read_text(encoding="utf-8")
+    assert load(text, "s").messages == json.loads(text)
