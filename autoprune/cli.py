@@ -19,8 +19,8 @@ from rich.progress import BarColumn, Progress, TextColumn
 from autoprune import __version__
 from autoprune.choosing import AnyPruner, chosen, pruner_for
 from autoprune.conversation_pruner import ConversationPruner
-from autoprune.environment import unknown
-from autoprune.errors import AutopruneError, ConversationError, RuleError, SessionError
+from autoprune.environment import VARIABLES, unknown
+from autoprune.errors import AutopruneError, ConversationError, RuleError, SessionError, did_you_mean
 from autoprune.pruner import AgenticConversationPruner
 from autoprune.repair import repair
 from autoprune.report import Report
@@ -57,6 +57,9 @@ Summarizer = Annotated[
 ]
 Model = Annotated[str | None, typer.Option(help="The model: for its encoding, its window, and to write summaries.")]
 Provider = Annotated[str | None, typer.Option(help="Who serves the model, where its window depends on that.")]
+Window = Annotated[
+    str | None, typer.Option(help="The model's context window by hand, 200000 or 200k, for a safe zone such as 0.7.")
+]
 Overhead = Annotated[int | None, typer.Option(help="Tokens sent beside the messages: system prompt, tool schemas.")]
 Format = Annotated[str | None, typer.Option("--format", help="The wire format of all messages; else it is found out.")]
 Thinking = Annotated[
@@ -100,6 +103,7 @@ def prune(
     as_json: AsJson = False,
     model: Model = None,
     provider: Provider = None,
+    window: Window = None,
     overhead: Overhead = None,
     written_in: Format = None,
     thinking_policy: Thinking = None,
@@ -117,6 +121,7 @@ def prune(
         conversation_prune_safe_zone_tokens=safe_zone,
         model=model,
         provider=provider,
+        window=window,
         overhead_tokens=overhead,
         format=written_in,
         thinking_policy=thinking_policy,
@@ -189,7 +194,7 @@ def list_settings(as_json: AsJson = False) -> None:
     else:
         _print(settings(found))
     for name in unknown(os.environ):
-        print(f"autoprune: there is no setting {name}", file=sys.stderr)
+        print(f"autoprune: there is no setting {name}{did_you_mean(name, VARIABLES.values())}", file=sys.stderr)
 
 
 @app.command("new-strategy")

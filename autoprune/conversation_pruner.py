@@ -1,13 +1,12 @@
 """The pruner that folds and drops whole messages: parse, plan, write, apply, report. It ties the rooms together."""
 
-import os
 import time
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from autoprune.asking import summarizer_of
-from autoprune.base import Pruner, Result, checked, logged
+from autoprune.base import Pruner, Result, checked, either, logged
 from autoprune.edits import Plan
 from autoprune.errors import SettingsError
 from autoprune.events import BeforePrune, OnPruned
@@ -61,7 +60,7 @@ class ConversationPruner(Pruner):
         before_prune: BeforePrune | None = None,
         on_pruned: OnPruned | None = None,
         clock: Callable[[], float] = time.perf_counter,
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         """Keep what is given; nothing is checked or called before it is used."""
         super().__init__(
@@ -88,14 +87,14 @@ class ConversationPruner(Pruner):
         conversation: list[Any],
         strategy_name: str | FoldingStrategy | None = None,
         *,
+        strategy: str | FoldingStrategy | None = None,
         conversation_id: object = None,
         calibration: float = 1.0,
         usage: object = None,
     ) -> list[Any]:
         """The conversation to send; the caller's list if there is nothing to do. The default is "summarize"."""
-        known = self.prune(
-            conversation, strategy_name, calibration=calibration, usage=usage, conversation_id=conversation_id
-        )
+        chosen = either(strategy_name, strategy)
+        known = self.prune(conversation, chosen, calibration=calibration, usage=usage, conversation_id=conversation_id)
         return known.conversation
 
     async def aprune_conversations(
@@ -103,13 +102,15 @@ class ConversationPruner(Pruner):
         conversation: list[Any],
         strategy_name: str | FoldingStrategy | None = None,
         *,
+        strategy: str | FoldingStrategy | None = None,
         conversation_id: object = None,
         calibration: float = 1.0,
         usage: object = None,
     ) -> list[Any]:
         """The same; summarizers are awaited."""
+        chosen = either(strategy_name, strategy)
         known = await self.aprune(
-            conversation, strategy_name, calibration=calibration, usage=usage, conversation_id=conversation_id
+            conversation, chosen, calibration=calibration, usage=usage, conversation_id=conversation_id
         )
         return known.conversation
 

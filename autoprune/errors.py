@@ -12,7 +12,7 @@ AutopruneError
         ...  # nothing was changed: send `messages` as they are, or stop
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 
 class AutopruneError(ValueError):
@@ -35,7 +35,7 @@ class ConversationError(AutopruneError):
 class RuleError(ConversationError):
     """A conversation that its provider would refuse; `problems` are the rules that it breaks."""
 
-    def __init__(self, message: str, problems: Sequence[object]) -> None:
+    def __init__(self, message: str, problems: Sequence[object] = ()) -> None:
         """Say what is wrong, and which rules are broken."""
         super().__init__(message)
         self.problems = tuple(problems)
@@ -43,3 +43,22 @@ class RuleError(ConversationError):
 
 class SessionError(AutopruneError):
     """A session file that cannot be read as a conversation."""
+
+
+LONGEST_NAME = 80  # characters; what is longer is no misspelled name
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ": did you mean low_water?" for the known name that is nearest to a word, or "" where none is near."""
+    from difflib import get_close_matches
+
+    names = {_letters(name): name for name in known}
+    asked = _letters(word[:LONGEST_NAME])
+    holding = [each for each in names if asked and (asked in each or each in asked)]
+    near = get_close_matches(asked, holding, 1, 0.0) or get_close_matches(asked, names, 1)
+    return f": did you mean {names[near[0]]}?" if near else ""
+
+
+def _letters(name: str) -> str:
+    """A name as it is compared: low-water, lowWater and low_water are one."""
+    return "".join(filter(str.isalnum, name.lower()))

@@ -1,13 +1,12 @@
 """The pruner that clears tool results: parse, plan, apply, report. It ties the rooms together, and does no work."""
 
 import math
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from autoprune.base import Pruner, Result, checked, logged
+from autoprune.base import Pruner, Result, checked, either, logged
 from autoprune.edits import Plan
 from autoprune.events import BeforePrune, OnPruned
 from autoprune.formats.format import Format
@@ -43,7 +42,7 @@ class AgenticConversationPruner(Pruner):
         before_prune: BeforePrune | None = None,
         on_pruned: OnPruned | None = None,
         clock: Callable[[], float] = time.perf_counter,
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         """Keep what is given; nothing is checked before it is used.
 
@@ -71,12 +70,13 @@ class AgenticConversationPruner(Pruner):
         conversations: list[Any],
         strategy_name: str | Strategy | None = None,
         *,
+        strategy: str | Strategy | None = None,
         conversation_id: object = None,
         calibration: float = 1.0,
     ) -> list[Any]:
         """The conversation to send, within the safe zone if it can be; the caller's list if there is nothing to do."""
-        result = self.prune(conversations, strategy_name, calibration=calibration, conversation_id=conversation_id)
-        return result.conversation
+        chosen = either(strategy_name, strategy)
+        return self.prune(conversations, chosen, calibration=calibration, conversation_id=conversation_id).conversation
 
     def prune(
         self,
@@ -142,12 +142,13 @@ class AgenticConversationPruner(Pruner):
         conversations: list[Any],
         strategy_name: str | Strategy | None = None,
         *,
+        strategy: str | Strategy | None = None,
         conversation_id: object = None,
         calibration: float = 1.0,
     ) -> list[Any]:
         """`prune_conversations` for asynchronous callers; no model is called, so nothing is waited for."""
-        named = self.prune(conversations, strategy_name, calibration=calibration, conversation_id=conversation_id)
-        return named.conversation
+        chosen = either(strategy_name, strategy)
+        return self.prune(conversations, chosen, calibration=calibration, conversation_id=conversation_id).conversation
 
     async def aprune(
         self,

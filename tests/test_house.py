@@ -16,7 +16,8 @@ MAY_SEE = {
     "media": set(),
     "outcomes": set(),
     "tokens": {"errors"},
-    "settings": {"environment", "errors"},
+    "settings": {"budgets", "environment", "errors"},
+    "budgets": {"errors"},
     "transcript": set(),
     "placeholders": {"errors", "tokens", "transcript"},
     "targets": {"transcript"},
@@ -121,7 +122,7 @@ ONLY_IN = {
     "rich": {"cli", "tables"},
     "splintr": {"tokens"},
     "tiktoken": {"tokens"},
-    "genai_prices": {"settings", "summarizers.replies"},
+    "genai_prices": {"budgets", "summarizers.replies"},
 }
 
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
-from autoprune.settings import SAFE_ZONE_TOKENS, budget, overhead, safe_zone
+from autoprune.budgets import budget
+from autoprune.settings import SAFE_ZONE_TOKENS, overhead, safe_zone
 
 WINDOW = 128_000  # of gpt-4o, in genai-prices
 HELLO = [{"role": "user", "content": "Hello."}]
