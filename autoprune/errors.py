@@ -45,7 +45,7 @@ class SessionError(AutopruneError):
     """A session file that cannot be read as a conversation."""
 
 
-LONGEST_NAME = 80  # characters; what is longer is no misspelled name
+LEAST_PART, LONGEST_NAME = 4, 80  # characters: of a part of a name, and of a misspelled one
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -54,8 +54,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
     names = {_letters(name): name for name in known}
     asked = _letters(word[:LONGEST_NAME])
-    holding = [each for each in names if asked and (asked in each or each in asked)]
-    near = get_close_matches(asked, holding, 1, 0.0) or get_close_matches(asked, names, 1)
+    parts = [each for each in names if len(asked) >= LEAST_PART and (asked in each or each in asked)]
+    near = get_close_matches(asked, parts, 1, 0.0) or get_close_matches(asked, names, 1)
     return f": did you mean {names[near[0]]}?" if near else ""
 
 

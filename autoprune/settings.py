@@ -86,8 +86,9 @@ def unasked(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOT
     if _found("safe_zone", args, environ, call)[1] is not Source.DEFAULT:
         return None
     if args is not None and not any(value is not None and not callable(value) for value in given(args)):
-        misspelled = (f"{name}{did_you_mean(name, ATTRIBUTES.values())}" for name in getattr(args, "__dict__", ()))
-        near = next((f" ({words})" for words in misspelled if ":" in words), "")
+        wanted = ATTRIBUTES["safe_zone"]
+        misspelled = ((name, did_you_mean(name, [wanted])) for name in getattr(args, "__dict__", ()) if name != wanted)
+        near = next((f" ({name}{question})" for name, question in misspelled if question), "")
         raise SettingsError(f"args is a {type(args).__name__} and holds no setting{near}: {GIVE}")
     return f"the safe zone is {SAFE_ZONE_TOKENS:,}: nobody gave a safe zone"
 
