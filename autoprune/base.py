@@ -2,13 +2,16 @@
 
 import operator
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from loguru import logger
 
+from autoprune.copying import Copied
 from autoprune.edits import Plan
 from autoprune.environment import variables
 from autoprune.errors import ConversationError, SettingsError, did_you_mean
@@ -16,6 +19,7 @@ from autoprune.events import BeforePrune, OnPruned, PruneEvent, tell, veto
 from autoprune.formats import xml_tool_result as xml
 from autoprune.formats.detection import SHIPPED, named
 from autoprune.formats.format import Format
+from autoprune.history import Memory
 from autoprune.parsing import Parser, parse
 from autoprune.placeholders import SENTENCE, Placeholder, element
 from autoprune.report import Report
@@ -30,7 +34,7 @@ from autoprune.transcript import Transcript
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(Copied):
     """What `prune` gives: the new conversation, and the report with its plan.
 
     `request_parameters` are what the next request must say besides, {} mostly: see `thinking.merged`.
@@ -40,13 +44,20 @@ class Result:
     report: Report
     request_parameters: Mapping[str, object] = field(default_factory=dict)
 
+    def _given(self) -> Iterator[tuple[str, object]]:
+        yield from ((f"conversation[{at}]", message) for at, message in enumerate(self.conversation))
+
     @property
     def plan(self) -> Plan:
         """What was decided for each result."""
         return self.report.plan
 
 
-class Pruner:
+# Of a pruner: what it can do without, and makes again.
+MEMOS = ("_counters", "_last", "_memory")
+
+
+class Pruner(Copied):
     """What both pruners have. `default` is the strategy where none is named, `strategies` are those by name."""
 
     default: Any
@@ -65,7 +76,12 @@ class Pruner:
         clock: Callable[[], float] = time.perf_counter,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        """Keep what is given; nothing is checked before it is used."""
+        """Keep what is given; nothing is checked before it is used.
+
+        `before_prune` and `on_pruned` get a `PruneEvent`, with `conversation_id` in it; the first may return False, and
+        then nothing is pruned. `environ`, the environment of this process where none is given, is read here and never
+        again: its AUTOPRUNE_* variables stand in for what `args` leaves open.
+        """
         self.conversation_id = conversation_id
         self.before_prune = before_prune
         self.on_pruned = on_pruned
@@ -74,10 +90,35 @@ class Pruner:
         self.replacement_message = SENTENCE
         self.formats: Sequence[Format] = (*formats, *SHIPPED) if formats else SHIPPED
         self._given_count = count
-        self._counters: dict[str | None, tuple[Memo, str | None]] = {}
         self._clock = clock
         self._environ = variables(environ)
+        self.strategies = self._shipped()
+        self.default = next(iter(self.strategies.values()))
+        self._begin()
+
+    def _begin(self) -> None:
+        """Remember nothing yet."""
+        self._counters: dict[str | None, tuple[Memo, str | None]] = {}
         self._last: tuple[tuple[object, ...], Terms] | None = None
+        self._memory = Memory()
+
+    def _shipped(self) -> dict[str, Any]:
+        """The strategies that ship, by name; the default first."""
+        raise NotImplementedError
+
+    def _given(self) -> Iterator[tuple[str, object]]:
+        yield from ((name.lstrip("_"), value) for name, value in self.__getstate__().items())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What was given, without memos; the formats that are modules by their names."""
+        state = {name: value for name, value in vars(self).items() if name not in MEMOS}
+        return {**state, "formats": [each.__name__ if isinstance(each, ModuleType) else each for each in self.formats]}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Become the copy, which remembers nothing yet."""
+        super().__setstate__(state)
+        self.formats = tuple(import_module(each) if isinstance(each, str) else each for each in state["formats"])
+        self._begin()
 
     def _vetoed(self, result: Result, conversation: list[Any], conversation_id: object) -> Result | None:
         """The prune that is refused: the caller's own list, and a report that says so. None where nobody refuses."""
@@ -147,6 +188,12 @@ class Pruner:
         """A cleared XML result as an element, of which the part between the tags is used. A subclass may change it."""
         return element(tool_name, self.replacement_message)
 
+    @property
+    def _element(self) -> Callable[[str], str] | None:
+        """Who makes a cleared XML result: a subclass, or None, so that a plan does not hold the whole pruner."""
+        made = self._generate_replacement_message
+        return None if getattr(made, "__func__", None) is Pruner._generate_replacement_message else made
+
     def _terms(self, strategy: object, calibration: float) -> Terms:
         """What the prune depends on; what was given for the last one is not checked again."""
         chosen, fallback = self._chosen(strategy)
@@ -164,7 +211,7 @@ class Pruner:
             safe_zone(self.args, self._environ),
             overhead(self.args, self._environ),
             ratio(calibration),
-            Placeholder(count, self.replacement_message, self._generate_replacement_message),
+            Placeholder(count, self.replacement_message, self._element),
             self._text("format"),
             used("thinking_policy", partial(policy, model=self._text("model")), self.args, self._environ),
             tuple(note for note in (fallback, estimate, unasked(self.args, self._environ)) if note),

@@ -16,7 +16,6 @@ from autoprune.folding import FoldingStrategy, Given
 from autoprune.formats.content import NOTHING, fields
 from autoprune.formats.detection import dominant
 from autoprune.formats.format import Format
-from autoprune.history import Memory
 from autoprune.parsing import parse
 from autoprune.settings import group_size
 from autoprune.shortening import shortener
@@ -46,6 +45,9 @@ class ConversationPruner(Pruner):
     All else is as in `AgenticConversationPruner`. `before_prune` is asked before a model is.
     """
 
+    default: FoldingStrategy
+    strategies: dict[str, FoldingStrategy]
+
     def __init__(
         self,
         args: object,
@@ -74,13 +76,13 @@ class ConversationPruner(Pruner):
             clock=clock,
             environ=environ,
         )
-        self.strategies: dict[str, FoldingStrategy] = {name: preset() for name, preset in PRESETS.items()}
-        self.default = next(iter(self.strategies.values()))
         self.store: MutableMapping[str, str] = {} if store is None else store
         self.max_calls = max_calls
         self.concurrency = concurrency
         self._memo: dict[str, str] = {}
-        self._memory = Memory()
+
+    def _shipped(self) -> dict[str, FoldingStrategy]:
+        return {name: preset() for name, preset in PRESETS.items()}
 
     def prune_conversations(
         self,

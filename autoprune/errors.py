@@ -2,6 +2,7 @@
 
 AutopruneError
 ├── SettingsError       the program that configures autoprune: a budget, a model or an option is wrong
+│   └── CopyError       the same: something that it gave cannot be pickled or copied
 ├── ConversationError   the program that builds the messages: one of them is not a message (`path` says which)
 │   └── RuleError       the same: the provider would refuse the messages (`prune(..., validate=True)`; `problems`)
 └── SessionError        the person who names the file: it cannot be read as a conversation
@@ -13,6 +14,7 @@ AutopruneError
 """
 
 from collections.abc import Iterable, Sequence
+from pickle import PicklingError
 
 
 class AutopruneError(ValueError):
@@ -21,6 +23,10 @@ class AutopruneError(ValueError):
 
 class SettingsError(AutopruneError):
     """A setting that cannot be used."""
+
+
+class CopyError(SettingsError, PicklingError):
+    """Something of the caller's that cannot be pickled or deep-copied, and so neither can what holds it."""
 
 
 class ConversationError(AutopruneError):

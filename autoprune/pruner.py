@@ -1,24 +1,21 @@
 """The pruner that clears tool results: parse, plan, apply, report. It ties the rooms together, and does no work."""
 
 import math
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from autoprune.base import Pruner, Result, checked, either, logged
 from autoprune.edits import Plan
-from autoprune.events import BeforePrune, OnPruned
-from autoprune.formats.format import Format
-from autoprune.history import History, Memory
+from autoprune.history import History
 from autoprune.options import clamp
 from autoprune.planning import Strategy, Walk, plan
 from autoprune.report import Report
 from autoprune.rewriting import strip
-from autoprune.strategies import DEFAULT, available, written
+from autoprune.strategies import available, written
 from autoprune.terms import Terms
 from autoprune.thinking import NOTHING, ThinkingPolicy, outcome
-from autoprune.tokens import REPLY_TOKENS, Count, ExactCounter
+from autoprune.tokens import REPLY_TOKENS, ExactCounter
 from autoprune.transcript import Transcript
 from autoprune.validation import accepted
 
@@ -31,39 +28,11 @@ class AgenticConversationPruner(Pruner):
     formats of the caller's own, tried before those that ship.
     """
 
-    def __init__(
-        self,
-        args: object,
-        llm: object = None,
-        *,
-        conversation_id: object = None,
-        count: Count | None = None,
-        formats: Sequence[Format] = (),
-        before_prune: BeforePrune | None = None,
-        on_pruned: OnPruned | None = None,
-        clock: Callable[[], float] = time.perf_counter,
-        environ: Mapping[str, str] | None = None,
-    ) -> None:
-        """Keep what is given; nothing is checked before it is used.
+    default: Strategy
+    strategies: dict[str, Strategy]
 
-        `before_prune` and `on_pruned` get a `PruneEvent`, with `conversation_id` in it; the first may return False, and
-        then nothing is pruned. `environ` is read here and never again: its AUTOPRUNE_* variables stand in for what
-        `args` leaves open.
-        """
-        super().__init__(
-            args,
-            llm,
-            count=count,
-            formats=formats,
-            conversation_id=conversation_id,
-            before_prune=before_prune,
-            on_pruned=on_pruned,
-            clock=clock,
-            environ=environ,
-        )
-        self.default = DEFAULT
-        self.strategies: dict[str, Strategy] = available()
-        self._memory = Memory()
+    def _shipped(self) -> dict[str, Strategy]:
+        return available()
 
     def prune_conversations(
         self,
