@@ -44,7 +44,8 @@ class Copied:
 
     def __reduce_ex__(self, protocol: Any, /) -> Any:
         """How pickle goes about it. Raises CopyError."""
-        self._try(_dumps())
+        dumps = _dumps()
+        self._try(dumps, dumps)
         return super().__reduce_ex__(protocol)
 
     def __copy__(self: Self) -> Self:
@@ -56,19 +57,22 @@ class Copied:
     def __deepcopy__(self: Self, memo: dict[int, Any]) -> Self:
         """A deep copy. Raises CopyError."""
         made = memo[id(self)] = object.__new__(type(self))
-        self._try(lambda piece: copy.deepcopy(piece, memo))
+        self._try(lambda piece: copy.deepcopy(piece, memo), copy.deepcopy)
         made.__setstate__(copy.deepcopy(self.__getstate__(), memo))
         return made
 
-    def _try(self, attempt: Try) -> None:
-        """Make an attempt at each piece of the caller's. Raises CopyError for the first that it fails for."""
+    def _try(self, attempt: Try, anew: Try) -> None:
+        """Make an attempt at each piece of the caller's. Raises CopyError for the first that it fails for.
+
+        `anew` is an attempt that knows nothing of earlier ones, as deepcopy knows what it has copied by half.
+        """
         if getattr(_trying, "is_on", False):
             return
         _trying.is_on = True
         try:
             for name, piece in self._given():
                 if error := _failure(attempt, piece):
-                    place, culprit, error = _culprit(attempt, name, piece, error)
+                    place, culprit, error = _culprit(anew, name, piece, error)
                     kind = type(culprit).__qualname__
                     raise CopyError(
                         f"a {type(self).__name__} cannot be copied or pickled: its {place}, of the type {kind}, "

@@ -64,6 +64,11 @@ class OpenAISummarizer(Copied):
     def _given(self) -> Iterator[tuple[str, object]]:
         yield from (("client", self.client), ("parameters", self.parameters))
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "OpenAISummarizer":
+        """A deep copy with the same client: that holds locks and connections, and is made to be shared."""
+        memo[id(self.client)] = self.client
+        return super().__deepcopy__(memo)
+
     @property
     def calls_model(self) -> bool:
         """True."""
