@@ -36,11 +36,12 @@ USER_FIRST = ("anthropic", "bedrock", "gemini")  # whose first message is the us
 class ConversationPruner(Pruner):
     """Keeps a conversation within its safe zone by folding its oldest messages into a summary, or dropping them.
 
-    `args` is a `PruneArgs` or any object with `conversation_prune_safe_zone_tokens` and
-    `conversation_prune_group_size`. `llm` is a summarizer: anything callable with a `Brief`, such as an
-    `OpenAISummarizer`; without one, summaries are made without a model. What a model wrote is kept in `store`, any
-    mapping of texts, by a hash of what was summed up: a conversation that comes again costs nothing and gets the same
-    bytes. `max_calls` bounds the questions to a model in one prune, `concurrency` those at the same time.
+    `args` is a `PruneArgs`, a mapping like it, a budget by itself such as `"50k"`, or any object with
+    `conversation_prune_safe_zone_tokens` and `conversation_prune_group_size`. `llm` is a summarizer: anything callable
+    with a `Brief`, such as an `OpenAISummarizer`; without one, summaries are made without a model. What a model wrote
+    is kept in `store`, any mapping of texts, by a hash of what was summed up: a conversation that comes again costs
+    nothing and gets the same bytes. `max_calls` bounds the questions to a model in one prune, `concurrency` those at
+    the same time.
 
     All else is as in `AgenticConversationPruner`. `before_prune` is asked before a model is.
     """
@@ -94,7 +95,10 @@ class ConversationPruner(Pruner):
         calibration: float = 1.0,
         usage: object = None,
     ) -> list[Any]:
-        """The conversation to send; the caller's list if there is nothing to do. The default is "summarize"."""
+        """The conversation to send; the caller's list if there is nothing to do. The default is "summarize".
+
+        `strategy` is another word for `strategy_name`, the one that `prune` has.
+        """
         chosen = either(strategy_name, strategy)
         known = self.prune(conversation, chosen, calibration=calibration, usage=usage, conversation_id=conversation_id)
         return known.conversation

@@ -23,9 +23,10 @@ from autoprune.validation import accepted
 class AgenticConversationPruner(Pruner):
     """Keeps an agent's conversation within its safe zone by clearing the tool results that it needs least.
 
-    `args` is a `PruneArgs` or any object with `conversation_prune_safe_zone_tokens`; it is read when it is used. `llm`
-    is kept and never called. `count` replaces the exact token counter by any `Callable[[str], int]`. `formats` are wire
-    formats of the caller's own, tried before those that ship.
+    `args` is a `PruneArgs`, a mapping like it, a budget by itself such as `"50k"`, or any object with
+    `conversation_prune_safe_zone_tokens`; it is read when it is used. `llm` is kept and never called. `count` replaces
+    the exact token counter by any `Callable[[str], int]`. `formats` are wire formats of the caller's own, tried before
+    those that ship.
     """
 
     default: Strategy
@@ -43,7 +44,10 @@ class AgenticConversationPruner(Pruner):
         conversation_id: object = None,
         calibration: float = 1.0,
     ) -> list[Any]:
-        """The conversation to send, within the safe zone if it can be; the caller's list if there is nothing to do."""
+        """The conversation to send, within the safe zone if it can be; the caller's list if there is nothing to do.
+
+        `strategy` is another word for `strategy_name`, the one that `prune` has.
+        """
         chosen = either(strategy_name, strategy)
         return self.prune(conversations, chosen, calibration=calibration, conversation_id=conversation_id).conversation
 

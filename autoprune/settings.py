@@ -21,7 +21,10 @@ class Default(int):
 
 @dataclass(frozen=True)
 class PruneArgs:
-    """The settings of a pruner. Any object with some of these attributes serves as well; these are the defaults.
+    """The settings of a pruner.
+
+    A mapping with some of these keys, or any object with some of these attributes, serves as well, and so does a budget
+    by itself; these are the defaults, and an attribute that is None counts as absent.
 
     `conversation_prune_safe_zone_tokens`: the token budget, `51200`, `"50k"`, `"1.5m"`, `"50*1024"`, or a share of the
     context window of `model`, such as `0.7`. `conversation_prune_group_size`: how many messages are dropped or folded

@@ -308,3 +308,31 @@ def test_an_option_comes_before_the_environment():
     told = json.loads(run(environ, "prune", SESSION, "--json", *asked).stdout)
     assert (said["safe_zone"], said["strategy"], said["floor"]["sent beside"]) == (20_480, "low_water", 503)
     assert (told["safe_zone"], told["strategy"], told["floor"]["sent beside"]) == (30_720, "tool_output_cleanup", 3)
+
+
+@pytest.mark.parametrize(
+    ("environ", "options"),
+    [
+        ({}, ("--safe-zone", "0.5", "--window", "40000")),
+        ({"AUTOPRUNE_WINDOW": "40_000"}, ("--safe-zone", "0.5", "--model", "no-such-model")),
+        ({"AUTOPRUNE_WINDOW": "7", "AUTOPRUNE_SAFE_ZONE": "0.5"}, ("--window", "40000")),
+    ],
+)
+def test_a_window_is_given_on_the_command_line_and_in_the_environment(
+    environ: dict[str, str], options: tuple[str, ...]
+):
+    done = run(environ, "prune", SESSION, "--json", *options)
+    assert json.loads(done.stdout)["safe_zone"] == 20_000
+
+
+def test_the_command_line_says_that_nobody_gave_a_safe_zone():
+    done = run({}, "prune", SESSION, "--json")
+    assert json.loads(done.stdout)["fallbacks"] == ["the safe zone is 51,200: nobody gave a safe zone"]
+    assert json.loads(run({"AUTOPRUNE_SAFE_ZONE": "50k"}, "prune", SESSION, "--json").stdout)["fallbacks"] == []
+
+
+@pytest.mark.parametrize("safe_zone", ["4q", "", "-1", "0"])
+def test_a_wrong_safe_zone_on_the_command_line_is_a_wrong_option(safe_zone: str):
+    done = run({}, "prune", SESSION, f"--safe-zone={safe_zone}")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"the safe zone is {safe_zone!r}: write it as" in done.stderr
