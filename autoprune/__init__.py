@@ -7,7 +7,7 @@ from loguru import logger
 
 from autoprune.base import Result
 from autoprune.clamping import Clamp
-from autoprune.errors import AutopruneError, ConversationError, RuleError, SessionError, SettingsError
+from autoprune.errors import AutopruneError, ConversationError, CopyError, RuleError, SessionError, SettingsError
 from autoprune.events import PruneEvent
 from autoprune.protections import Protections
 from autoprune.pruner import AgenticConversationPruner
@@ -34,6 +34,7 @@ __all__ = [
     "Clamp",
     "ConversationError",
     "ConversationPruner",
+    "CopyError",
     "Digest",
     "OpenAISummarizer",
     "Protections",

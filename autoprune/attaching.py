@@ -16,7 +16,7 @@ from autoprune.errors import SettingsError
 from autoprune.events import BeforePrune, OnPruned, PruneEvent, tell, veto
 from autoprune.planning import Strategy
 from autoprune.pruner import AgenticConversationPruner
-from autoprune.strategies import NAMES, makers
+from autoprune.strategies import NAMES, is_named, makers
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -162,8 +162,8 @@ def _begins(messages: list[Any], first: tuple[Any, ...]) -> bool:
 
 def _pruner(args: object, strategy: object) -> Any:
     """The pruner that a strategy is one of."""
-    named = strategy.partition("(")[0].strip() if isinstance(strategy, str) else None
-    if (named in NAMES and named not in makers()) or folds(strategy):
+    is_foldings = isinstance(strategy, str) and is_named(strategy, NAMES.difference(makers()))
+    if is_foldings or folds(strategy):
         return ConversationPruner(args)
     return AgenticConversationPruner(args)
 

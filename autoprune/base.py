@@ -1,28 +1,31 @@
 """What the public classes share: settings, counting, parsing, the strategies by name. Prunes nothing."""
 
 import operator
-import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from loguru import logger
 
+from autoprune.copying import Copied
 from autoprune.edits import Plan
 from autoprune.environment import variables
-from autoprune.errors import ConversationError, SettingsError
+from autoprune.errors import ConversationError, SettingsError, did_you_mean
 from autoprune.events import BeforePrune, OnPruned, PruneEvent, tell, veto
 from autoprune.formats import xml_tool_result as xml
 from autoprune.formats.detection import SHIPPED, named
 from autoprune.formats.format import Format
+from autoprune.history import Memory
 from autoprune.parsing import Parser, parse
 from autoprune.placeholders import SENTENCE, Placeholder, element
 from autoprune.report import Report
-from autoprune.settings import ATTRIBUTES, overhead, safe_zone, text_setting, used
+from autoprune.settings import given, overhead, safe_zone, text_setting, unasked, used
 from autoprune.statistics import statistics, token_figures
-from autoprune.strategies import NAMES, config, description
+from autoprune.strategies import NAMES, available, config, description, is_named
 from autoprune.summaries import apart, running
 from autoprune.terms import Terms, ratio
 from autoprune.thinking import policy
@@ -31,7 +34,7 @@ from autoprune.transcript import Transcript
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(Copied):
     """What `prune` gives: the new conversation, and the report with its plan.
 
     `request_parameters` are what the next request must say besides, {} mostly: see `thinking.merged`.
@@ -41,13 +44,20 @@ class Result:
     report: Report
     request_parameters: Mapping[str, object] = field(default_factory=dict)
 
+    def _given(self) -> Iterator[tuple[str, object]]:
+        yield from ((f"conversation[{at}]", message) for at, message in enumerate(self.conversation))
+
     @property
     def plan(self) -> Plan:
         """What was decided for each result."""
         return self.report.plan
 
 
-class Pruner:
+# Of a pruner: what it can do without, and makes again.
+MEMOS = ("_counters", "_last", "_memory")
+
+
+class Pruner(Copied):
     """What both pruners have. `default` is the strategy where none is named, `strategies` are those by name."""
 
     default: Any
@@ -64,9 +74,14 @@ class Pruner:
         before_prune: BeforePrune | None = None,
         on_pruned: OnPruned | None = None,
         clock: Callable[[], float] = time.perf_counter,
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
-        """Keep what is given; nothing is checked before it is used."""
+        """Keep what is given; nothing is checked before it is used.
+
+        `before_prune` and `on_pruned` get a `PruneEvent`, with `conversation_id` in it; the first may return False, and
+        then nothing is pruned. `environ`, the environment of this process where none is given, is read here and never
+        again: its AUTOPRUNE_* variables stand in for what `args` leaves open.
+        """
         self.conversation_id = conversation_id
         self.before_prune = before_prune
         self.on_pruned = on_pruned
@@ -75,10 +90,35 @@ class Pruner:
         self.replacement_message = SENTENCE
         self.formats: Sequence[Format] = (*formats, *SHIPPED) if formats else SHIPPED
         self._given_count = count
-        self._counters: dict[str | None, tuple[Memo, str | None]] = {}
         self._clock = clock
         self._environ = variables(environ)
+        self.strategies = self._shipped()
+        self.default = next(iter(self.strategies.values()))
+        self._begin()
+
+    def _begin(self) -> None:
+        """Remember nothing yet."""
+        self._counters: dict[str | None, tuple[Memo, str | None]] = {}
         self._last: tuple[tuple[object, ...], Terms] | None = None
+        self._memory = Memory()
+
+    def _shipped(self) -> dict[str, Any]:
+        """The strategies that ship, by name; the default first."""
+        raise NotImplementedError
+
+    def _given(self) -> Iterator[tuple[str, object]]:
+        yield from ((name.lstrip("_"), value) for name, value in self.__getstate__().items())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What was given, without memos; the formats that are modules by their names."""
+        state = {name: value for name, value in vars(self).items() if name not in MEMOS}
+        return {**state, "formats": [each.__name__ if isinstance(each, ModuleType) else each for each in self.formats]}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Become the copy, which remembers nothing yet."""
+        super().__setstate__(state)
+        self.formats = tuple(import_module(each) if isinstance(each, str) else each for each in state["formats"])
+        self._begin()
 
     def _vetoed(self, result: Result, conversation: list[Any], conversation_id: object) -> Result | None:
         """The prune that is refused: the caller's own list, and a report that says so. None where nobody refuses."""
@@ -148,54 +188,67 @@ class Pruner:
         """A cleared XML result as an element, of which the part between the tags is used. A subclass may change it."""
         return element(tool_name, self.replacement_message)
 
+    @property
+    def _element(self) -> Callable[[str], str] | None:
+        """Who makes a cleared XML result: a subclass, or None, so that a plan does not hold the whole pruner."""
+        made = self._generate_replacement_message
+        return None if getattr(made, "__func__", None) is Pruner._generate_replacement_message else made
+
     def _terms(self, strategy: object, calibration: float) -> Terms:
         """What the prune depends on; what was given for the last one is not checked again."""
-        known = self.strategies.get(strategy) if isinstance(strategy, str) else strategy
-        values = (getattr(self.args, name, None) for name in ATTRIBUTES.values())
-        given = (known, calibration, self.replacement_message, *values)
-        if self._last and all(map(operator.is_, given, self._last[0])):
+        chosen, fallback = self._chosen(strategy)
+        on = chosen, fallback, calibration, self.replacement_message, *given(self.args)
+        if self._last and all(map(operator.is_, on, self._last[0])):
             return self._last[1]
-        terms = self._terms_anew(strategy, calibration)
-        self._last = (given, terms) if known is not None or strategy is None else None
+        terms = self._terms_anew(chosen, fallback, calibration)
+        self._last = on, terms
         return terms
 
-    def _terms_anew(self, strategy: object, calibration: float) -> Terms:
-        chosen, fallback = self._chosen(strategy)
+    def _terms_anew(self, chosen: Any, fallback: str | None, calibration: float) -> Terms:
         count, estimate = self._count()
         return Terms(
             chosen,
             safe_zone(self.args, self._environ),
             overhead(self.args, self._environ),
             ratio(calibration),
-            Placeholder(count, self.replacement_message, self._generate_replacement_message),
+            Placeholder(count, self.replacement_message, self._element),
             self._text("format"),
             used("thinking_policy", partial(policy, model=self._text("model")), self.args, self._environ),
-            tuple(note for note in (fallback, estimate) if note),
+            tuple(note for note in (fallback, estimate, unasked(self.args, self._environ)) if note),
         )
 
     def _chosen(self, strategy: object) -> tuple[Any, str | None]:
+        """The strategy that was asked for, and what should be said of that."""
         if strategy is None:
             made: tuple[Any, str | None] = used("strategy", self._by_default, self.args, self._environ)
             return made
-        if not isinstance(strategy, str):
-            if isinstance(strategy, type) or not callable(getattr(strategy, "step", None)):
-                raise SettingsError(f"{strategy!r} is no strategy: give a name or an object with a method step(view)")
-            return strategy, None
-        known = self.strategies.get(strategy)
-        if known is None and strategy.partition("(")[0].strip() in self.strategies:
-            return self._written(strategy), None
-        return self._unknown(strategy) if known is None else (known, None)
+        if isinstance(strategy, str):
+            return self._named(strategy)
+        if isinstance(strategy, type) or not callable(getattr(strategy, "step", None)):
+            raise SettingsError(f"{strategy!r} is no strategy: give a name or an object with a method step(view)")
+        return strategy, None
 
     def _by_default(self, name: str | None) -> tuple[Any, str | None]:
         """The strategy that the environment names, else the class's own. It may name one of the other class's."""
         if name is None:
             return self.default, None
-        if name.partition("(")[0].strip() in NAMES.difference(self.strategies):
-            return self._unknown(name)
-        return self.strategies.get(name) or self._written(name), None
+        if is_named(name, self.strategies) or is_named(name, NAMES):
+            return self._named(name)
+        return self._written(name), None
 
-    def _unknown(self, name: str) -> tuple[Any, str]:
-        fallback = f"there is no strategy {name!r}: {self.default.name} was used"
+    def _named(self, text: str) -> tuple[Any, str | None]:
+        """The strategy that a text names; the default, and a note that says so, where there is none of that name."""
+        known = self.strategies.get(text)
+        if known is not None:
+            return known, None
+        return (self._written(text), None) if is_named(text, self.strategies) else self._unknown(text)
+
+    def _unknown(self, text: str) -> tuple[Any, str]:
+        name = text.partition("(")[0].strip()
+        hint = did_you_mean(name, self.strategies) or ":"
+        if name in NAMES:
+            hint = f": it is one of {'AgenticConversationPruner' if name in available() else 'ConversationPruner'};"
+        fallback = f"there is no strategy {text!r}{hint} {self.default.name} was used"
         logger.warning(fallback)
         return self.default, fallback
 
@@ -241,3 +294,10 @@ def logged(report: Report, level: str) -> None:
     """One line with bound fields, silent unless the program calls `logger.enable("autoprune")`."""
     with_fields = logger.opt(lazy=True, capture=False).patch(lambda record: record["extra"].update(report.fields))
     with_fields.log(level, "{}", lambda: report)
+
+
+def either(strategy_name: object, strategy: object) -> Any:
+    """The strategy that a call gives by either keyword. Raises SettingsError where the two differ."""
+    if strategy_name is None or strategy is None or strategy_name == strategy:
+        return strategy if strategy_name is None else strategy_name
+    raise SettingsError(f"strategy_name is {strategy_name!r} and strategy is {strategy!r}: give one of them")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from autoprune.conversation_pruner import ConversationPruner
-from autoprune.errors import SettingsError
+from autoprune.errors import SettingsError, did_you_mean
 from autoprune.folding import FoldingStrategy
 from autoprune.planning import Strategy
 from autoprune.pruner import AgenticConversationPruner
@@ -81,7 +81,8 @@ def pruner_for(strategy: object, args: PruneArgs, summarizer: str | None = None,
     Raises SettingsError where it cannot be had.
     """
     if summarizer not in (None, *SUMMARIZERS):
-        raise SettingsError(f"there is no summarizer {summarizer!r}; there are {', '.join(SUMMARIZERS)}")
+        near = did_you_mean(summarizer, SUMMARIZERS) or f"; there are {', '.join(SUMMARIZERS)}"
+        raise SettingsError(f"there is no summarizer {summarizer!r}{near}")
     if not folds(strategy):
         if summarizer is not None:
             raise SettingsError(f"a summarizer needs a strategy that folds messages: one of {', '.join(PRESETS)}")

@@ -1,13 +1,12 @@
 """The pruner that folds and drops whole messages: parse, plan, write, apply, report. It ties the rooms together."""
 
-import os
 import time
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from autoprune.asking import summarizer_of
-from autoprune.base import Pruner, Result, checked, logged
+from autoprune.base import Pruner, Result, checked, either, logged
 from autoprune.edits import Plan
 from autoprune.errors import SettingsError
 from autoprune.events import BeforePrune, OnPruned
@@ -17,7 +16,6 @@ from autoprune.folding import FoldingStrategy, Given
 from autoprune.formats.content import NOTHING, fields
 from autoprune.formats.detection import dominant
 from autoprune.formats.format import Format
-from autoprune.history import Memory
 from autoprune.parsing import parse
 from autoprune.settings import group_size
 from autoprune.shortening import shortener
@@ -38,14 +36,18 @@ USER_FIRST = ("anthropic", "bedrock", "gemini")  # whose first message is the us
 class ConversationPruner(Pruner):
     """Keeps a conversation within its safe zone by folding its oldest messages into a summary, or dropping them.
 
-    `args` is a `PruneArgs` or any object with `conversation_prune_safe_zone_tokens` and
-    `conversation_prune_group_size`. `llm` is a summarizer: anything callable with a `Brief`, such as an
-    `OpenAISummarizer`; without one, summaries are made without a model. What a model wrote is kept in `store`, any
-    mapping of texts, by a hash of what was summed up: a conversation that comes again costs nothing and gets the same
-    bytes. `max_calls` bounds the questions to a model in one prune, `concurrency` those at the same time.
+    `args` is a `PruneArgs`, a mapping like it, a budget by itself such as `"50k"`, or any object with
+    `conversation_prune_safe_zone_tokens` and `conversation_prune_group_size`. `llm` is a summarizer: anything callable
+    with a `Brief`, such as an `OpenAISummarizer`; without one, summaries are made without a model. What a model wrote
+    is kept in `store`, any mapping of texts, by a hash of what was summed up: a conversation that comes again costs
+    nothing and gets the same bytes. `max_calls` bounds the questions to a model in one prune, `concurrency` those at
+    the same time.
 
     All else is as in `AgenticConversationPruner`. `before_prune` is asked before a model is.
     """
+
+    default: FoldingStrategy
+    strategies: dict[str, FoldingStrategy]
 
     def __init__(
         self,
@@ -61,7 +63,7 @@ class ConversationPruner(Pruner):
         before_prune: BeforePrune | None = None,
         on_pruned: OnPruned | None = None,
         clock: Callable[[], float] = time.perf_counter,
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         """Keep what is given; nothing is checked or called before it is used."""
         super().__init__(
@@ -75,27 +77,30 @@ class ConversationPruner(Pruner):
             clock=clock,
             environ=environ,
         )
-        self.strategies: dict[str, FoldingStrategy] = {name: preset() for name, preset in PRESETS.items()}
-        self.default = next(iter(self.strategies.values()))
         self.store: MutableMapping[str, str] = {} if store is None else store
         self.max_calls = max_calls
         self.concurrency = concurrency
         self._memo: dict[str, str] = {}
-        self._memory = Memory()
+
+    def _shipped(self) -> dict[str, FoldingStrategy]:
+        return {name: preset() for name, preset in PRESETS.items()}
 
     def prune_conversations(
         self,
         conversation: list[Any],
         strategy_name: str | FoldingStrategy | None = None,
         *,
+        strategy: str | FoldingStrategy | None = None,
         conversation_id: object = None,
         calibration: float = 1.0,
         usage: object = None,
     ) -> list[Any]:
-        """The conversation to send; the caller's list if there is nothing to do. The default is "summarize"."""
-        known = self.prune(
-            conversation, strategy_name, calibration=calibration, usage=usage, conversation_id=conversation_id
-        )
+        """The conversation to send; the caller's list if there is nothing to do. The default is "summarize".
+
+        `strategy` is another word for `strategy_name`, the one that `prune` has.
+        """
+        chosen = either(strategy_name, strategy)
+        known = self.prune(conversation, chosen, calibration=calibration, usage=usage, conversation_id=conversation_id)
         return known.conversation
 
     async def aprune_conversations(
@@ -103,13 +108,15 @@ class ConversationPruner(Pruner):
         conversation: list[Any],
         strategy_name: str | FoldingStrategy | None = None,
         *,
+        strategy: str | FoldingStrategy | None = None,
         conversation_id: object = None,
         calibration: float = 1.0,
         usage: object = None,
     ) -> list[Any]:
         """The same; summarizers are awaited."""
+        chosen = either(strategy_name, strategy)
         known = await self.aprune(
-            conversation, strategy_name, calibration=calibration, usage=usage, conversation_id=conversation_id
+            conversation, chosen, calibration=calibration, usage=usage, conversation_id=conversation_id
         )
         return known.conversation
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any, Protocol
 
+from autoprune.copying import Copied
 from autoprune.placeholders import Placeholder
 from autoprune.protections import NOTHING, Guard, Protections, guard
 from autoprune.reasons import Reason
@@ -89,7 +90,7 @@ class Shortening(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(Copied):
     """What to change in a transcript so that it has at most `limit` tokens. Every result is in `edits` or in `kept`.
 
     Nothing is edited now that stands before `bound_before`, () for nothing. `stripped` are blocks of thinking that are

@@ -1,5 +1,6 @@
-"""The AUTOPRUNE_* variables: which there are, and what they say. Reads no environment but the one it is given."""
+"""The AUTOPRUNE_* variables: which there are, and what they say. Reads no other variable."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,7 +9,10 @@ from types import MappingProxyType
 from autoprune.errors import SettingsError
 
 PREFIX = "AUTOPRUNE_"
-SETTINGS = ("safe_zone", "group_size", "model", "provider", "overhead_tokens", "format", "thinking_policy", "strategy")
+SETTINGS = (
+    *("safe_zone", "group_size", "model", "provider", "window", "overhead_tokens", "format", "thinking_policy"),
+    "strategy",
+)
 VARIABLES: Mapping[str, str] = MappingProxyType({name: PREFIX + name.upper() for name in SETTINGS})
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -36,8 +40,12 @@ class Setting:
     where: str = ""
 
 
-def variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """The AUTOPRUNE_* variables of an environment that name a setting and are not blank, as they are now."""
+def variables(environ: Mapping[str, str] | None) -> dict[str, str]:
+    """The AUTOPRUNE_* variables of an environment that name a setting and are not blank, as they are now.
+
+    None is the environment of this process. It is no default of a function, which `help` would print with every key.
+    """
+    environ = os.environ if environ is None else environ
     said = {variable: environ.get(variable, "").strip() for variable in VARIABLES.values()}
     return {variable: text for variable, text in said.items() if text}
 

@@ -2,6 +2,7 @@
 
 AutopruneError
 ├── SettingsError       the program that configures autoprune: a budget, a model or an option is wrong
+│   └── CopyError       the same: something that it gave cannot be pickled or copied
 ├── ConversationError   the program that builds the messages: one of them is not a message (`path` says which)
 │   └── RuleError       the same: the provider would refuse the messages (`prune(..., validate=True)`; `problems`)
 └── SessionError        the person who names the file: it cannot be read as a conversation
@@ -12,7 +13,8 @@ AutopruneError
         ...  # nothing was changed: send `messages` as they are, or stop
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pickle import PicklingError
 
 
 class AutopruneError(ValueError):
@@ -21,6 +23,10 @@ class AutopruneError(ValueError):
 
 class SettingsError(AutopruneError):
     """A setting that cannot be used."""
+
+
+class CopyError(SettingsError, PicklingError):
+    """Something of the caller's that cannot be pickled or deep-copied, and so neither can what holds it."""
 
 
 class ConversationError(AutopruneError):
@@ -35,7 +41,7 @@ class ConversationError(AutopruneError):
 class RuleError(ConversationError):
     """A conversation that its provider would refuse; `problems` are the rules that it breaks."""
 
-    def __init__(self, message: str, problems: Sequence[object]) -> None:
+    def __init__(self, message: str, problems: Sequence[object] = ()) -> None:
         """Say what is wrong, and which rules are broken."""
         super().__init__(message)
         self.problems = tuple(problems)
@@ -48,3 +54,22 @@ class SessionError(AutopruneError):
         """Say what is wrong, and in which line alone."""
         super().__init__(message)
         self.line = line
+
+
+LEAST_PART, LONGEST_NAME = 4, 80  # characters: of a part of a name, and of a misspelled one
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ": did you mean low_water?" for the known name that is nearest to a word, or "" where none is near."""
+    from difflib import get_close_matches
+
+    names = {_letters(name): name for name in known}
+    asked = _letters(word[:LONGEST_NAME])
+    parts = [each for each in names if len(asked) >= LEAST_PART and (asked in each or each in asked)]
+    near = get_close_matches(asked, parts, 1, 0.0) or get_close_matches(asked, names, 1)
+    return f": did you mean {names[near[0]]}?" if near else ""
+
+
+def _letters(name: str) -> str:
+    """A name as it is compared: low-water, lowWater and low_water are one."""
+    return "".join(filter(str.isalnum, name.lower()))

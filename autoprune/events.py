@@ -5,16 +5,17 @@ comes out of the call to prune as it is, and the bug shows where it is.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from autoprune.copying import Copied
 from autoprune.edits import Plan
 from autoprune.errors import SettingsError
 from autoprune.report import Report
 
 
 @dataclass(frozen=True)
-class PruneEvent:
+class PruneEvent(Copied):
     """One prune of one conversation: about to be made, or made.
 
     `report` is the whole of it; the other figures are read from there when they are asked for. `conversation_id` is
@@ -25,6 +26,9 @@ class PruneEvent:
     report: Report = field(repr=False)
     conversation_id: object = None
     request_parameters: Mapping[str, object] = field(default_factory=dict, repr=False)
+
+    def _given(self) -> Iterator[tuple[str, object]]:
+        yield "conversation_id", self.conversation_id
 
     @property
     def plan(self) -> Plan:

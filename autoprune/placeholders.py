@@ -43,20 +43,24 @@ def framed(result: ToolResult, text: str) -> str:
 class Placeholder:
     """Writes placeholders, and says what each of them saves.
 
-    `element` makes the whole XML element for a tool; of it only the inside is used, since a result keeps its own tags.
+    `element` makes the whole XML element for a tool, where it is another than the usual one; of it only the inside is
+    used, since a result keeps its own tags.
     """
 
     count: Count
     sentence: str = SENTENCE
-    element: Callable[[str], str] = element
+    element: Callable[[str], str] | None = None
 
     def text(self, result: ToolResult) -> str:
         """What to put in place of a result's payload."""
-        whole = self.element(result.tool) if result.kind == "xml" else self.sentence
+        whole = self._element(result.tool) if result.kind == "xml" else self.sentence
         text = inside(whole, result.tool) if isinstance(whole, str) else ""
         if not text.strip():
             raise SettingsError(f"the placeholder of {result.tool!r} is {whole!r}: providers refuse blank text")
         return framed(result, text)
+
+    def _element(self, tool: str) -> str:
+        return self.element(tool) if self.element else element(tool, self.sentence)
 
     def saves(self, part: Part, text: str) -> int:
         """Tokens that putting `text` in place of the payload saves; below zero where the text is larger."""

@@ -1,26 +1,22 @@
 """The pruner that clears tool results: parse, plan, apply, report. It ties the rooms together, and does no work."""
 
 import math
-import os
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from autoprune.base import Pruner, Result, checked, logged
+from autoprune.base import Pruner, Result, checked, either, logged
 from autoprune.edits import Plan
-from autoprune.events import BeforePrune, OnPruned
-from autoprune.formats.format import Format
-from autoprune.history import History, Memory
+from autoprune.history import History
 from autoprune.options import clamp
 from autoprune.planning import Strategy, Walk, plan
 from autoprune.report import Report
 from autoprune.rewriting import strip
-from autoprune.strategies import DEFAULT, available, written
+from autoprune.strategies import available, written
 from autoprune.summaries import running
 from autoprune.terms import Terms
 from autoprune.thinking import NOTHING, ThinkingPolicy, outcome
-from autoprune.tokens import REPLY_TOKENS, Count, ExactCounter
+from autoprune.tokens import REPLY_TOKENS, ExactCounter
 from autoprune.transcript import Transcript
 from autoprune.validation import accepted
 
@@ -28,56 +24,33 @@ from autoprune.validation import accepted
 class AgenticConversationPruner(Pruner):
     """Keeps an agent's conversation within its safe zone by clearing the tool results that it needs least.
 
-    `args` is a `PruneArgs` or any object with `conversation_prune_safe_zone_tokens`; it is read when it is used. `llm`
-    is kept and never called. `count` replaces the exact token counter by any `Callable[[str], int]`. `formats` are wire
-    formats of the caller's own, tried before those that ship.
+    `args` is a `PruneArgs`, a mapping like it, a budget by itself such as `"50k"`, or any object with
+    `conversation_prune_safe_zone_tokens`; it is read when it is used. `llm` is kept and never called. `count` replaces
+    the exact token counter by any `Callable[[str], int]`. `formats` are wire formats of the caller's own, tried before
+    those that ship.
     """
 
-    def __init__(
-        self,
-        args: object,
-        llm: object = None,
-        *,
-        conversation_id: object = None,
-        count: Count | None = None,
-        formats: Sequence[Format] = (),
-        before_prune: BeforePrune | None = None,
-        on_pruned: OnPruned | None = None,
-        clock: Callable[[], float] = time.perf_counter,
-        environ: Mapping[str, str] = os.environ,
-    ) -> None:
-        """Keep what is given; nothing is checked before it is used.
+    default: Strategy
+    strategies: dict[str, Strategy]
 
-        `before_prune` and `on_pruned` get a `PruneEvent`, with `conversation_id` in it; the first may return False, and
-        then nothing is pruned. `environ` is read here and never again: its AUTOPRUNE_* variables stand in for what
-        `args` leaves open.
-        """
-        super().__init__(
-            args,
-            llm,
-            count=count,
-            formats=formats,
-            conversation_id=conversation_id,
-            before_prune=before_prune,
-            on_pruned=on_pruned,
-            clock=clock,
-            environ=environ,
-        )
-        self.default = DEFAULT
-        self.strategies: dict[str, Strategy] = available()
-        self._memory = Memory()
+    def _shipped(self) -> dict[str, Strategy]:
+        return available()
 
     def prune_conversations(
         self,
         conversations: list[Any],
         strategy_name: str | Strategy | None = None,
         *,
+        strategy: str | Strategy | None = None,
         conversation_id: object = None,
         calibration: float = 1.0,
     ) -> list[Any]:
-        """The conversation to send, within the safe zone if it can be; the caller's list if there is nothing to do."""
-        result = self.prune(conversations, strategy_name, calibration=calibration, conversation_id=conversation_id)
-        return result.conversation
+        """The conversation to send, within the safe zone if it can be; the caller's list if there is nothing to do.
+
+        `strategy` is another word for `strategy_name`, the one that `prune` has.
+        """
+        chosen = either(strategy_name, strategy)
+        return self.prune(conversations, chosen, calibration=calibration, conversation_id=conversation_id).conversation
 
     def prune(
         self,
@@ -143,12 +116,13 @@ class AgenticConversationPruner(Pruner):
         conversations: list[Any],
         strategy_name: str | Strategy | None = None,
         *,
+        strategy: str | Strategy | None = None,
         conversation_id: object = None,
         calibration: float = 1.0,
     ) -> list[Any]:
         """`prune_conversations` for asynchronous callers; no model is called, so nothing is waited for."""
-        named = self.prune(conversations, strategy_name, calibration=calibration, conversation_id=conversation_id)
-        return named.conversation
+        chosen = either(strategy_name, strategy)
+        return self.prune(conversations, chosen, calibration=calibration, conversation_id=conversation_id).conversation
 
     async def aprune(
         self,

@@ -3,8 +3,10 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
+from autoprune.copying import Copied
 from autoprune.edits import Plan
 from autoprune.floor import LASTING, floor, reason
 from autoprune.reasons import Reason
@@ -16,7 +18,7 @@ from autoprune.transcript import Part, Thought
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Report:
+class Report(Copied):
     """The outcome of one prune. Tokens are the provider's where a calibration was given, else counted ones.
 
     `tokens_before` and `tokens_after` are what the safe zone is compared with. `fallbacks` says in words whatever was
@@ -31,6 +33,10 @@ class Report:
     seconds: float
     plan_of: Callable[[], Plan]
     spent: Spent = NOTHING
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields, with the plan itself: how to come by it holds the pruner's memory."""
+        return {**super().__getstate__(), "plan_of": partial(_itself, self.plan)}
 
     @cached_property
     def plan(self) -> Plan:
@@ -247,3 +253,8 @@ class Report:
         from autoprune.notebook import page
 
         return page(self)
+
+
+def _itself(plan: Plan) -> Plan:
+    """How to come by a plan that is there."""
+    return plan

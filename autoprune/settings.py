@@ -1,26 +1,18 @@
 """What a caller sets: the safe zone and what it depends on. Validated when it is used, never in a constructor."""
 
-import math
-import os
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from numbers import Integral, Number
 from typing import Any, TypeVar
 
+from autoprune.budgets import LARGEST, budget, number
 from autoprune.environment import NOTHING, SETTINGS, VARIABLES, Setting, Source, blamed, variables
-from autoprune.errors import SettingsError
+from autoprune.errors import SettingsError, did_you_mean
 
 Made = TypeVar("Made")
 
 SAFE_ZONE_TOKENS = 51_200
 GROUP_SIZE = 4  # messages
-UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
-LARGEST = 10**12  # tokens; no window is near
-LONGEST_TEXT = 40
-AMOUNT = re.compile(r"(\d+(?:_\d+)*(?:\.\d+)?)([km]?)")
-WRITTEN = 'write it as 51200, "50k" (k = 1024), "1.5m", "50*1024", or 0.7 for that share of the model\'s window'
 
 
 class Default(int):
@@ -29,13 +21,17 @@ class Default(int):
 
 @dataclass(frozen=True)
 class PruneArgs:
-    """The settings of a pruner. Any object with some of these attributes serves as well; these are the defaults.
+    """The settings of a pruner.
+
+    A mapping with some of these keys, or any object with some of these attributes, serves as well, and so does a budget
+    by itself; these are the defaults, and an attribute that is None counts as absent.
 
     `conversation_prune_safe_zone_tokens`: the token budget, `51200`, `"50k"`, `"1.5m"`, `"50*1024"`, or a share of the
     context window of `model`, such as `0.7`. `conversation_prune_group_size`: how many messages are dropped or folded
     together. `overhead_tokens`: system prompt and tool schemas that are sent beside the messages; the safe zone is
     compared with messages + overhead. `format` names the wire format of all messages, where it is not to be found out
     for each. `thinking_policy` says what becomes of thinking blocks behind an edit: one of `thinking.ThinkingPolicy`.
+    `window`: the context window in tokens, `200_000` or `"1m"`, where that of `model` is not known or another one.
 
     What is not given here is looked up in the AUTOPRUNE_* variables that the pruner was made with.
     """
@@ -47,6 +43,7 @@ class PruneArgs:
     overhead_tokens: int = Default(0)
     format: str | None = None
     thinking_policy: str | None = None
+    window: int | str | None = None
 
 
 ATTRIBUTES = {
@@ -56,6 +53,47 @@ ATTRIBUTES = {
 }
 DEFAULTS = {**dict.fromkeys(SETTINGS), "safe_zone": SAFE_ZONE_TOKENS, "group_size": GROUP_SIZE, "overhead_tokens": 0}
 Call = Mapping[str, object]
+GIVE = 'give PruneArgs("50k"), a mapping like it, a budget by itself, or an object with ' + ATTRIBUTES["safe_zone"]
+
+
+def read(args: object) -> object:
+    """What a caller gives as `args`, as an object with attributes: a mapping and a budget by itself as a `PruneArgs`.
+
+    Raises SettingsError for a mapping with keys that name no setting.
+    """
+    if isinstance(args, Mapping):
+        return PruneArgs(**_by_attribute(args))
+    return PruneArgs(args) if isinstance(args, Number | str | bytes) else args  # type: ignore[arg-type]
+
+
+def _by_attribute(args: Mapping[Any, Any]) -> dict[str, Any]:
+    known = ATTRIBUTES.values()
+    for key in args:
+        if key not in known:
+            near = did_you_mean(str(key), known) or f"; there are {', '.join(known)}"
+            raise SettingsError(f"args has the key {key!r}, which names no setting{near}")
+    return dict(args)
+
+
+def given(args: object) -> tuple[object, ...]:
+    """Every setting as `args` has it, None where it is absent."""
+    held = read(args)
+    return tuple(getattr(held, attribute, None) for attribute in ATTRIBUTES.values())
+
+
+def unasked(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> str | None:
+    """Say that nobody gave a safe zone; None where somebody did.
+
+    Raises SettingsError where `args` is an object that holds no setting at all: it is hardly meant to be one.
+    """
+    if _found("safe_zone", args, environ, call)[1] is not Source.DEFAULT:
+        return None
+    if args is not None and not any(value is not None and not callable(value) for value in given(args)):
+        wanted = ATTRIBUTES["safe_zone"]
+        misspelled = ((name, did_you_mean(name, [wanted])) for name in getattr(args, "__dict__", ()) if name != wanted)
+        near = next((f" ({name}{question})" for name, question in misspelled if question), "")
+        raise SettingsError(f"args is a {type(args).__name__} and holds no setting{near}: {GIVE}")
+    return f"the safe zone is {SAFE_ZONE_TOKENS:,}: nobody gave a safe zone"
 
 
 def safe_zone(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int:
@@ -65,8 +103,9 @@ def safe_zone(args: object, environ: Mapping[str, str] = NOTHING, call: Call = N
         if type(value) is int and value > 0:
             return value
         model, provider = (text_setting(args, name, environ, call) for name in ("model", "provider"))
-        return budget(value, model=model, provider=provider)
+        return budget(value, model=model, provider=provider, window_tokens=window_by_hand(args, environ, call))
 
+    unasked(args, environ, call)
     return used("safe_zone", tokens, args, environ, call)
 
 
@@ -78,6 +117,11 @@ def overhead(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NO
 def group_size(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int:
     """How many messages go together, at least 1: so 0 is 1. Raises SettingsError for any less, or no number at all."""
     return used("group_size", _messages, args, environ, call)
+
+
+def window_by_hand(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int | None:
+    """The context window in tokens, as it was given; None where it was not. Raises SettingsError for no such number."""
+    return used("window", _window_tokens, args, environ, call)
 
 
 def text_setting(args: object, name: str, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> str | None:
@@ -116,18 +160,20 @@ def setting(name: str, args: object, environ: Mapping[str, str] = NOTHING, call:
     cannot be used, and for a name that is none.
     """
     if name not in VARIABLES:
-        raise SettingsError(f"there is no setting {name!r}; there are {', '.join(SETTINGS)}")
+        near = did_you_mean(name, SETTINGS)
+        raise SettingsError(f"there is no setting {name!r}{near or '; there are ' + ', '.join(SETTINGS)}")
     value, source = _found(name, args, environ, call)
     checked = NUMBERS[name](args, environ, call) if name in NUMBERS else value
     return Setting(name, checked, source, _where(name, source, args))
 
 
 def effective_settings(
-    args: object = None, environ: Mapping[str, str] = os.environ, **call: object
+    args: object = None, environ: Mapping[str, str] | None = None, **call: object
 ) -> tuple[Setting, ...]:
     """Every setting as a pruner with these arguments uses it, and who gave it.
 
-    `call` are settings by name, as in `effective_settings(args, safe_zone="20k")`. Raises SettingsError for one that
+    `call` are settings by name, as in `effective_settings(args, safe_zone="20k")`. `environ` is the environment of this
+    process where none is given. Raises SettingsError for one that
     cannot be used or is none.
     """
     for name in call:
@@ -136,8 +182,12 @@ def effective_settings(
     return tuple(setting(name, args, said, call) for name in SETTINGS)
 
 
-NUMBERS = {"safe_zone": safe_zone, "group_size": group_size, "overhead_tokens": overhead}
-MISSING = object()
+NUMBERS: Mapping[str, Callable[..., int | None]] = {
+    "safe_zone": safe_zone,
+    "group_size": group_size,
+    "overhead_tokens": overhead,
+    "window": window_by_hand,
+}
 
 
 def _found(name: str, args: object, environ: Mapping[str, str], call: Call) -> tuple[Any, Source]:
@@ -145,15 +195,16 @@ def _found(name: str, args: object, environ: Mapping[str, str], call: Call) -> t
     value = call.get(name)
     if value is not None:
         return value, Source.CALL
-    value = getattr(args, ATTRIBUTES[name], MISSING) if name in ATTRIBUTES else MISSING
-    if _is_given(name, value, args):
+    held = read(args)
+    value = getattr(held, ATTRIBUTES[name], None) if name in ATTRIBUTES else None
+    if _is_given(name, value, held):
         return value, Source.ARGS
     text = environ.get(VARIABLES[name], "").strip()
     return (text, Source.ENVIRONMENT) if text else (DEFAULTS[name], Source.DEFAULT)
 
 
 def _is_given(name: str, value: object, args: object) -> bool:
-    if value is MISSING or isinstance(value, Default):
+    if value is None or isinstance(value, Default):
         return False
     if name not in NUMBERS:
         return isinstance(value, str) and value != ""
@@ -162,9 +213,11 @@ def _is_given(name: str, value: object, args: object) -> bool:
 
 
 def _where(name: str, source: Source, args: object) -> str:
+    attribute = ATTRIBUTES.get(name)
+    place = f"{type(args).__name__}.{attribute}" if read(args) is args else "args"
     places = {
         Source.CALL: f"{name}=",
-        Source.ARGS: f"{type(args).__name__}.{ATTRIBUTES.get(name)}",
+        Source.ARGS: f"args[{attribute!r}]" if isinstance(args, Mapping) else place,
         Source.ENVIRONMENT: VARIABLES[name],
     }
     return places.get(source, "")
@@ -174,8 +227,8 @@ def _read(name: str, text: str) -> object:
     """A variable's text as the value that it is in `args`: a number of tokens or messages may have a unit."""
     if name not in ("overhead_tokens", "group_size"):
         return text
-    number = _number(text)
-    return number if isinstance(number, int) else text
+    amount = number(text)
+    return amount if isinstance(amount, int) else text
 
 
 def _tokens_beside(value: object) -> int:
@@ -190,58 +243,10 @@ def _messages(value: object) -> int:
     raise SettingsError(f"conversation_prune_group_size is {value!r}: give a number of messages, 1 or more")
 
 
-def budget(value: object, *, model: str | None = None, provider: str | None = None) -> int:
-    """A token budget as it may be written, in tokens. Raises SettingsError for anything that is no positive budget."""
-    number = _number(value)
-    tokens: float | None = number
-    if isinstance(number, float) and 0 < number <= 1:
-        tokens = math.floor(number * window(model, provider))
-    if tokens is None or not 1 <= tokens <= LARGEST or tokens != math.floor(tokens):
-        kind = "" if isinstance(value, int | float | str) else f", a {type(value).__name__}"
-        raise SettingsError(f"the safe zone is {value!r}{kind}: {WRITTEN}")
-    return int(tokens)
-
-
-def _number(value: object) -> int | float | None:
-    """The number that a budget stands for, a float for a share of a window; None where it is none."""
-    if isinstance(value, str):
-        return _written(value.replace(" ", "").lower())
-    if isinstance(value, bool) or not isinstance(value, int | float | Integral):
+def _window_tokens(value: object) -> int | None:
+    if value is None:
         return None
-    return value if isinstance(value, float) else int(value)
-
-
-def _written(text: str) -> int | float | None:
-    """The number in a text: factors with units, or one fraction without."""
-    matches = [AMOUNT.fullmatch(factor) for factor in text.split("*")]
-    if len(text) > LONGEST_TEXT or not all(matches):
-        return None
-    factors = [float(match[1].replace("_", "")) * UNITS[match[2]] for match in matches if match]
-    product = math.prod(factors)
-    is_share = len(factors) == 1 and "." in text and text[-1].isdigit()
-    return product if is_share else int(product) if product > 1 or product == math.floor(product) else None
-
-
-@lru_cache(maxsize=64)
-def window(model: str | None, provider: str | None = None) -> int:
-    """The context window of a model in tokens, from genai-prices. Raises SettingsError where it is not known.
-
-    Some models have another window with each provider: name it, as `provider` or as in "github-copilot/gpt-5"; without
-    one, it is the window with the model's own vendor.
-    """
-    if model is None:
-        raise SettingsError("a safe zone that is a share of the context window needs a model: PruneArgs(model=...)")
-    from genai_prices.data_snapshot import get_snapshot
-
-    prefix, _, name = model.rpartition("/")
-    said: list[str] = []
-    for wanted, vendor in dict.fromkeys(((model, provider), (name, provider or prefix or None), (name, provider))):
-        try:
-            found, info = get_snapshot().find_provider_model(wanted, None, vendor, None)
-        except LookupError as error:
-            said.append(f"the context window of {model!r} is not known: {error}")
-            continue
-        if info.context_window is not None:
-            return int(info.context_window)
-        said.append(f"the context window of {model!r} at {found.name} is not known")
-    raise SettingsError(f"{said[0]}; give the safe zone in tokens, or name another model or PruneArgs(provider=...)")
+    tokens = number(value)
+    if isinstance(tokens, int) and 1 <= tokens <= LARGEST:
+        return tokens
+    raise SettingsError(f'window is {value!r}: give the context window in tokens, such as 200_000 or "200k" (k = 1024)')

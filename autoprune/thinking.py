@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from autoprune.edits import Plan
-from autoprune.errors import SettingsError
+from autoprune.errors import SettingsError, did_you_mean
 from autoprune.reasons import Reason
 from autoprune.transcript import Path, Thought, Transcript
 
@@ -45,7 +45,8 @@ def policy(wanted: str | None, model: str | None) -> ThinkingPolicy:
     try:
         return ThinkingPolicy(wanted)
     except ValueError as error:
-        raise SettingsError(f"thinking_policy is {wanted!r}: give one of {', '.join(ThinkingPolicy)}") from error
+        near = did_you_mean(wanted, ThinkingPolicy) or f": give one of {', '.join(ThinkingPolicy)}"
+        raise SettingsError(f"thinking_policy is {wanted!r}{near}") from error
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from functools import cache
 from hashlib import sha1
 from typing import Any, TypeAlias
 
+from autoprune.copying import Copied
 from autoprune.errors import SettingsError
 
 Count: TypeAlias = Callable[[str], int]
@@ -62,6 +63,10 @@ class ExactCounter:
     def loaded(self) -> bool:
         """Whether the vocabulary is in memory."""
         return self._tokenizer is not None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy is the one of its process: the vocabulary stays behind."""
+        return exact, (self.encoding,)
 
     def __call__(self, text: str) -> int:
         """Tokens of `text`."""
@@ -125,7 +130,7 @@ def _runs(text: str) -> Iterator[tuple[int, int]]:
             yield at, end
 
 
-class Memo:
+class Memo(Copied):
     """Remembers the counts of texts it has seen, by content; forgets the ones not asked for of late."""
 
     def __init__(self, count: Count, characters: int = MEMO_CHARACTERS) -> None:
@@ -135,6 +140,17 @@ class Memo:
         self._left = characters
         self._young: dict[str, int] = {}
         self._old: dict[str, int] = {}
+
+    def _given(self) -> Iterator[tuple[str, object]]:
+        yield "count", self.count
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The counter; what was counted stays behind."""
+        return {"count": self.count, "characters": self.room}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Begin anew with the counter."""
+        Memo.__init__(self, **state)
 
     def __call__(self, text: str) -> int:
         """Tokens of `text`."""
@@ -191,13 +207,32 @@ def _at_hand(encoding: str) -> bool:
     return bool(folder) and os.path.exists(os.path.join(folder, key))
 
 
-@cache
-def _from_tiktoken(encoding: str) -> Count:
-    import tiktoken
+class TiktokenCounter:
+    """Counts the tokens of a text with a vocabulary of tiktoken's, which is loaded at the first count."""
 
-    encode = tiktoken.get_encoding(encoding).encode_ordinary
-    # tiktoken panics on a run of a million white-space characters: such a run is counted in slices.
-    return lambda text: sum(len(encode(piece)) for piece in re.split(r"(\s{100000})", text) if piece)
+    def __init__(self, encoding: str) -> None:
+        """Take an encoding that tiktoken has at hand."""
+        self.encoding = encoding
+        self._tokenizer: Any = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy is the one of its process: the vocabulary stays behind."""
+        return _from_tiktoken, (self.encoding,)
+
+    def __call__(self, text: str) -> int:
+        """Tokens of `text`."""
+        if self._tokenizer is None:
+            import tiktoken
+
+            self._tokenizer = tiktoken.get_encoding(self.encoding)
+        encode = self._tokenizer.encode_ordinary
+        # tiktoken panics on a run of a million white-space characters: such a run is counted in slices.
+        return sum(len(encode(piece)) for piece in re.split(r"(\s{100000})", text) if piece)
+
+
+@cache
+def _from_tiktoken(encoding: str) -> TiktokenCounter:
+    return TiktokenCounter(encoding)
 
 
 def calibration(usage: object, counted: int) -> float:

@@ -1,10 +1,12 @@
 """A conversation as pruning sees it: results, calls, requests, tokens. Holds no format, changes nothing."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, field, fields, make_dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, TypeVar, cast
+
+from autoprune.copying import Copied
 
 Path = tuple[int | str, ...]
 Made = TypeVar("Made")
@@ -171,12 +173,15 @@ new_entry = quick(Entry)
 
 
 @dataclass(frozen=True)
-class Transcript:
+class Transcript(Copied):
     """A parsed conversation. `fixed_tokens` are sent beside the messages: overhead, and what primes the reply."""
 
     messages: Sequence[object] = field(repr=False)
     entries: tuple[Entry, ...] = field(repr=False)
     fixed_tokens: int
+
+    def _given(self) -> Iterator[tuple[str, object]]:
+        yield from ((f"messages[{at}]", message) for at, message in enumerate(self.messages))
 
     @cached_property
     def tokens(self) -> int:

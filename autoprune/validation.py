@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from autoprune.errors import ConversationError, RuleError, SettingsError
+from autoprune.errors import ConversationError, RuleError, SettingsError, did_you_mean
 from autoprune.formats.content import fields
 from autoprune.formats.detection import SHIPPED
 from autoprune.formats.format import Format
@@ -105,8 +105,9 @@ def resolved(provider: object, conversation: Sequence[object]) -> str:
         return "openai_responses" if detected(conversation) == "openai_responses" else "openai_chat"
     if wanted in RULES:
         return wanted
-    names = ", ".join(sorted({*RULES, *ALIASES, OPENAI}))
-    raise SettingsError(f"the rules of provider {provider!r} are not known; known are {names}")
+    names = sorted({*RULES, *ALIASES, OPENAI})
+    near = did_you_mean(wanted, names) or f"; known are {', '.join(names)}"
+    raise SettingsError(f"the rules of provider {provider!r} are not known{near}")
 
 
 def detected(conversation: Sequence[object]) -> str:

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from autoprune.near import near
 from rich.console import Console
 from test_cli import OPENAI, XML, run
 
@@ -12,7 +13,6 @@ from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs
 from autoprune.choosing import chosen, parameter, typed
 from autoprune.cli.wording import as_typed
 from autoprune.explaining import Explanation
-from autoprune.near import near
 from autoprune.sessions import load
 from autoprune.strategies import NAMES
 from autoprune.strategies.presets import PRESETS
@@ -99,7 +99,14 @@ def test_reasons_are_short_and_the_legend_says_them_in_full():
 
 
 def test_an_explanation_of_nothing_is_a_head():
-    assert explained([{"role": "user", "content": "hi"}]).split() == "message turn tool target tokens why".split()
+    assert explained([{"role": "user", "content": "hi"}]).split() == [
+        "message",
+        "turn",
+        "tool",
+        "target",
+        "tokens",
+        "why",
+    ]
 
 
 @pytest.mark.parametrize("session", [XML, OPENAI])

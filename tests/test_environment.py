@@ -24,6 +24,7 @@ SAID = {
     "AUTOPRUNE_GROUP_SIZE": "6",
     "AUTOPRUNE_MODEL": "gpt-4o",
     "AUTOPRUNE_PROVIDER": "openai",
+    "AUTOPRUNE_WINDOW": "200k",
     "AUTOPRUNE_OVERHEAD_TOKENS": "3_000",
     "AUTOPRUNE_FORMAT": "openai_chat",
     "AUTOPRUNE_THINKING_POLICY": "strip",
@@ -42,6 +43,7 @@ BY_NAME = [
     ("group_size", "conversation_prune_group_size", 6, 2, 4),
     ("model", "model", "gpt-4o", "gpt-5", None),
     ("provider", "provider", "openai", "azure", None),
+    ("window", "window", 204_800, 100_000, None),
     ("overhead_tokens", "overhead_tokens", 3_000, 7, 0),
     ("format", "format", "openai_chat", "anthropic_messages", None),
     ("thinking_policy", "thinking_policy", "strip", "refuse", None),
@@ -56,8 +58,9 @@ def test_the_call_comes_before_the_arguments_before_the_environment_before_the_d
     args, where = kind(**{attribute: given}), f"{kind.__name__}.{attribute}"
     assert setting(name, args, SAID, {name: said}) == Setting(name, said, Source.CALL, f"{name}=")
     assert setting(name, args, SAID, {name: None}) == Setting(name, given, Source.ARGS, where)
-    assert setting(name, kind(), SAID) == Setting(name, said, Source.ENVIRONMENT, VARIABLES[name])
-    assert setting(name, kind()) == Setting(name, default, Source.DEFAULT)
+    empty = kind() if kind is PruneArgs else kind(**{"model" if name == "format" else "format": "openai_chat"})
+    assert setting(name, empty, SAID) == Setting(name, said, Source.ENVIRONMENT, VARIABLES[name])
+    assert setting(name, empty) == Setting(name, default, Source.DEFAULT)
 
 
 def test_a_strategy_is_the_calls_or_the_environments():
@@ -76,6 +79,7 @@ def test_every_setting_has_a_variable_and_a_place_in_the_list():
         (6, "environment", "AUTOPRUNE_GROUP_SIZE"),
         ("gpt-5", "args", "PruneArgs.model"),
         ("openai", "environment", "AUTOPRUNE_PROVIDER"),
+        (204_800, "environment", "AUTOPRUNE_WINDOW"),
         (3_000, "environment", "AUTOPRUNE_OVERHEAD_TOKENS"),
         (None, "default", ""),
         ("strip", "environment", "AUTOPRUNE_THINKING_POLICY"),
@@ -142,7 +146,7 @@ def test_what_a_mock_answers_is_not_given_but_for_its_safe_zone():
     ("variable", "text", "use", "value"),
     [
         ("AUTOPRUNE_SAFE_ZONE", "50*1024", safe_zone, 51_200),
-        ("AUTOPRUNE_SAFE_ZONE", "0.5", safe_zone, 64_000),
+        ("AUTOPRUNE_SAFE_ZONE", "0.5", safe_zone, 102_400),
         ("AUTOPRUNE_OVERHEAD_TOKENS", "0", overhead, 0),
         ("AUTOPRUNE_OVERHEAD_TOKENS", "2k", overhead, 2_048),
         ("AUTOPRUNE_GROUP_SIZE", "1", group_size, 1),
@@ -208,7 +212,7 @@ def test_the_value_of_a_variable_is_told_apart_from_what_is_said_of_it():
 
 @pytest.mark.parametrize("ask", [lambda: setting("size", None), lambda: effective_settings(None, {}, size=1)])
 def test_a_setting_that_there_is_none_of_is_refused(ask):
-    with pytest.raises(SettingsError, match="there is no setting 'size'; there are safe_zone, group_size, model"):
+    with pytest.raises(SettingsError, match="there is no setting 'size': did you mean group_size\\?"):
         ask()
 
 
@@ -278,7 +282,7 @@ def test_the_settings_are_listed_with_where_they_come_from():
         ("strategy", "AUTOPRUNE_STRATEGY"),
     ]
     assert "20,480" in done.stdout
-    said = "autoprune: there is no setting AUTOPRUNE_ZONE (did you mean AUTOPRUNE_SAFE_ZONE?)\n"
+    said = "autoprune: there is no setting AUTOPRUNE_ZONE: did you mean AUTOPRUNE_SAFE_ZONE?\n"
     assert (done.returncode, done.stderr) == (0, said)
 
 
@@ -302,3 +306,31 @@ def test_an_option_comes_before_the_environment():
     told = json.loads(run(environ, "prune", SESSION, "--json", *asked).stdout)
     assert (said["safe_zone"], said["strategy"], said["floor"]["sent beside"]) == (20_480, "low_water", 503)
     assert (told["safe_zone"], told["strategy"], told["floor"]["sent beside"]) == (30_720, "tool_output_cleanup", 3)
+
+
+@pytest.mark.parametrize(
+    ("environ", "options"),
+    [
+        ({}, ("--safe-zone", "0.5", "--window", "40000")),
+        ({"AUTOPRUNE_WINDOW": "40_000"}, ("--safe-zone", "0.5", "--model", "no-such-model")),
+        ({"AUTOPRUNE_WINDOW": "7", "AUTOPRUNE_SAFE_ZONE": "0.5"}, ("--window", "40000")),
+    ],
+)
+def test_a_window_is_given_on_the_command_line_and_in_the_environment(
+    environ: dict[str, str], options: tuple[str, ...]
+):
+    done = run(environ, "prune", SESSION, "--json", *options)
+    assert json.loads(done.stdout)["safe_zone"] == 20_000
+
+
+def test_the_command_line_says_that_nobody_gave_a_safe_zone():
+    done = run({}, "prune", SESSION, "--json")
+    assert json.loads(done.stdout)["fallbacks"] == ["the safe zone is 51,200: nobody gave a safe zone"]
+    assert json.loads(run({"AUTOPRUNE_SAFE_ZONE": "50k"}, "prune", SESSION, "--json").stdout)["fallbacks"] == []
+
+
+@pytest.mark.parametrize("safe_zone", ["4q", "", "-1", "0"])
+def test_a_wrong_safe_zone_on_the_command_line_is_a_wrong_option(safe_zone: str):
+    done = run({}, "prune", SESSION, f"--safe-zone={safe_zone}")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"the safe zone is {safe_zone!r}: write it as" in done.stderr

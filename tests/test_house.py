@@ -15,16 +15,18 @@ MAY_SEE = {
     "reasons": set(),
     "media": set(),
     "outcomes": set(),
-    "tokens": {"errors"},
-    "settings": {"environment", "errors"},
-    "transcript": set(),
+    "copying": {"errors"},
+    "tokens": {"copying", "errors"},
+    "settings": {"budgets", "environment", "errors"},
+    "budgets": {"errors"},
+    "transcript": {"copying"},
     "placeholders": {"errors", "tokens", "transcript"},
     "targets": {"transcript"},
     "containers": {"formats", "media", "tokens"},
     "clamping": {"errors", "outcomes", "tokens"},
     "tool_inputs": {"errors", "outcomes", "tokens", "transcript"},
     "protections": {"errors", "outcomes", "reasons", "targets", "transcript"},
-    "edits": {"placeholders", "protections", "reasons", "transcript"},
+    "edits": {"copying", "placeholders", "protections", "reasons", "transcript"},
     "options": {"clamping", "errors", "protections", "retention", "tool_inputs"},
     "planning": {
         "clamping",
@@ -64,6 +66,7 @@ MAY_SEE = {
     "floor": {"edits", "reasons", "transcript"},
     "rows": {"edits", "reasons", "targets", "transcript"},
     "report": {
+        "copying",
         "edits",
         "floor",
         "reasons",
@@ -86,12 +89,13 @@ MAY_SEE = {
     "readable": {"clamping", "formats", "targets", "tokens", "transcript"},
     "splitting": {"transcript"},
     "summarizers": {
-        *("clamping", "errors", "formats", "outcomes", "readable", "summarizers", "targets", "tokens", "transcript"),
+        *("clamping", "copying", "errors", "formats", "outcomes", "readable", "summarizers", "targets", "tokens"),
+        "transcript",
     },
     "shortening": {"edits", "placeholders", "readable", "reasons", "strategies", "summarizers", "transcript"},
     "spent": set(),
     "environment": {"errors"},
-    "events": {"edits", "errors", "report"},
+    "events": {"copying", "edits", "errors", "report"},
     "asking": {"summarizers", "writing"},
     "choosing": {
         *("conversation_pruner", "errors", "folding", "planning", "pruner", "scaffold", "settings", "strategies"),
@@ -124,7 +128,7 @@ ONLY_IN = {
     "rich": {"cli", "explaining", "tables"},
     "splintr": {"tokens"},
     "tiktoken": {"tokens"},
-    "genai_prices": {"settings", "summarizers.replies"},
+    "genai_prices": {"budgets", "summarizers.replies"},
 }
 
 

@@ -1,7 +1,10 @@
 """Budgets as people write them, settings from any object, and errors that say how to write it instead."""
 
+import re
+from collections import UserDict
+from collections.abc import Callable
 from decimal import Decimal
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from unittest.mock import MagicMock
 
 import conversations
@@ -9,8 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
-from autoprune.settings import SAFE_ZONE_TOKENS, budget, overhead, safe_zone
+from autoprune import (
+    AgenticConversationPruner,
+    ConversationPruner,
+    PruneArgs,
+    SettingsError,
+    effective_settings,
+    prune_history,
+)
+from autoprune.budgets import budget
+from autoprune.environment import Setting, Source
+from autoprune.settings import SAFE_ZONE_TOKENS, group_size, overhead, safe_zone
 
 WINDOW = 128_000  # of gpt-4o, in genai-prices
 HELLO = [{"role": "user", "content": "Hello."}]
@@ -75,6 +87,10 @@ def shown(value: object) -> str:
     return type(value).__name__ if isinstance(value, MagicMock) or type(value) is object else repr(value)[:30]
 
 
+class Integer(int):
+    """A number of some library's own."""
+
+
 WRONG = [
     *(0, -1, -51_200, 0.0, -0.7, 51_200.5, 1.5, float("nan"), float("inf"), float("-inf")),
     *("", " ", "0", "0k", "0.0", "-1", "abc", "k", "50kb", "50 tokens", "1e3", "nan", "inf", "50,000", "50**2", "2*"),
@@ -129,10 +145,171 @@ def test_any_object_with_a_safe_zone_serves(kind: type):
     assert result.conversation == conversations.openai_chat([None], [conversations.words(500)])
 
 
-@pytest.mark.parametrize("args", [PruneArgs(), SimpleNamespace(), object(), None], ids=shown)
-def test_the_safe_zone_is_51200_where_none_is_set(args: object):
+NOBODY = "the safe zone is 51,200: nobody gave a safe zone"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        *(PruneArgs(), None, {}, {"model": "gpt-4o"}, {"conversation_prune_safe_zone_tokens": None}, PruneArgs(None)),
+        *(SimpleNamespace(model="gpt-4o"), SimpleNamespace(overhead_tokens=0), SimpleNamespace(format="")),
+        SimpleNamespace(conversation_prune_safe_zone_tokens=None, conversation_prune_group_size=2),
+    ],
+    ids=shown,
+)
+@pytest.mark.parametrize("kind", [AgenticConversationPruner, ConversationPruner])
+def test_the_safe_zone_is_51200_where_none_is_set_and_the_report_says_so(kind: type, args: object):
     assert SAFE_ZONE_TOKENS == 51_200
-    assert AgenticConversationPruner(args).prune(HELLO).report.safe_zone == SAFE_ZONE_TOKENS
+    report = kind(args).prune(HELLO).report
+    assert (report.safe_zone, report.fallbacks) == (SAFE_ZONE_TOKENS, (NOBODY,))
+    assert kind(args, environ={"AUTOPRUNE_SAFE_ZONE": "51200"}).prune(HELLO).report.fallbacks == ()
+
+
+class Tool:
+    """An object of something else: its attribute of a known name is a method."""
+
+    def format(self) -> str:
+        return "openai_chat"
+
+
+WITHOUT = [
+    *(object(), SimpleNamespace(), [], ["50k"], {"50k"}, Tool(), Tool, SimpleNamespace(model=None), print),
+    *(SimpleNamespace(conversation_prune_safe_zone_tokens=None), MagicMock(conversation_prune_safe_zone_tokens=None)),
+]
+
+
+def uses(args: object) -> list[Callable[..., object]]:
+    """Every way to a pruner with these arguments."""
+    kinds = AgenticConversationPruner, ConversationPruner
+    attached = prune_history(args=args)(lambda messages: messages)
+    ways = [use for kind in kinds for use in (kind(args).prune, kind(args).prune_conversations, kind(args).plan)]
+    return [*ways, attached, lambda _: effective_settings(args, {})]
+
+
+@pytest.mark.parametrize("args", WITHOUT, ids=shown)
+def test_what_holds_no_setting_is_refused_and_the_error_says_what_to_give(args: object):
+    said = (
+        rf"args is a {type(args).__name__} and holds no setting: give PruneArgs\(\"50k\"\), a mapping like it, a budget"
+    )
+    for use in uses(args):
+        with pytest.raises(SettingsError, match=said):
+            use(HELLO)
+    assert AgenticConversationPruner(args, environ={"AUTOPRUNE_SAFE_ZONE": "2k"}).prune(HELLO).report.safe_zone == 2_048
+    assert effective_settings(args, {}, safe_zone="2k")[0].value == 2_048
+
+
+def test_a_misspelled_attribute_of_what_holds_no_setting_is_named():
+    with pytest.raises(SettingsError, match=r"\(safe_zone: did you mean conversation_prune_safe_zone_tokens\?\)"):
+        AgenticConversationPruner(SimpleNamespace(size=1, safe_zone=4_096)).prune(HELLO)
+
+
+@pytest.mark.parametrize(
+    ("args", "tokens"), [(4_096, 4_096), ("4k", 4_096), (Integer(4_096), 4_096), (2e3, 2_000), ("2*1k", 2_048)]
+)
+def test_a_budget_by_itself_is_the_budget(args: object, tokens: int):
+    kinds = AgenticConversationPruner, ConversationPruner
+    assert [kind(args).prune(HELLO).report.safe_zone for kind in kinds] == [tokens, tokens]
+    assert effective_settings(args, {"AUTOPRUNE_SAFE_ZONE": "7"})[0] == Setting(
+        "safe_zone", tokens, Source.ARGS, "args"
+    )
+    seen: list[int] = []
+    attached = prune_history(args=1, on_pruned=lambda event: seen.append(event.report.safe_zone))(lambda messages: None)
+    attached(conversations.openai_chat([conversations.words(900)], [conversations.words(500)]))
+    assert seen == [1]
+
+
+@pytest.mark.parametrize("args", [0.7, "0.7", {"conversation_prune_safe_zone_tokens": 0.7}])
+def test_a_share_by_itself_is_one_of_the_window_that_somebody_gave(args: object):
+    with pytest.raises(SettingsError, match="needs a model"):
+        AgenticConversationPruner(args, environ={}).prune(HELLO)
+    assert (
+        AgenticConversationPruner(args, environ={"AUTOPRUNE_WINDOW": "200_000"}).prune(HELLO).report.safe_zone
+        == 140_000
+    )
+
+
+@pytest.mark.parametrize("args", [True, False, "abc", "", b"50k", Decimal(50), 0, -1, 1.5, float("nan"), 2j], ids=shown)
+def test_what_is_no_budget_by_itself_is_refused(args: object):
+    for use in uses(args):
+        with pytest.raises(SettingsError, match=f"the safe zone is {re.escape(repr(args))}.*: write it as 51200"):
+            use(HELLO)
+
+
+@pytest.mark.parametrize("kind", [dict, UserDict, lambda held: MappingProxyType(dict(held))])
+def test_a_mapping_is_read(kind: Callable[[object], object]):
+    held = {"conversation_prune_safe_zone_tokens": "1k", "overhead_tokens": 7, "conversation_prune_group_size": 2}
+    args, same = kind(held), PruneArgs("1k", overhead_tokens=7, conversation_prune_group_size=2)
+    messages = conversations.openai_chat([conversations.words(900)], [conversations.words(500)])
+    for pruner in (AgenticConversationPruner, ConversationPruner):
+        assert pruner(args).prune(messages).conversation == pruner(same).prune(messages).conversation != messages
+        assert pruner(args).count_tokens(HELLO) == pruner(same).count_tokens(HELLO)
+    assert [(each.name, each.value) for each in effective_settings(args, {})] == [
+        (each.name, each.value) for each in effective_settings(same, {})
+    ]
+    assert effective_settings(args, {})[0].where == "args['conversation_prune_safe_zone_tokens']"
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("conversation_prune_safe_zone_token", ": did you mean conversation_prune_safe_zone_tokens?"),
+        ("safe_zone", ": did you mean conversation_prune_safe_zone_tokens?"),
+        ("group-size", ": did you mean conversation_prune_group_size?"),
+        ("Model", ": did you mean model?"),
+        ("temperature", "; there are conversation_prune_safe_zone_tokens, conversation_prune_group_size, model,"),
+        (7, "; there are conversation_prune_safe_zone_tokens, "),
+    ],
+)
+def test_a_key_that_names_no_setting_is_refused_and_the_near_one_offered(key: object, said: str):
+    for use in uses({"conversation_prune_safe_zone_tokens": 1_000, key: 1}):
+        with pytest.raises(SettingsError, match=re.escape(f"args has the key {key!r}, which names no setting{said}")):
+            use(HELLO)
+
+
+def test_arguments_that_are_changed_in_place_are_read_anew():
+    args: dict[str, object] = {"conversation_prune_safe_zone_tokens": 1_000}
+    pruner = AgenticConversationPruner(args)
+    assert pruner.prune(HELLO).report.safe_zone == 1_000
+    args["conversation_prune_safe_zone_tokens"] = "2k"
+    assert pruner.prune(HELLO).report.safe_zone == 2_048
+    args["safe_zone"] = 1
+    with pytest.raises(SettingsError, match="'safe_zone'"):
+        pruner.prune(HELLO)
+    pruner.args = "3k"
+    assert pruner.prune(HELLO).report.safe_zone == 3_072
+
+
+# The window by hand
+
+
+@pytest.mark.parametrize("kind", [PruneArgs, SimpleNamespace, dict])
+@pytest.mark.parametrize(
+    ("window", "tokens"), [(200_000, 140_000), ("200_000", 140_000), ("200k", 143_360), ("1m", 734_003)]
+)
+@pytest.mark.parametrize("model", [None, "no-such-model", "gpt-4o"])
+def test_a_share_is_of_the_window_that_is_given(kind: type, window: object, tokens: int, model: str | None):
+    args = kind(conversation_prune_safe_zone_tokens=0.7, window=window, model=model)
+    assert safe_zone(args) == safe_zone(args, {"AUTOPRUNE_WINDOW": "7"}) == tokens
+    assert safe_zone(PruneArgs("0.7"), {"AUTOPRUNE_WINDOW": str(window)}) == tokens
+    assert safe_zone(None, {"AUTOPRUNE_WINDOW": str(window), "AUTOPRUNE_SAFE_ZONE": "0.7"}) == tokens
+
+
+@pytest.mark.parametrize("window", [0, -1, 0.5, "0.5", 1.5, "abc", "", True, 10**13])
+def test_a_window_that_is_none_is_refused(window: object):
+    with pytest.raises(
+        SettingsError, match=f"^window is {window!r}: give the context window in tokens, such as 200_000"
+    ):
+        safe_zone(PruneArgs(0.7, window=window))
+    if str(window):
+        said = f"AUTOPRUNE_WINDOW is '{window}': give the context window"
+        with pytest.raises(SettingsError, match=said):
+            safe_zone(PruneArgs(0.7), {"AUTOPRUNE_WINDOW": str(window)})
+
+
+@pytest.mark.parametrize("model", [None, "no-such-model", "gemini-2.5-pro"])
+def test_an_error_about_a_window_names_the_way_to_give_it(model: str | None):
+    with pytest.raises(SettingsError, match=r"the window by hand: PruneArgs\(window=200_000\)"):
+        safe_zone(PruneArgs(0.7, model=model))
 
 
 @pytest.mark.parametrize("kind", [SimpleNamespace, mock])
@@ -143,7 +320,10 @@ def test_the_settings_of_any_object_are_read(kind: type):
 
 @pytest.mark.parametrize("model", [None, "", 7, MagicMock()], ids=shown)
 def test_a_model_that_is_no_name_is_none(model: object):
-    for args in (PruneArgs(1_000, model=model), SimpleNamespace(model=model)):
+    for args in (
+        PruneArgs(1_000, model=model),
+        SimpleNamespace(model=model, conversation_prune_safe_zone_tokens=1_000),
+    ):
         assert AgenticConversationPruner(args).prune(HELLO).report.fallbacks == ()
     with pytest.raises(SettingsError, match="a share of the context window needs"):
         safe_zone(PruneArgs(0.7, model=model))
@@ -151,8 +331,8 @@ def test_a_model_that_is_no_name_is_none(model: object):
 
 @pytest.mark.parametrize("kind", [SimpleNamespace, mock])
 def test_a_safe_zone_that_is_no_budget_is_refused_in_any_object(kind: type):
-    with pytest.raises(SettingsError, match="the safe zone is None, a NoneType"):
-        AgenticConversationPruner(kind(conversation_prune_safe_zone_tokens=None)).prune(HELLO)
+    with pytest.raises(SettingsError, match=r"the safe zone is \[\], a list"):
+        AgenticConversationPruner(kind(conversation_prune_safe_zone_tokens=[])).prune(HELLO)
 
 
 def test_a_mock_without_a_safe_zone_is_refused():
@@ -188,7 +368,12 @@ def test_an_overhead_that_is_no_number_of_tokens_is_refused(kind: type, value: o
             use(HELLO)
 
 
-@pytest.mark.parametrize("value", [None, [], MagicMock()], ids=shown)
+def test_a_setting_that_is_none_counts_as_absent():
+    args = PruneArgs(1_000, None, overhead_tokens=None)
+    assert (overhead(args), group_size(args), safe_zone(args)) == (0, 4, 1_000)
+
+
+@pytest.mark.parametrize("value", [[], MagicMock()], ids=shown)
 def test_an_overhead_that_is_nothing_like_a_number_is_refused_in_prune_args_only(value: object):
     assert overhead(SimpleNamespace(overhead_tokens=value)) == 0
     with pytest.raises(SettingsError, match="overhead_tokens is"):

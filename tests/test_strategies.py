@@ -371,11 +371,24 @@ def test_a_strategy_may_be_written_with_its_parameters(text: str, strategy: Stra
     assert written(text) == strategy
 
 
-@pytest.mark.parametrize("text", ["", "  ", "high_water", "high_water(target=1)", "low-water", "low_water(target=0.6"])
+@pytest.mark.parametrize("text", ["", "  ", "high_water", "high_water(target=1)", "low_water(target=0.6"])
 def test_a_text_that_names_no_strategy_is_refused_with_the_names_that_do(text: str):
     with pytest.raises(SettingsError) as refusal:
         written(text)
     assert str(refusal.value) == f"there is no strategy {text!r}; there are {', '.join(available())}"
+
+
+@pytest.mark.parametrize("text", ["low-water", "LowWater", "lower_water", "low water(target=0.6)", "lowwater"])
+def test_the_strategy_that_is_nearest_to_a_text_is_offered(text: str):
+    with pytest.raises(SettingsError) as refusal:
+        written(text)
+    assert str(refusal.value) == f"there is no strategy {text!r}: did you mean low_water?"
+
+
+@pytest.mark.parametrize("text", ["low_water(targt=0.6)", "low_water(minimum_reclaim=1, Target=0.6)"])
+def test_the_parameter_that_is_nearest_to_a_word_is_offered(text: str):
+    with pytest.raises(SettingsError, match=r"did you mean target\?; low_water has the parameters: target="):
+        written(text)
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,10 @@ Model = Annotated[
 Provider = Annotated[
     str | None, typer.Option(metavar="NAME", help="Who serves the model, where its window depends on that.")
 ]
+Window = Annotated[
+    str | None,
+    typer.Option(metavar="TOKENS", help="The model's context window, 200000 or 200k, for a safe zone such as 0.7."),
+]
 Overhead = Annotated[
     int | None,
     typer.Option(metavar="TOKENS", help="Tokens sent beside the messages: system prompt, tool schemas."),

@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 from autoprune.cli import options
 from autoprune.cli.output import show, show_json
-from autoprune.environment import PREFIX, VARIABLES, unknown
-from autoprune.near import near
+from autoprune.environment import VARIABLES, unknown
+from autoprune.errors import did_you_mean
 from autoprune.pruner import AgenticConversationPruner
 from autoprune.settings import PruneArgs, effective_settings
 from autoprune.tables import settings
@@ -24,4 +24,4 @@ def list_settings(as_json: options.AsJson = False) -> None:
     else:
         show(settings(found))
     for name in unknown(os.environ):
-        print(f"autoprune: there is no setting {name}{near(name, VARIABLES.values(), PREFIX)}", file=sys.stderr)
+        print(f"autoprune: there is no setting {name}{did_you_mean(name, VARIABLES.values())}", file=sys.stderr)

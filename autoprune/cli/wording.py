@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping
 
 from autoprune.choosing import is_strategy, parameter
-from autoprune.near import near
 
 # Longer names first, so that none is found inside another.
 OPTIONS: Mapping[str, str] = {
@@ -28,31 +27,15 @@ AS_DICT = {
 BUDGET = re.compile(r"^(the safe zone is '(\w+)(?:\(.*\))?')(?=: )")
 HINT = " (a strategy is given with --strategy)"
 FIELD = re.compile(r"^(\w+): (\w+)(?= is )")
-UNKNOWN = re.compile(
-    r"(?P<unknown>'(?P<name>[^']+)')(?=(?: are not known; known are|[;:] (?:there are|give one of)) (?P<known>[\w, ]+))"
-)
-UNREAD = re.compile(
-    r"(?P<unknown>'(?P<text>\w+\(.*\))' cannot be read)(?=; \w+ has the parameters: (?P<known>.*))", re.DOTALL
-)
-PARAMETER = re.compile(r"(\w+)\s*=(?!=)")
 
 
 def as_typed(words: str) -> str:
-    """An error or a note of the library, with the names of options in place of Python's and the nearest known name."""
+    """An error or a note of the library, with the names of options in place of Python's."""
     words = KEYWORD.sub(_option, words)
     words = CLASS.sub(lambda match: f"write it as {AS_DICT[match[1]]}", words)
     words = FIELD.sub(lambda match: f"{match[1]}: {parameter(match[1], match[2])}", words)
     words = BUDGET.sub(lambda match: f"{match[1]}{HINT if is_strategy(match[2]) else ''}", words)
-    words = UNKNOWN.sub(lambda match: match["unknown"] + near(match["name"], match["known"].split(", ")), words)
-    words = UNREAD.sub(_parameter, words)
     return ATTRIBUTE.sub(lambda match: OPTIONS[match[0]], words)
-
-
-def _parameter(match: re.Match[str]) -> str:
-    """A strategy that cannot be read, with the parameter that was meant."""
-    known = PARAMETER.findall(match["known"])
-    meant = (near(name, known) for name in PARAMETER.findall(match["text"]) if name not in known)
-    return match["unknown"] + next(filter(None, meant), "")
 
 
 def _option(match: re.Match[str]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from autoprune.errors import ConversationError, SettingsError
+from autoprune.errors import ConversationError, SettingsError, did_you_mean
 from autoprune.formats import anthropic_messages, bedrock_converse, gemini_contents, openai_chat, openai_responses
 from autoprune.formats.format import Format
 
@@ -82,5 +82,7 @@ def named(name: str | None, formats: Sequence[Format]) -> Sequence[Format]:
         return formats
     found = tuple(known for known in formats if name == known.NAME)[:1]
     if not found:
-        raise SettingsError(f"there is no format {name!r}; there are {', '.join(known.NAME for known in formats)}")
+        names = [known.NAME for known in formats]
+        near = did_you_mean(name, names) or f"; there are {', '.join(names)}"
+        raise SettingsError(f"there is no format {name!r}{near}")
     return found

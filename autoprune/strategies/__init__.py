@@ -4,11 +4,12 @@ import ast
 import dataclasses
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
+from functools import lru_cache
 from typing import TypeVar
 
 from autoprune.clamping import Clamp
-from autoprune.errors import SettingsError
+from autoprune.errors import SettingsError, did_you_mean
 from autoprune.planning import Strategy
 from autoprune.protections import Protections
 from autoprune.retention import Retention
@@ -57,6 +58,12 @@ def _in_words(value: object) -> object:
     return {name: given for name, (given, default) in known.items() if given != default}
 
 
+def is_named(text: str, names: Container[str]) -> bool:
+    """Whether a text begins with one of some names: `low_water(target=0.6)` with low_water."""
+    return text.partition("(")[0].strip() in names
+
+
+@lru_cache(maxsize=64)
 def written(text: str) -> Strategy:
     """The strategy that `low_water` or `low_water(target=0.6)` names. Raises SettingsError for anything else."""
     return configured(text, makers())
@@ -80,14 +87,25 @@ def configured(text: str, makers: Mapping[str, Callable[..., Made]]) -> Made:
     match = re.fullmatch(r"\s*(\w+)\s*(?:\((.*)\))?\s*", text, re.DOTALL)
     make = makers.get(match[1]) if match else None
     if match is None or make is None:
-        raise SettingsError(f"there is no strategy {text!r}; there are {', '.join(makers)}")
+        near = "" if is_named(text, makers) else did_you_mean(text.partition("(")[0], makers)
+        raise SettingsError(f"there is no strategy {text!r}{near or '; there are ' + ', '.join(makers)}")
     try:
         values = _values(match[2] or "")
         own = {name: values.pop(name) for name in inspect.signature(make).parameters if name in values}
         return dataclasses.replace(make(**own), **values)  # type: ignore[type-var]
     except (SyntaxError, ValueError, TypeError) as error:
-        names = ", ".join(f"{name}={value!r}" for name, value in _parameters(make).items()) or "none"
-        raise SettingsError(f"strategy {text!r} cannot be read; {match[1]} has the parameters: {names}") from error
+        known = _parameters(make)
+        names = ", ".join(f"{name}={value!r}" for name, value in known.items()) or "none"
+        near = _near(match[2] or "", known)
+        raise SettingsError(
+            f"strategy {text!r} cannot be read{near}; {match[1]} has the parameters: {names}"
+        ) from error
+
+
+def _near(arguments: str, known: Collection[str]) -> str:
+    """The known parameter that is nearest to the first unknown one, as a question; "" where all are known."""
+    words = (word for word in re.findall(r"(\w+)\s*=(?!=)", arguments) if word not in known)
+    return did_you_mean(next(words, ""), known)
 
 
 def _values(arguments: str) -> dict[str, object]:

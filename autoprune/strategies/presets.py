@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from autoprune.folding import FoldingStrategy
 from autoprune.strategies import configured
@@ -85,6 +86,7 @@ PRESETS: Mapping[str, Callable[..., FoldingStrategy]] = {
 }
 
 
+@lru_cache(maxsize=64)
 def written(text: str) -> FoldingStrategy:
     """The strategy that `keep_last` or `keep_last(n=5)` names. Raises SettingsError for anything else."""
     return configured(text, PRESETS)

@@ -2,13 +2,14 @@
 
 import inspect
 import json
-from collections.abc import Awaitable, Generator, Mapping
+from collections.abc import Awaitable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from autoprune.copying import Copied
 from autoprune.errors import SettingsError
 from autoprune.summarizers import prompts, replies, sections, snapshot
 from autoprune.summarizers.brief import Brief, Parameters, Written
@@ -27,7 +28,7 @@ Exchange: TypeAlias = Generator[list[prompts.Message], Any, Written]
 
 
 @dataclass(frozen=True)
-class OpenAISummarizer:
+class OpenAISummarizer(Copied):
     """Asks `model` through an `openai.OpenAI` or `openai.AsyncOpenAI` client; with the latter the summary is awaited.
 
     `style` is what the summary looks like: "snapshot", a structured state of the work; "outcomes", sections of what was
@@ -59,6 +60,14 @@ class OpenAISummarizer:
     instructions: str | None = field(default=None, kw_only=True)
     parameters: Parameters = field(default_factory=dict, kw_only=True, hash=False)
     provider: str | None = field(default=None, kw_only=True)
+
+    def _given(self) -> Iterator[tuple[str, object]]:
+        yield from (("client", self.client), ("parameters", self.parameters))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "OpenAISummarizer":
+        """A deep copy with the same client: that holds locks and connections, and is made to be shared."""
+        memo[id(self.client)] = self.client
+        return super().__deepcopy__(memo)
 
     @property
     def calls_model(self) -> bool:

@@ -1,0 +1,114 @@
+"""How autoprune's values are pickled and copied, and errors that name what of the caller's cannot be.
+
+pickle says of what is deep inside a value only "cannot pickle '_thread.RLock' object". So a value tries what it holds
+of the caller's first, piece by piece, and an error says which piece it was: `its llm.client is an OpenAI`. While a
+piece is tried the values inside it try nothing. Else an agent with a pruner that calls the agent back would be tried
+without end.
+"""
+
+import copy
+import dataclasses
+import pickle
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from threading import local
+from typing import Any, TypeVar
+
+from autoprune.errors import CopyError
+
+# What pickle and copy raise, and what methods raise that they call.
+REFUSALS = (pickle.PicklingError, TypeError, AttributeError, ValueError, NotImplementedError, RecursionError, OSError)
+DEPTH = 5  # of a piece in a piece that an error names
+Self = TypeVar("Self", bound="Copied")
+Try = Callable[[object], object]
+
+_trying = local()
+
+
+class Copied:
+    """A value that can be pickled and copied. Memos stay behind and are made again; of a dataclass, all but fields."""
+
+    def _given(self) -> Iterator[tuple[str, object]]:
+        """What it holds of the caller's, each with what an error calls it."""
+        return iter(())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy is made of."""
+        if not dataclasses.is_dataclass(self):
+            return dict(vars(self))
+        return {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Become the copy. A frozen dataclass, too."""
+        self.__dict__.update(state)
+
+    def __reduce_ex__(self, protocol: Any, /) -> Any:
+        """How pickle goes about it. Raises CopyError."""
+        dumps = _dumps()
+        self._try(dumps, dumps)
+        return super().__reduce_ex__(protocol)
+
+    def __copy__(self: Self) -> Self:
+        """A shallow copy."""
+        made = object.__new__(type(self))
+        made.__setstate__(self.__getstate__())
+        return made
+
+    def __deepcopy__(self: Self, memo: dict[int, Any]) -> Self:
+        """A deep copy. Raises CopyError."""
+        made = memo[id(self)] = object.__new__(type(self))
+        self._try(lambda piece: copy.deepcopy(piece, memo), copy.deepcopy)
+        made.__setstate__(copy.deepcopy(self.__getstate__(), memo))
+        return made
+
+    def _try(self, attempt: Try, anew: Try) -> None:
+        """Make an attempt at each piece of the caller's. Raises CopyError for the first that it fails for.
+
+        `anew` is an attempt that knows nothing of earlier ones, as deepcopy knows what it has copied by half.
+        """
+        if getattr(_trying, "is_on", False):
+            return
+        _trying.is_on = True
+        try:
+            for name, piece in self._given():
+                if error := _failure(attempt, piece):
+                    place, culprit, error = _culprit(anew, name, piece, error)
+                    kind = type(culprit).__qualname__
+                    raise CopyError(
+                        f"a {type(self).__name__} cannot be copied or pickled: its {place}, of the type {kind}, "
+                        f"cannot be: {error}"
+                    ) from error
+        finally:
+            _trying.is_on = False
+
+
+def _dumps() -> Try:
+    """What pickles: cloudpickle where somebody uses it, which can do more."""
+    able = next(filter(None, map(sys.modules.get, ("cloudpickle", "ray.cloudpickle"))), pickle)
+    dumps: Try = able.dumps
+    return dumps
+
+
+def _failure(attempt: Try, piece: object) -> Exception | None:
+    try:
+        attempt(piece)
+    except REFUSALS as error:
+        return error
+    return None
+
+
+def _culprit(attempt: Try, name: str, piece: object, error: Exception, depth: int = 0) -> tuple[str, object, Exception]:
+    """What fails in a piece that fails, as far as it stands in autoprune's own values and in plain containers."""
+    for inner, each in _pieces(piece) if depth < DEPTH else ():
+        if failure := _failure(attempt, each):
+            return _culprit(attempt, f"{name}{inner}", each, failure, depth + 1)
+    return name, piece, error
+
+
+def _pieces(value: object) -> Iterator[tuple[str, object]]:
+    if isinstance(value, dict):
+        yield from ((f"[{key!r}]", each) for key, each in value.items())
+    elif isinstance(value, list | tuple):
+        yield from ((f"[{at}]", each) for at, each in enumerate(value))
+    elif dataclasses.is_dataclass(value) and type(value).__module__.startswith("autoprune."):
+        yield from ((f".{each.name}", getattr(value, each.name)) for each in dataclasses.fields(value))

@@ -1,0 +1,434 @@
+"""Pruners, results, reports and plans are pickled and copied: memos stay behind, and what cannot be copied is named."""
+
+import copy
+import dataclasses
+import multiprocessing
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import conversations
+import openai
+import pytest
+from every_format import FORMATS
+from every_format import conversations as of_format
+from hypothesis import HealthCheck, given, settings
+
+from autoprune import (
+    AgenticConversationPruner,
+    Chunked,
+    Clamp,
+    ConversationPruner,
+    CopyError,
+    OpenAISummarizer,
+    Protections,
+    PruneArgs,
+    PruneEvent,
+    Retention,
+    RuleError,
+    ToolInputs,
+)
+from autoprune.report import Report
+from autoprune.strategies import available
+from autoprune.strategies.low_water import LowWater
+from autoprune.strategies.per_result import PerResult
+from autoprune.strategies.presets import PRESETS
+from autoprune.summarizers.action_trace import ActionTrace
+from autoprune.summarizers.digest import Digest
+from autoprune.summarizers.levels import Levels
+from autoprune.summarizers.symbols import Symbols
+from autoprune.tokens import ExactCounter, Memo, TiktokenCounter, exact
+
+Copy = Callable[[Any], Any]
+
+
+def pickled(protocol: int) -> Copy:
+    return lambda value: pickle.loads(pickle.dumps(value, protocol))
+
+
+PROTOCOLS = {f"pickle {protocol}": pickled(protocol) for protocol in range(pickle.HIGHEST_PROTOCOL + 1)}
+WAYS: dict[str, Copy] = {**PROTOCOLS, "deepcopy": copy.deepcopy, "copy": copy.copy}
+MESSAGES = conversations.openai_chat(*([conversations.words(400)] for _ in range(6)))
+ARGS = PruneArgs(1_000)
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest) -> Copy:
+    return WAYS[request.param]
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def upper(text: str) -> str:
+    return text.upper()[:200]
+
+
+def summary(brief: object) -> str:
+    return "Summary: all went well."
+
+
+def noted(event: PruneEvent) -> None:
+    """Look on."""
+
+
+KINDS = [AgenticConversationPruner, ConversationPruner]
+
+
+# Pruners
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("is_used", [False, True])
+def test_a_copy_of_a_pruner_prunes_as_the_pruner_does(way: Copy, kind: type, is_used: bool):
+    pruner = kind(ARGS, conversation_id="7", on_pruned=noted, environ={"AUTOPRUNE_OVERHEAD_TOKENS": "11"})
+    pruner.replacement_message = "Gone."
+    if is_used:
+        pruner.prune(MESSAGES)
+    copied = way(pruner)
+    assert type(copied) is kind
+    assert (copied.args, copied.conversation_id, copied.replacement_message) == (ARGS, "7", "Gone.")
+    for messages in (MESSAGES, MESSAGES[:-2]):
+        for strategy in (None, *pruner.strategies):
+            ours, theirs = pruner.prune(messages, strategy), copied.prune(messages, strategy)
+            assert theirs.conversation == ours.conversation
+            assert theirs.report.to_dict().keys() == ours.report.to_dict().keys()
+            assert (theirs.report.tokens_after, theirs.report.floor) == (ours.report.tokens_after, ours.report.floor)
+    assert copied.count_tokens(MESSAGES) == pruner.count_tokens(MESSAGES)
+
+
+def test_memos_locks_and_vocabularies_stay_behind():
+    pruner = AgenticConversationPruner(ARGS)
+    empty = len(pickle.dumps(pruner))
+    pruner.prune(MESSAGES)
+    assert len(pickle.dumps(pruner)) == empty
+    assert copy.deepcopy(pruner)._memory is not pruner._memory
+    counter = Memo(exact())
+    counter("some words")
+    assert pickle.loads(pickle.dumps(counter)).count is exact()
+    assert copy.deepcopy(ExactCounter("cl100k_base")) is exact("cl100k_base")
+    assert pickle.loads(pickle.dumps(TiktokenCounter("p50k_base"))).encoding == "p50k_base"
+
+
+def test_what_a_model_wrote_goes_with_the_pruner(way: Copy):
+    asked: list[str] = []
+    pruner = ConversationPruner(ARGS, Recording(asked))
+    first = pruner.prune(MESSAGES).conversation
+    assert len(asked) == 1
+    copied = way(pruner)
+    assert copied.prune(MESSAGES).conversation == first
+    assert copied.llm.asked == ["asked"]
+
+
+@dataclasses.dataclass
+class Recording:
+    """A summarizer that counts its questions."""
+
+    asked: list[str]
+
+    def __call__(self, brief: object) -> str:
+        self.asked.append("asked")
+        return "Summary: it was read."
+
+
+class Signed(AgenticConversationPruner):
+    """A subclass with a method and an attribute of its own."""
+
+    signature = "signed"
+
+    def _generate_replacement_message(self, tool_name: str) -> str:
+        return f"<tool_result tool_name='{tool_name}' success='true'>{self.signature}</tool_result>"
+
+
+def test_a_subclass_is_copied_with_what_is_its_own(way: Copy):
+    pruner = Signed(PruneArgs(600))
+    pruner.signature = "signed by me"
+    messages = conversations.xml([conversations.words(400)], [conversations.words(400)])
+    result = pruner.prune(messages)
+    assert "signed by me" in str(result.conversation)
+    assert way(pruner).prune(messages).conversation == result.conversation
+    assert way(result).report.rows == result.report.rows
+
+
+def test_formats_of_the_callers_own_are_copied(way: Copy):
+    from autoprune.formats import openai_chat
+
+    pruner = AgenticConversationPruner(ARGS, formats=[openai_chat])
+    assert way(pruner).formats == pruner.formats
+
+
+class Agent:
+    """An agent as people write them: its pruner calls it back."""
+
+    def __init__(self) -> None:
+        self.notes: list[int] = []
+        self.pruner = AgenticConversationPruner(ARGS, on_pruned=self.note)
+
+    def note(self, event: PruneEvent) -> None:
+        self.notes.append(event.results_cleared)
+
+
+@pytest.mark.parametrize("way", [*PROTOCOLS.values(), copy.deepcopy])
+def test_an_agent_whose_pruner_calls_it_back_is_copied_whole(way: Copy):
+    agent = Agent()
+    agent.pruner.prune(MESSAGES)
+    for copied in (way(agent), way(agent.pruner).on_pruned.__self__):
+        assert copied.pruner.on_pruned.__self__ is copied
+        copied.pruner.prune(MESSAGES)
+        assert len(copied.notes) == 2
+    assert len(agent.notes) == 1
+
+
+# Results, reports, plans, events
+
+
+def figures(report: Report) -> dict[str, object]:
+    return report.to_dict()
+
+
+CASES: list[tuple[type, dict[str, Any], Any]] = [
+    (AgenticConversationPruner, {}, None),
+    (AgenticConversationPruner, {}, "low_water(target=0.5)"),
+    (AgenticConversationPruner, {"count": words}, LowWater(clamp=Clamp(200), clear_tool_inputs=ToolInputs())),
+    (AgenticConversationPruner, {}, LowWater(protect=Protections(tools=("read_*",), last_results=1))),
+    *((ConversationPruner, {}, name) for name in PRESETS),
+    (ConversationPruner, {"llm": summary}, "summarize"),
+    (ConversationPruner, {"llm": summary}, PerResult(mode="custom", function=upper, threshold=100)),
+]
+
+
+@pytest.mark.parametrize(("kind", "options", "strategy"), CASES)
+@pytest.mark.parametrize("safe_zone", [1_000, 1_000_000])
+@pytest.mark.parametrize("is_read", [False, True])
+def test_a_copy_of_a_result_says_the_same(
+    kind: type, options: dict[str, Any], strategy: Any, safe_zone: int, is_read: bool
+):
+    for way in (pickled(5), copy.deepcopy, copy.copy):
+        result = kind(PruneArgs(safe_zone), **options).prune(MESSAGES, strategy)
+        if is_read:
+            figures(result.report)
+        copied = way(result)
+        assert copied.conversation == result.conversation
+        assert figures(copied.report) == figures(result.report)
+        assert (str(copied.report), copied.plan.tokens) == (str(result.report), result.plan.tokens)
+        assert way(result.report).rows == result.report.rows
+        plan = way(result.plan)
+        assert [edit.text for edit in plan.edits] == [edit.text for edit in result.plan.edits]
+        assert [*plan.kept.values()] == [*result.plan.kept.values()]
+        event = way(PruneEvent(result.report, "id", {"a": 1}))
+        assert event.to_dict() == PruneEvent(result.report, "id").to_dict()
+
+
+@pytest.mark.parametrize("format", sorted(FORMATS))
+def test_results_of_every_format_are_copied(format: str):
+    @settings(derandomize=True, deadline=None, max_examples=8, suppress_health_check=[*HealthCheck])
+    @given(messages=of_format(format))
+    def check(messages: list[Any]) -> None:
+        for kind in KINDS:
+            result = kind(PruneArgs(200)).prune(messages)
+            for way in (pickled(2), pickled(5), copy.deepcopy):
+                copied = way(result)
+                assert copied.conversation == result.conversation
+                assert figures(copied.report) == figures(result.report)
+
+    check()
+
+
+def test_the_messages_of_a_copy_are_those_of_its_plan_and_not_the_callers():
+    result = AgenticConversationPruner(PruneArgs(10**6)).prune(MESSAGES)
+    for way in (pickled(5), copy.deepcopy):
+        copied = way(result)
+        assert copied.conversation[2] == MESSAGES[2]
+        assert copied.conversation[2] is not MESSAGES[2]
+    fresh = AgenticConversationPruner(ARGS).prune(MESSAGES)
+    copied = copy.deepcopy(fresh)
+    assert copied.plan.transcript.messages[0] is copied.conversation[0]
+
+
+def test_a_report_that_was_not_read_gives_its_plan_after_the_messages_have_changed():
+    messages = copy.deepcopy(MESSAGES)
+    report = AgenticConversationPruner(PruneArgs(10**6)).prune(messages).report
+    data = pickle.dumps(report)
+    tokens = AgenticConversationPruner(ARGS).count_tokens(messages)
+    messages.clear()
+    assert pickle.loads(data).tokens_before == report.tokens_before == tokens
+
+
+# Strategies, summarizers, settings, errors
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *available().values(),
+        *(make() for make in PRESETS.values()),
+        LowWater(protect=Protections(pinned=[1]), clamp=Clamp(), clear_tool_inputs=ToolInputs()),
+        *(PerResult(mode="custom", function=upper), Retention(), PruneArgs("5k", window=7), Digest(), Symbols()),
+        *(ActionTrace(), Levels(Digest()), Chunked(summary, 9_000), OpenAISummarizer(None, "m")),  # type: ignore[arg-type]
+    ],
+    ids=lambda value: getattr(value, "name", type(value).__name__),
+)
+def test_strategies_summarizers_and_settings_equal_their_copies(way: Copy, value: object):
+    assert way(value) == value
+
+
+def test_a_strategy_that_was_used_equals_its_copy(way: Copy):
+    strategy = PerResult(mode="custom", function=upper, threshold=100)
+    pruner = ConversationPruner(PruneArgs(500))
+    pruned = pruner.prune(MESSAGES, strategy).conversation
+    assert way(strategy) == strategy
+    assert pruner.prune(MESSAGES, way(strategy)).conversation == pruned
+
+
+def test_errors_are_pickled():
+    error = pickle.loads(pickle.dumps(RuleError("no", [1])))
+    assert (str(error), error.problems) == ("no", (1,))
+
+
+# What cannot be
+
+
+def lambdas() -> dict[str, Any]:
+    return {"before_prune": lambda event: None, "on_pruned": lambda event: None, "clock": lambda: 0.0}
+
+
+@pytest.mark.parametrize("name", ["before_prune", "on_pruned", "clock", "count"])
+def test_a_function_that_cannot_be_pickled_is_named_and_is_deep_copied(name: str):
+    function = lambdas().get(name, lambda text: len(text))
+    pruner = AgenticConversationPruner(ARGS, **{name: function})
+    said = f"a AgenticConversationPruner cannot be copied or pickled: its .*{name}.*, of the type function"
+    with pytest.raises(CopyError, match=said):
+        pickle.dumps(pruner)
+    for way in (copy.copy, copy.deepcopy):
+        assert way(pruner).prune(MESSAGES).conversation == pruner.prune(MESSAGES).conversation
+
+
+class Holding:
+    """Something of the caller's that holds a lock."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def __call__(self, given: object) -> str:
+        return "Summary: it was read."
+
+
+def client() -> openai.OpenAI:
+    return openai.OpenAI(api_key="none", base_url="http://localhost:1")
+
+
+@pytest.mark.parametrize(
+    ("make", "place", "kind"),
+    [
+        (lambda: AgenticConversationPruner(ARGS, Holding()), "llm", "Holding"),
+        (lambda: AgenticConversationPruner(Holding()), "args", "Holding"),
+        (lambda: AgenticConversationPruner(ARGS, conversation_id=threading.Lock()), "conversation_id", "lock"),
+        (lambda: AgenticConversationPruner(ARGS, count=Holding()), "given_count", "Holding"),
+        (lambda: ConversationPruner(ARGS, store={"a": Holding()}), "store['a']", "Holding"),
+        (lambda: PruneEvent(report(), threading.Lock()), "conversation_id", "lock"),
+    ],
+)
+@pytest.mark.parametrize("way", [*PROTOCOLS.values(), copy.deepcopy])
+def test_what_cannot_be_copied_is_named(way: Copy, make: Callable[[], object], place: str, kind: str):
+    with pytest.raises(CopyError) as refusal:
+        way(make())
+    assert f"its {place}, of the type {kind}, cannot be: cannot pickle" in str(refusal.value)
+    assert isinstance(refusal.value, pickle.PicklingError)
+
+
+@pytest.mark.parametrize(
+    ("value", "place"),
+    [
+        (OpenAISummarizer(client(), "m"), "client"),
+        (ConversationPruner(ARGS, OpenAISummarizer(client(), "m")), "llm.client"),
+        (ConversationPruner(ARGS, Chunked(OpenAISummarizer(client(), "m"), 9)), "llm.inner.client"),
+    ],
+)
+def test_a_client_cannot_be_pickled_and_is_shared_by_deep_copies(value: Any, place: str):
+    for way in PROTOCOLS.values():
+        with pytest.raises(CopyError) as refusal:
+            way(value)
+        assert f"its {place}, of the type OpenAI, cannot be: cannot pickle" in str(refusal.value)
+    copied, shared = copy.deepcopy(value), value
+    for name in place.split("."):
+        copied, shared = getattr(copied, name), getattr(shared, name)
+    assert copied is shared
+
+
+def report() -> Report:
+    return AgenticConversationPruner(ARGS).prune(MESSAGES).report
+
+
+@pytest.mark.parametrize("way", [pickled(5), copy.deepcopy])
+def test_a_message_that_cannot_be_copied_is_named_by_its_place(way: Copy):
+    messages: list[Any] = [*MESSAGES, {"role": "user", "content": "Hello.", "tag": threading.Lock()}]
+    result = AgenticConversationPruner(ARGS).prune(messages)
+    for value, place in ((result, "conversation[14]['tag']"), (result.report, "messages[14]['tag']")):
+        with pytest.raises(CopyError) as refusal:
+            way(value)
+        assert f"its {place}, of the type lock, cannot be" in str(refusal.value)
+
+
+def test_a_client_that_cannot_be_copied_hinders_no_report():
+    pruner = ConversationPruner(ARGS, OpenAISummarizer(client(), "m", retries=0), max_calls=0)
+    result = pruner.prune(MESSAGES)
+    assert figures(pickle.loads(pickle.dumps(result)).report) == figures(result.report)
+
+
+# In other processes
+
+
+def pruned_elsewhere(pruner: Any) -> Any:
+    return pruner.prune(MESSAGES)
+
+
+def test_pruners_and_results_pass_between_processes():
+    pruners = [kind(ARGS) for kind in KINDS]
+    ours = [pruner.prune(MESSAGES) for pruner in pruners]
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        theirs = pool.map(pruned_elsewhere, pruners)
+    for one, other in zip(ours, theirs, strict=True):
+        assert one.conversation == other.conversation
+        assert one.report.rows == other.report.rows
+
+
+# What `help` prints
+
+
+PAGES = """
+import importlib, pkgutil, pydoc, autoprune
+for found in pkgutil.walk_packages(autoprune.__path__, "autoprune."):
+    if not found.name.endswith("__main__"):
+        print(pydoc.plain(pydoc.render_doc(importlib.import_module(found.name))))
+for name in autoprune.__all__:
+    print(name, pydoc.plain(pydoc.render_doc(getattr(autoprune, name))))
+print(pydoc.plain(pydoc.render_doc(autoprune.AgenticConversationPruner(None))))
+print(autoprune.AgenticConversationPruner(None), autoprune.ConversationPruner(None))
+"""
+
+
+def test_help_prints_nothing_of_the_environment():
+    secrets = {"SOME_API_KEY": "sk-0123456789", "AUTOPRUNE_MODEL": "model-of-mine", "HOME": "/home/nobody-at-all"}
+    environ = {**secrets, "PYTHONPATH": ":".join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", PAGES], env=environ, capture_output=True, text=True, check=True)
+    assert "class ConversationPruner" in done.stdout
+    assert "effective_settings" in done.stdout
+    for text in (*secrets.values(), "SOME_API_KEY", "environ("):
+        assert text not in done.stdout
+
+
+def test_no_default_is_the_environment():
+    assert [*defaults_that_are_mappings(ConversationPruner)] == []
+
+
+def defaults_that_are_mappings(kind: type) -> Iterator[object]:
+    import os
+
+    for name in ("__init__", "prune", "plan"):
+        for default in (getattr(kind, name).__kwdefaults__ or {}).values():
+            if default is os.environ:
+                yield default
