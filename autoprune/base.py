@@ -245,10 +245,10 @@ class Pruner(Copied):
 
     def _unknown(self, text: str) -> tuple[Any, str]:
         name = text.partition("(")[0].strip()
-        hint = did_you_mean(name, self.strategies) or ":"
+        hint = did_you_mean(name, self.strategies)
         if name in NAMES:
-            hint = f": it is one of {'AgenticConversationPruner' if name in available() else 'ConversationPruner'};"
-        fallback = f"there is no strategy {text!r}{hint} {self.default.name} was used"
+            hint = f" (it is one of {'AgenticConversationPruner' if name in available() else 'ConversationPruner'})"
+        fallback = f"there is no strategy {text!r}{hint}: {self.default.name} was used"
         logger.warning(fallback)
         return self.default, fallback
 

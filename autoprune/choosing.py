@@ -81,8 +81,8 @@ def pruner_for(strategy: object, args: PruneArgs, summarizer: str | None = None,
     Raises SettingsError where it cannot be had.
     """
     if summarizer not in (None, *SUMMARIZERS):
-        near = did_you_mean(summarizer, SUMMARIZERS) or f"; there are {', '.join(SUMMARIZERS)}"
-        raise SettingsError(f"there is no summarizer {summarizer!r}{near}")
+        near = did_you_mean(summarizer, SUMMARIZERS)
+        raise SettingsError(f"there is no summarizer {summarizer!r}{near}; there are {', '.join(SUMMARIZERS)}")
     if not folds(strategy):
         if summarizer is not None:
             raise SettingsError(f"a summarizer needs a strategy that folds messages: one of {', '.join(PRESETS)}")

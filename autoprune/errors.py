@@ -60,14 +60,14 @@ LEAST_PART, LONGEST_NAME = 4, 80  # characters: of a part of a name, and of a mi
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ": did you mean low_water?" for the known name that is nearest to a word, or "" where none is near."""
+    """Return " (did you mean low_water?)" for the known name that is nearest to a word, or "" where none is near."""
     from difflib import get_close_matches
 
     names = {_letters(name): name for name in known}
     asked = _letters(word[:LONGEST_NAME])
     parts = [each for each in names if len(asked) >= LEAST_PART and (asked in each or each in asked)]
     near = get_close_matches(asked, parts, 1, 0.0) or get_close_matches(asked, names, 1)
-    return f": did you mean {names[near[0]]}?" if near else ""
+    return f" (did you mean {names[near[0]]}?)" if near else ""
 
 
 def _letters(name: str) -> str:

@@ -70,8 +70,8 @@ def _by_attribute(args: Mapping[Any, Any]) -> dict[str, Any]:
     known = ATTRIBUTES.values()
     for key in args:
         if key not in known:
-            near = did_you_mean(str(key), known) or f"; there are {', '.join(known)}"
-            raise SettingsError(f"args has the key {key!r}, which names no setting{near}")
+            near = did_you_mean(str(key), known)
+            raise SettingsError(f"args has no setting {key!r}{near}; there are {', '.join(known)}")
     return dict(args)
 
 
@@ -91,7 +91,7 @@ def unasked(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOT
     if args is not None and not any(value is not None and not callable(value) for value in given(args)):
         wanted = ATTRIBUTES["safe_zone"]
         misspelled = ((name, did_you_mean(name, [wanted])) for name in getattr(args, "__dict__", ()) if name != wanted)
-        near = next((f" ({name}{question})" for name, question in misspelled if question), "")
+        near = next((f" but {name!r}{question}" for name, question in misspelled if question), "")
         raise SettingsError(f"args is a {type(args).__name__} and holds no setting{near}: {GIVE}")
     return f"the safe zone is {SAFE_ZONE_TOKENS:,}: nobody gave a safe zone"
 
@@ -161,7 +161,7 @@ def setting(name: str, args: object, environ: Mapping[str, str] = NOTHING, call:
     """
     if name not in VARIABLES:
         near = did_you_mean(name, SETTINGS)
-        raise SettingsError(f"there is no setting {name!r}{near or '; there are ' + ', '.join(SETTINGS)}")
+        raise SettingsError(f"there is no setting {name!r}{near}; there are {', '.join(SETTINGS)}")
     value, source = _found(name, args, environ, call)
     checked = NUMBERS[name](args, environ, call) if name in NUMBERS else value
     return Setting(name, checked, source, _where(name, source, args))

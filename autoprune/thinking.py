@@ -45,8 +45,8 @@ def policy(wanted: str | None, model: str | None) -> ThinkingPolicy:
     try:
         return ThinkingPolicy(wanted)
     except ValueError as error:
-        near = did_you_mean(wanted, ThinkingPolicy) or f": give one of {', '.join(ThinkingPolicy)}"
-        raise SettingsError(f"thinking_policy is {wanted!r}{near}") from error
+        near = did_you_mean(wanted, ThinkingPolicy)
+        raise SettingsError(f"thinking_policy is {wanted!r}{near}: give one of {', '.join(ThinkingPolicy)}") from error
 
 
 @dataclass(frozen=True)

@@ -106,8 +106,8 @@ def resolved(provider: object, conversation: Sequence[object]) -> str:
     if wanted in RULES:
         return wanted
     names = sorted({*RULES, *ALIASES, OPENAI})
-    near = did_you_mean(wanted, names) or f"; known are {', '.join(names)}"
-    raise SettingsError(f"the rules of provider {provider!r} are not known{near}")
+    near = did_you_mean(wanted, names)
+    raise SettingsError(f"the rules of provider {provider!r}{near} are not known; known are {', '.join(names)}")
 
 
 def detected(conversation: Sequence[object]) -> str:

@@ -61,7 +61,10 @@ def test_nobody_may_have_named_one(environ: dict[str, str]):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("hybrids", "there is no strategy 'hybrids': did you mean hybrid?"),
+        (
+            "hybrids",
+            "there is no strategy 'hybrids' (did you mean hybrid?); there are tool_output_cleanup, low_water",
+        ),
         ("keep_last(5)", "strategy 'keep_last(5)' cannot be read; keep_last has the parameters: n=10"),
         ("keep_last(m=5)", "strategy 'keep_last(m=5)' cannot be read; keep_last has the parameters: n=10"),
         ("keep_last(n=)", "strategy 'keep_last(n=)' cannot be read"),

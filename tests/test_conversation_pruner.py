@@ -109,8 +109,8 @@ def test_a_client_is_no_summarizer_and_the_report_says_so():
 def test_an_unknown_strategy_is_the_default_and_the_report_says_so(name: str):
     result = pruner().prune(chat(9), name)
     assert result.conversation == pruner().prune_conversations(chat(9), "summarize")
-    near = " did you mean summarize?" if name == "summarise" else ""
-    assert result.report.fallbacks == (f"there is no strategy {name!r}:{near} summarize was used",)
+    near = " (did you mean summarize?)" if name == "summarise" else ""
+    assert result.report.fallbacks == (f"there is no strategy {name!r}{near}: summarize was used",)
 
 
 @pytest.mark.parametrize("strategy", [Folding, object(), 7, lambda view: []])

@@ -199,7 +199,9 @@ def test_what_holds_no_setting_is_refused_and_the_error_says_what_to_give(args: 
 
 
 def test_a_misspelled_attribute_of_what_holds_no_setting_is_named():
-    with pytest.raises(SettingsError, match=r"\(safe_zone: did you mean conversation_prune_safe_zone_tokens\?\)"):
+    with pytest.raises(
+        SettingsError, match=r"but 'safe_zone' \(did you mean conversation_prune_safe_zone_tokens\?\): give"
+    ):
         AgenticConversationPruner(SimpleNamespace(size=1, safe_zone=4_096)).prune(HELLO)
 
 
@@ -252,17 +254,26 @@ def test_a_mapping_is_read(kind: Callable[[object], object]):
 @pytest.mark.parametrize(
     ("key", "said"),
     [
-        ("conversation_prune_safe_zone_token", ": did you mean conversation_prune_safe_zone_tokens?"),
-        ("safe_zone", ": did you mean conversation_prune_safe_zone_tokens?"),
-        ("group-size", ": did you mean conversation_prune_group_size?"),
-        ("Model", ": did you mean model?"),
+        (
+            "conversation_prune_safe_zone_token",
+            " (did you mean conversation_prune_safe_zone_tokens?); there are conversation_prune_safe_zone_tokens, ",
+        ),
+        (
+            "safe_zone",
+            " (did you mean conversation_prune_safe_zone_tokens?); there are conversation_prune_safe_zone_tokens, ",
+        ),
+        (
+            "group-size",
+            " (did you mean conversation_prune_group_size?); there are conversation_prune_safe_zone_tokens, ",
+        ),
+        ("Model", " (did you mean model?); there are conversation_prune_safe_zone_tokens, "),
         ("temperature", "; there are conversation_prune_safe_zone_tokens, conversation_prune_group_size, model,"),
         (7, "; there are conversation_prune_safe_zone_tokens, "),
     ],
 )
 def test_a_key_that_names_no_setting_is_refused_and_the_near_one_offered(key: object, said: str):
     for use in uses({"conversation_prune_safe_zone_tokens": 1_000, key: 1}):
-        with pytest.raises(SettingsError, match=re.escape(f"args has the key {key!r}, which names no setting{said}")):
+        with pytest.raises(SettingsError, match=re.escape(f"args has no setting {key!r}{said}")):
             use(HELLO)
 
 

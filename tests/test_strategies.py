@@ -382,12 +382,14 @@ def test_a_text_that_names_no_strategy_is_refused_with_the_names_that_do(text: s
 def test_the_strategy_that_is_nearest_to_a_text_is_offered(text: str):
     with pytest.raises(SettingsError) as refusal:
         written(text)
-    assert str(refusal.value) == f"there is no strategy {text!r}: did you mean low_water?"
+    assert str(refusal.value) == (
+        f"there is no strategy {text!r} (did you mean low_water?); there are tool_output_cleanup, low_water"
+    )
 
 
 @pytest.mark.parametrize("text", ["low_water(targt=0.6)", "low_water(minimum_reclaim=1, Target=0.6)"])
 def test_the_parameter_that_is_nearest_to_a_word_is_offered(text: str):
-    with pytest.raises(SettingsError, match=r"did you mean target\?; low_water has the parameters: target="):
+    with pytest.raises(SettingsError, match=r"did you mean target\?\); low_water has the parameters: target="):
         written(text)
 
 

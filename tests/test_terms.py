@@ -119,12 +119,12 @@ def test_two_strategies_in_one_call_are_refused(kind: type):
 @pytest.mark.parametrize(
     ("kind", "name", "note"),
     [
-        (AgenticConversationPruner, "low-water", ": did you mean low_water? tool_output_cleanup was used"),
-        (AgenticConversationPruner, "LowWater(target=0.5)", ": did you mean low_water? tool_output_cleanup was used"),
-        (AgenticConversationPruner, "cleanup", ": did you mean tool_output_cleanup? tool_output_cleanup was used"),
-        (AgenticConversationPruner, "hybrid", ": it is one of ConversationPruner; tool_output_cleanup was used"),
-        (ConversationPruner, "keep last", ": did you mean keep_last? summarize was used"),
-        (ConversationPruner, "low_water", ": it is one of AgenticConversationPruner; summarize was used"),
+        (AgenticConversationPruner, "low-water", " (did you mean low_water?): tool_output_cleanup was used"),
+        (AgenticConversationPruner, "LowWater(target=0.5)", " (did you mean low_water?): tool_output_cleanup was used"),
+        (AgenticConversationPruner, "cleanup", " (did you mean tool_output_cleanup?): tool_output_cleanup was used"),
+        (AgenticConversationPruner, "hybrid", " (it is one of ConversationPruner): tool_output_cleanup was used"),
+        (ConversationPruner, "keep last", " (did you mean keep_last?): summarize was used"),
+        (ConversationPruner, "low_water", " (it is one of AgenticConversationPruner): summarize was used"),
         (ConversationPruner, "nope", ": summarize was used"),
     ],
 )
@@ -135,9 +135,9 @@ def test_the_note_on_an_unknown_strategy_offers_the_near_one(kind: type, name: s
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (PruneArgs(format="openai-chat"), "there is no format 'openai-chat': did you mean openai_chat?"),
-        (PruneArgs(format="anthropic_messages"), "there is no format 'anthropic_messages': did you mean anthropic?"),
-        (PruneArgs(thinking_policy="drop-block"), "thinking_policy is 'drop-block': did you mean drop_block?"),
+        (PruneArgs(format="openai-chat"), "there is no format 'openai-chat' (did you mean openai_chat?)"),
+        (PruneArgs(format="anthropic_messages"), "there is no format 'anthropic_messages' (did you mean anthropic?)"),
+        (PruneArgs(thinking_policy="drop-block"), "thinking_policy is 'drop-block' (did you mean drop_block?)"),
     ],
 )
 def test_settings_that_name_something_offer_the_near_one(args: PruneArgs, said: str):

@@ -422,7 +422,7 @@ def test_a_model_with_a_known_vocabulary_is_counted_exactly(model: str | None, e
 def test_any_other_model_is_estimated_and_the_report_says_so(model: str, note: str):
     fallback = f"tokens are an estimate by o200k_base: {note}"
     assert for_model(model) == (exact("o200k_base"), fallback)
-    assert AgenticConversationPruner(PruneArgs(model=model)).prune([]).report.fallbacks == (fallback,)
+    assert AgenticConversationPruner(PruneArgs("50k", model=model)).prune([]).report.fallbacks == (fallback,)
 
 
 def test_a_vocabulary_has_one_counter():

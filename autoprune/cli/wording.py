@@ -12,6 +12,7 @@ OPTIONS: Mapping[str, str] = {
     "thinking_policy": "--thinking-policy",
     "overhead_tokens": "--overhead",
     "safe_zone": "--safe-zone",
+    "window": "--window",
 }
 KEYWORD = re.compile(r"(?:, as in |, such as )?PruneArgs\((?:[^()=]*, )?(\w+)=[^()]*\)")
 ATTRIBUTE = re.compile(rf"(?<![\w-])(?:{'|'.join(OPTIONS)})(?!\w)")

@@ -83,6 +83,5 @@ def named(name: str | None, formats: Sequence[Format]) -> Sequence[Format]:
     found = tuple(known for known in formats if name == known.NAME)[:1]
     if not found:
         names = [known.NAME for known in formats]
-        near = did_you_mean(name, names) or f"; there are {', '.join(names)}"
-        raise SettingsError(f"there is no format {name!r}{near}")
+        raise SettingsError(f"there is no format {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}")
     return found

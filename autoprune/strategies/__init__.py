@@ -88,7 +88,7 @@ def configured(text: str, makers: Mapping[str, Callable[..., Made]]) -> Made:
     make = makers.get(match[1]) if match else None
     if match is None or make is None:
         near = "" if is_named(text, makers) else did_you_mean(text.partition("(")[0], makers)
-        raise SettingsError(f"there is no strategy {text!r}{near or '; there are ' + ', '.join(makers)}")
+        raise SettingsError(f"there is no strategy {text!r}{near}; there are {', '.join(makers)}")
     try:
         values = _values(match[2] or "")
         own = {name: values.pop(name) for name in inspect.signature(make).parameters if name in values}
