@@ -32,11 +32,11 @@ def explained(messages: list[object], strategy: str | None = None, *, width: int
 def conversation(*calls: tuple[str, dict[str, object], str]) -> list[object]:
     """A conversation of calls by tool and arguments, and their results."""
     messages: list[object] = [{"role": "user", "content": "Find the fault."}]
-    for number, (tool, arguments, text) in enumerate(calls):
+    for at, (tool, arguments, text) in enumerate(calls):
         function = {"name": tool, "arguments": json.dumps(arguments)}
-        call = {"id": f"c{number}", "type": "function", "function": function}
+        call = {"id": f"c{at}", "type": "function", "function": function}
         messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
-        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": text})
+        messages.append({"role": "tool", "tool_call_id": f"c{at}", "content": text})
     return [*messages, {"role": "assistant", "content": "Found."}, {"role": "user", "content": "Mend it."}]
 
 
