@@ -20,8 +20,8 @@ RESULT_COLUMNS = (
     *(("", "left"), ("why", "left")),
 )
 FOLD_COLUMNS = ("messages", "left"), ("request", "right"), ("tokens", "right"), ("", "left"), ("why", "left")
-# The columns that give way, in this order, and the least that is left of them.
-FLEXIBLE = {"target": 12, "messages": 12, "tool": 10, "why": 10}
+# The columns that give way, in this order, and the least that is left of them each time.
+FLEXIBLE = ("tool", 16), ("target", 24), ("tool", 10), ("target", 12), ("messages", 12), ("why", 10)
 STYLES = {
     **dict.fromkeys(("cleared", "cut", "shortened", "summed up"), "yellow"),
     "dropped": "red",
@@ -46,10 +46,11 @@ class Explanation:
     """What was folded or dropped, and what became of each tool result, oldest first; a line each, at any width.
 
     Lines that differ in nothing but their messages and tokens are one, with their number. Reasons are short; what they
-    mean stands below.
+    mean stands below, `worded` in the names that the reader knows.
     """
 
     report: Report
+    worded: Callable[[str], str] = str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """What is printed."""
@@ -59,7 +60,7 @@ class Explanation:
         yield _results(self.report, options.max_width)
         if reasons := _reasons(self.report):
             yield ""
-            yield _legend(reasons)
+            yield _legend({short: self.worded(sentence) for short, sentence in reasons.items()})
 
 
 def _folds(report: Report, width: int) -> Table:
@@ -161,7 +162,7 @@ def _fitted(columns: Sequence[tuple[str, str]], lines: Sequence[Sequence[str]], 
     """A table in which each line is one: the columns of `FLEXIBLE` are shortened in the middle until all fit."""
     widths = [max((cell_len(line[at]) for line in lines), default=0) for at in range(len(columns))]
     widths = [max(cell_len(name), wide) for (name, _), wide in zip(columns, widths, strict=True)]
-    for name, least in FLEXIBLE.items():
+    for name, least in FLEXIBLE:
         at = next((at for at, (column, _) in enumerate(columns) if column == name), None)
         if at is not None:
             over = sum(widths) + len(widths) - 1 - width

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from autoprune import SettingsError
+from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.scaffold import is_in_file, loaded, names, new_strategy
+from autoprune.sessions import load
 
 ROOT = Path(__file__).parent.parent
 SESSION = str(ROOT / "fixtures" / "sessions" / "edit_loop_xml.json")
@@ -82,8 +83,40 @@ def test_a_new_strategy_and_its_test_pass_and_are_used_by_the_command_line(tmp_p
     assert all(row["tokens"] - row["tokens_after"] >= 500 for row in report["results"] if row["cleared"])
 
 
-def test_what_is_written_reads_as_the_package_does(tmp_path: Path):
-    for name, text in new_strategy("LargestFirst").items():
+@pytest.mark.parametrize(
+    ("arguments", "module"),
+    [
+        ((), "largest_first"),
+        (("--folding",), "all_but_last"),
+        (("mine", "--folding"), "mine"),
+    ],
+)
+def test_a_strategy_that_nobody_named_is_called_by_its_rule_and_one_may_fold(
+    tmp_path: Path, arguments: tuple[str, ...], module: str
+):
+    made = run("autoprune", "new-strategy", *arguments, folder=tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {f"{module}.py", f"test_{module}.py"}
+    tested = run("pytest", "-q", "-W", "error", "-p", "no:cacheprovider", folder=tmp_path)
+    assert "3 passed" in tested.stdout, tested.stdout
+    named = made.stdout.split(" --strategy ")[1].split()[0]
+    done = run("autoprune", "prune", SESSION, "-s", "20k", "--json", "--strategy", named, folder=tmp_path)
+    report = json.loads(done.stdout)
+    assert (report["strategy"], bool(report["folds"])) == (module, "--folding" in arguments)
+
+
+def test_the_default_goes_by_another_rule_than_oldest_first(tmp_path: Path):
+    (tmp_path / "largest_first.py").write_text(new_strategy("LargestFirst")["largest_first.py"], encoding="utf-8")
+    strategy = loaded(f"{tmp_path / 'largest_first.py'}:LargestFirst")
+    messages = load(Path(SESSION).read_text(encoding="utf-8"), "s").messages
+    pruner = AgenticConversationPruner(PruneArgs("20k"))
+    largest, oldest = (pruner.prune(messages, each).report for each in (strategy, None))
+    assert largest.within_safe_zone
+    assert largest.results_cleared < oldest.results_cleared
+
+
+@pytest.mark.parametrize("folding", [False, True])
+def test_what_is_written_reads_as_the_package_does(tmp_path: Path, folding: bool):
+    for name, text in new_strategy("LargestFirst", folding=folding).items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     checks = (
         ("ruff", "check", "--isolated", "--line-length", "120", "--select", "E,F,W,I,B,UP,SIM,RUF", "."),

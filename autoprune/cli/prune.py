@@ -22,8 +22,8 @@ EXAMPLES = options.examples(
     "prune session.jsonl -s 50k -o pruned.json",
     "prune session.jsonl -s 50k --explain",
     "prune session.jsonl -s 0.7 --model gpt-5 > pruned.json",
-    "prune session.jsonl --strategy 'low_water(target=0.6)' -o pruned.json",
-    "prune session.jsonl --strategy hybrid --summarizer openai --model gpt-5-mini",
+    "prune session.jsonl --strategy 'low_water(target=0.6)' --json",
+    "prune session.jsonl --strategy hybrid --explain",
 )
 
 
@@ -99,5 +99,5 @@ def _show(report: Report, *, explain: bool, as_json: bool, is_output_taken: bool
     if as_json:
         show_json(report.to_dict())
     elif explain:
-        show(Explanation(report), to_stderr=is_output_taken)
+        show(Explanation(report, as_typed), to_stderr=is_output_taken)
     show(summary(report, as_typed), to_stderr=True)
