@@ -86,6 +86,7 @@ MAY_SEE = {
         *("clamping", "errors", "formats", "outcomes", "readable", "summarizers", "targets", "tokens", "transcript"),
     },
     "shortening": {"edits", "placeholders", "readable", "reasons", "strategies", "summarizers", "transcript"},
+    "shelf": {"summarizers", "tokens"},
     "spent": set(),
     "environment": {"errors"},
     "events": {"edits", "errors", "report"},
@@ -104,8 +105,8 @@ MAY_SEE = {
     },
     "assembling": {"summaries"},
     "writing": {
-        *("clamping", "edits", "formats", "readable", "shortening", "spent", "summaries", "summarizers", "tokens"),
-        "transcript",
+        *("clamping", "edits", "formats", "readable", "shelf", "shortening", "spent", "summaries", "summarizers"),
+        *("tokens", "transcript"),
     },
     "finishing": {
         *("assembling", "base", "edits", "formats", "report", "rewriting", "summaries", "summarizers", "terms"),

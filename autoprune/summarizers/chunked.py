@@ -68,6 +68,11 @@ class Chunked:
         return calls_model(self.inner)
 
     @property
+    def keeps_request(self) -> bool:
+        """Whether `inner` has a section for the user's first request."""
+        return getattr(self.inner, "keeps_request", False) is True
+
+    @property
     def identity(self) -> str:
         """What `inner` is called, and how its work is cut."""
         self.check()

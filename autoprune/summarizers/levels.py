@@ -41,6 +41,7 @@ class Levels:
     inner: Callable[[Brief], object]
     fanout: int = 4
     depth: int = 3
+    keeps_request = True
 
     @property
     def calls_model(self) -> bool:

@@ -30,10 +30,11 @@ Exchange: TypeAlias = Generator[list[prompts.Message], Any, Written]
 class OpenAISummarizer:
     """Asks `model` through an `openai.OpenAI` or `openai.AsyncOpenAI` client; with the latter the summary is awaited.
 
-    `style` is what the summary looks like: "snapshot", a structured state of the work; "outcomes", sections of what was
-    achieved; "titled", one summary under a title; "free", as `instructions` say. `instructions` are added to those of
-    a style. In each style the history stands in the prompt as data, and in a snapshot the user's first request, the
-    constraints and the goal are kept by this library, whatever the model says.
+    `style` is what the summary looks like: "snapshot", a structured state of the work; "outcomes", sections of what
+    exists and what does not; "titled", one summary under a title; "prose", the same without the title; "free", as
+    `instructions` say. `instructions` are added to those of a style. In each style the history stands in the prompt as
+    data, and in a snapshot the user's first request, the constraints and the goal are kept by this library, whatever
+    the model says.
 
     `timeout` is in seconds without a word from the server, for each attempt. `retries` are made, with exponential
     back-off, after time-outs, lost connections and the statuses 408, 409, 429 and 5xx; `Retry-After` is followed. All
@@ -64,6 +65,11 @@ class OpenAISummarizer:
     def calls_model(self) -> bool:
         """True."""
         return True
+
+    @property
+    def keeps_request(self) -> bool:
+        """Whether the text has a section for the user's first request: in a snapshot."""
+        return self.style == "snapshot"
 
     @cached_property
     def identity(self) -> str:

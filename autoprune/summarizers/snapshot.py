@@ -113,7 +113,7 @@ def kept(made: Snapshot, brief: Brief) -> Snapshot:
     taken. Raises SnapshotError where there is no goal at all.
     """
     before = _stated(brief.previous)
-    request = before.request or ("" if brief.previous.strip() else sections.first_request(brief.utterances))
+    request = before.request or sections.request_of(brief)
     said = sum(bool(sections.first_request([one])) for one in brief.utterances)
     is_new = bool(request) and not before.request
     goal = (made.goal if said > int(is_new) else "") or before.goal

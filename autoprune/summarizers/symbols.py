@@ -63,6 +63,7 @@ class Symbols:
     batch: int = 10
     words: int = 10
     summarizer: Callable[[Brief], object] | None = field(default=None, kw_only=True)
+    keeps_request = True
 
     @property
     def calls_model(self) -> bool:
