@@ -197,7 +197,8 @@ class ConversationPruner(Pruner):
         plan = self._with_summary(aftermath.applied(plan), messages)
         terms = replace(terms, fallbacks=tuple(word for word in (*terms.fallbacks, note, unknown) if word))
         count, results = terms.placeholder.count, shortener(chosen, self.llm)
-        desk = Desk(plan, bare, summarizer, self.store, self._memo, count, texts, results=results)
+        title = getattr(chosen, "title", None) or ""
+        desk = Desk(plan, bare, summarizer, self.store, self._memo, count, texts, results=results, title=title)
         written_in = dominant([fields(message) or NOTHING for message in messages], self._formats())
 
         def weigh(conversation: list[Any]) -> int:
@@ -253,6 +254,17 @@ class ConversationPruner(Pruner):
             return True
         held = fields(message) or NOTHING
         return any(known.NAME in USER_FIRST and known.seen(held) for known in self._formats())
+
+    def _config(self, strategy: FoldingStrategy) -> dict[str, object]:
+        """Its parameters, with the group size that it takes from the settings."""
+        return {**super()._config(strategy), **self._group_size(strategy)}
+
+    def _group_size(self, strategy: FoldingStrategy) -> dict[str, object]:
+        try:
+            sized = self._sized(strategy)
+        except SettingsError:
+            return {}
+        return {"group_size": sized.group_size} if isinstance(sized, Folding) else {}
 
     def _formats(self) -> Sequence[Format]:
         return self._parser(wants_inputs=False).formats

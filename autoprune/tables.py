@@ -182,7 +182,8 @@ def strategies(rows: Sequence[Mapping[str, object]]) -> Table:
     table = _table(("strategy", "left"), ("parameters", "left"), ("what it does", "left"))
     for row in rows:
         config = row["config"] if isinstance(row["config"], Mapping) else {}
-        parameters = ", ".join(f"{name}={value!r}" for name, value in config.items())
+        own = {name: value for name, value in config.items() if name != "safe_zone_tokens"}  # no parameter: a setting
+        parameters = ", ".join(f"{name}={value!r}" for name, value in own.items())
         table.add_row(Text(str(row["name"])), Text(parameters), Text(str(row["description"])))
     return table
 

@@ -22,7 +22,7 @@ from autoprune.summarizers import sections
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Steps, Written
 from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.digest import Digest
-from autoprune.summarizers.driver import calls_model, identity_of, steps_of
+from autoprune.summarizers.driver import calls_model, identity_of, keeps_request, steps_of
 from autoprune.tokens import Count
 from autoprune.transcript import Part, Speaker
 
@@ -119,14 +119,14 @@ class Desk:
         at = max((number for number in self.texts if number <= len(folds)), default=0)
         text = self.texts[at] if at else self.plan.running.text if self.plan.running else ""
         is_model = calls_model(self.summarizer)
-        self._shelf.tell(text)
         while at < len(folds):
             ahead = folds[at:] if is_model else folds[at : at + 1]
             keys = list(self._keys(text, ahead))
             known = self._farthest(keys, ahead, is_model=is_model)
             if known:
                 at, text = at + known[0], known[1]
-                self._shelf.tell(text)
+                if not is_model:
+                    self._shelf.tell(text)
                 continue
             # A model sums up all that is new at once; what needs none goes fold by fold, as it would have come.
             until = len(folds) if is_model else at + 1
@@ -135,6 +135,7 @@ class Desk:
                 return Written(text) if text else answer
             at, text = until, self._kept(keys[until - at - 1], answer, is_model=is_model)
             self._shelf.annotate(text, self._fresh)
+        self._shelf.tell(text)
         if not self._fell_back:
             self.texts[len(folds)] = text
         return Written(text)
@@ -220,13 +221,13 @@ class Desk:
         """One answer that fits, with the user's first request above it."""
         room, heading = brief.max_tokens, sections.titled("", self.title)
         brief = replace(brief, max_tokens=max(1, brief.max_tokens - self.count(heading))) if heading else brief
-        frame = sections.Frame(brief, is_kept=getattr(summarizer, "keeps_request", False) is True)
+        frame = sections.Frame(brief, is_kept=keeps_request(summarizer))
         answer = yield from self._metered(steps_of(summarizer, replace(brief, max_tokens=frame.room)))
         if isinstance(answer, Failed):
             return answer
         for note in answer.notes:
             self._note(note)
-        text = self._fitted(plain(sendable(frame.unnested(answer.text))), brief.max_tokens)
+        text = self._fitted(plain(sendable(frame.unnested(answer.text))), frame.room)
         if text is None:
             return Failed("its summary is blank, or too long for what it stands for")
         framed = frame.around(text)

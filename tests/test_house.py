@@ -87,6 +87,7 @@ MAY_SEE = {
     },
     "shortening": {"edits", "placeholders", "readable", "reasons", "strategies", "summarizers", "transcript"},
     "shelf": {"summarizers", "tokens"},
+    "one_text": {"asking", "clamping", "errors", "readable", "summarizers", "tokens", "transcript"},
     "spent": set(),
     "environment": {"errors"},
     "events": {"edits", "errors", "report"},

@@ -72,6 +72,11 @@ def calls_model(summarizer: object) -> bool:
     return getattr(summarizer, "calls_model", True) is not False
 
 
+def keeps_request(summarizer: object) -> bool:
+    """Whether a summarizer's text has a section for the user's first request, as far as it says."""
+    return getattr(summarizer, "keeps_request", False) is True
+
+
 def may_wait(summarizer: object) -> bool:
     """Whether a summarizer may keep one waiting: one that calls a model, or a caller's function."""
     return bool(getattr(summarizer, "may_wait", calls_model(summarizer)))

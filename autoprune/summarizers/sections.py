@@ -206,8 +206,8 @@ def one_line(text: str, most: int) -> str:
     return words if len(words) <= most else words[: most - 1].rstrip() + "…"
 
 
-def with_usage(text: str, answers: Iterable[Answer]) -> Written:
-    """A text, and what the answers that it is made of took together."""
+def with_usage(text: str, answers: Iterable[Answer], notes: Iterable[str] = ()) -> Written:
+    """A text, and what the answers that it is made of took together; with notes, each once."""
     given = [answer for answer in answers if isinstance(answer, Written)]
     costs = [answer.cost for answer in given]
     return Written(
@@ -216,4 +216,5 @@ def with_usage(text: str, answers: Iterable[Answer]) -> Written:
         sum(answer.output_tokens for answer in given),
         None if None in costs or not costs else sum(cost for cost in costs if cost is not None),
         next((answer.model for answer in given if answer.model), None),
+        tuple(dict.fromkeys((*(note for answer in given for note in answer.notes), *notes))),
     )
