@@ -21,6 +21,7 @@ from autoprune.validation import problems
 if TYPE_CHECKING:
     from autoprune.attaching import prune_history
     from autoprune.conversation_pruner import ConversationPruner
+    from autoprune.one_text import asummarize_text, summarize_text
     from autoprune.retention import Retention
     from autoprune.summarizers.chunked import Chunked
     from autoprune.summarizers.digest import Digest
@@ -47,11 +48,13 @@ __all__ = [
     "SessionError",
     "SettingsError",
     "ToolInputs",
+    "asummarize_text",
     "calibration",
     "effective_settings",
     "problems",
     "prune_history",
     "repair",
+    "summarize_text",
 ]
 # Half of the package is for those who fold; who does not use it does not wait for it.
 LATE = {
@@ -60,7 +63,9 @@ LATE = {
     "Digest": "summarizers.digest",
     "OpenAISummarizer": "summarizers.openai",
     "Retention": "retention",
+    "asummarize_text": "one_text",
     "prune_history": "attaching",
+    "summarize_text": "one_text",
 }
 
 logger.disable("autoprune")  # what loguru asks of libraries; a program turns it on with logger.enable("autoprune")

@@ -5,6 +5,7 @@ from dataclasses import replace
 from autoprune.summarizers import symbols
 from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.digest import Digest
+from autoprune.summarizers.driver import calls_model
 from autoprune.summarizers.levels import Levels
 from autoprune.summarizers.openai import OpenAISummarizer
 from autoprune.summarizers.symbols import Symbols
@@ -25,16 +26,31 @@ def summarizer_of(strategy: object, llm: object) -> tuple[Summarizer, str | None
         kind = type(chosen).__name__
         chosen, note = Digest(), f"llm is a {kind} and no summarizer (see OpenAISummarizer): no model was asked"
     levels = getattr(strategy, "levels", 0)
-    chosen = _in_parts(_styled(_told(chosen, llm), getattr(strategy, "style", None)))
+    if isinstance(chosen, Symbols) and llm is not None:
+        chosen, note = _told(chosen, llm)
+    chosen = in_parts(_styled(chosen, _style_of(strategy)))
     return (Levels(chosen, depth=levels) if levels else chosen), note
 
 
-def _told(chosen: Summarizer, llm: object) -> Summarizer:
-    """Symbols that were given no model ask the pruner's, if it is one that can be told how."""
-    if not isinstance(chosen, Symbols) or chosen.calls_model or not isinstance(llm, OpenAISummarizer):
-        return chosen
-    told = replace(llm, style="free", instructions=symbols.instructions(chosen.words))
-    return replace(chosen, summarizer=told)
+def _told(chosen: Symbols, llm: object) -> tuple[Summarizer, str | None]:
+    """Symbols that were given no model ask the pruner's, if it is one that can be told how; and what to say if not."""
+    if chosen.calls_model or calls_model(llm) is False:
+        return chosen, None
+    # A batch of messages is short: it needs no parts.
+    model = llm.inner if isinstance(llm, Chunked) else llm
+    if isinstance(model, OpenAISummarizer):
+        told = replace(model, style="free", instructions=symbols.instructions(chosen.words))
+        return replace(chosen, summarizer=told), None
+    return chosen, (
+        "no model was asked for the lines of the messages: llm cannot be told how to write them; give an "
+        "OpenAISummarizer, or summarizer=Symbols(model=...) with a function from a prompt to a text"
+    )
+
+
+def _style_of(strategy: object) -> str | None:
+    """The style that a strategy wants; where it has a title of its own, one without."""
+    style = getattr(strategy, "style", None)
+    return "prose" if style == "titled" and getattr(strategy, "title", None) else style
 
 
 def _styled(summarizer: Summarizer, style: str | None) -> Summarizer:
@@ -44,7 +60,8 @@ def _styled(summarizer: Summarizer, style: str | None) -> Summarizer:
     return replace(summarizer, style=style) if style and isinstance(summarizer, OpenAISummarizer) else summarizer
 
 
-def _in_parts(summarizer: Summarizer) -> Summarizer:
+def in_parts(summarizer: Summarizer) -> Summarizer:
+    """The summarizer, asked in parts where it has a window of its own that a history may be too long for."""
     if isinstance(summarizer, OpenAISummarizer) and summarizer.window and summarizer.window > 2 * INSTRUCTION_TOKENS:
         return Chunked(summarizer, summarizer.window - INSTRUCTION_TOKENS)
     return summarizer

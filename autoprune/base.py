@@ -170,11 +170,20 @@ class Pruner(Copied):
         return {**found, **token_figures(*tokens), "total_messages": len(both[0])}
 
     def get_available_strategies(self) -> list[dict[str, object]]:
-        """The strategies by name, with what each does and its parameters."""
+        """The strategies by name, with what each does, its parameters, and the safe zone that it would keep to.
+
+        A setting that cannot be read is left out: `prune` says what is wrong with it.
+        """
         return [
-            {"name": name, "description": description(strategy), "config": config(strategy)}
+            {"name": name, "description": description(strategy), "config": self._config(strategy)}
             for name, strategy in self.strategies.items()
         ]
+
+    def _config(self, strategy: Any) -> dict[str, object]:
+        try:
+            return {"safe_zone_tokens": safe_zone(self.args, self._environ), **config(strategy)}
+        except SettingsError:
+            return config(strategy)
 
     def _is_tool_result_message(self, content: object) -> bool:
         """Whether a user's text can hold XML tool results. A subclass may narrow it."""

@@ -30,6 +30,7 @@ from autoprune.validation import accepted
 from autoprune.writing import Desk
 
 MAX_CALLS = 16  # of a model, in one prune
+MAX_SECONDS = 300.0  # that one prune waits for a model
 USER_FIRST = ("anthropic", "bedrock", "gemini")  # whose first message is the user's
 
 
@@ -41,7 +42,8 @@ class ConversationPruner(Pruner):
     with a `Brief`, such as an `OpenAISummarizer`; without one, summaries are made without a model. What a model wrote
     is kept in `store`, any mapping of texts, by a hash of what was summed up: a conversation that comes again costs
     nothing and gets the same bytes. `max_calls` bounds the questions to a model in one prune, `concurrency` those at
-    the same time.
+    the same time, and `max_seconds` the time that all of them may take together (None: any); what has not come by then
+    has failed.
 
     All else is as in `AgenticConversationPruner`. `before_prune` is asked before a model is.
     """
@@ -59,6 +61,7 @@ class ConversationPruner(Pruner):
         formats: Sequence[Format] = (),
         store: MutableMapping[str, str] | None = None,
         max_calls: int = MAX_CALLS,
+        max_seconds: float | None = MAX_SECONDS,
         concurrency: int = CONCURRENCY,
         before_prune: BeforePrune | None = None,
         on_pruned: OnPruned | None = None,
@@ -79,6 +82,7 @@ class ConversationPruner(Pruner):
         )
         self.store: MutableMapping[str, str] = {} if store is None else store
         self.max_calls = max_calls
+        self.max_seconds = max_seconds
         self.concurrency = concurrency
         self._memo: dict[str, str] = {}
 
@@ -142,7 +146,7 @@ class ConversationPruner(Pruner):
         work = self._work(conversation, strategy, calibration, usage)
         if vetoed := self._vetoed(work.planned(), conversation, conversation_id):
             return vetoed
-        answer = run(work.desk.steps(), self.concurrency, Budget(self.max_calls))
+        answer = run(work.desk.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
         return self._finished(work.finished(answer, self._clock), conversation, conversation_id, validate)
 
     async def aprune(
@@ -159,7 +163,7 @@ class ConversationPruner(Pruner):
         work = self._work(conversation, strategy, calibration, usage)
         if vetoed := self._vetoed(work.planned(), conversation, conversation_id):
             return vetoed
-        answer = await arun(work.desk.steps(), self.concurrency, Budget(self.max_calls))
+        answer = await arun(work.desk.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
         return self._finished(work.finished(answer, self._clock), conversation, conversation_id, validate)
 
     def plan(
@@ -203,7 +207,8 @@ class ConversationPruner(Pruner):
             terms, fallbacks=tuple(word for word in (*terms.fallbacks, note, unknown, *history.notes) if word)
         )
         count, results = terms.placeholder.count, shortener(chosen, self.llm)
-        desk = Desk(plan, bare, summarizer, self.store, self._memo, count, texts, results=results)
+        title = getattr(chosen, "title", None) or ""
+        desk = Desk(plan, bare, summarizer, self.store, self._memo, count, texts, results=results, title=title)
         written_in = dominant([fields(message) or NOTHING for message in messages], self._formats())
 
         def weigh(conversation: list[Any]) -> int:
@@ -216,6 +221,9 @@ class ConversationPruner(Pruner):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
                 raise SettingsError(f"{name} is {value!r}: give a number, {least} or more")
+        seconds = self.max_seconds
+        if seconds is not None and (not isinstance(seconds, int | float) or isinstance(seconds, bool) or seconds <= 0):
+            raise SettingsError(f"max_seconds is {seconds!r}: give seconds, more than 0, or None")
 
     def _walked(
         self, key: object, strategy: FoldingStrategy, terms: Terms, given: Given, bare: list[Any], usage: int | None
@@ -256,6 +264,17 @@ class ConversationPruner(Pruner):
             return True
         held = fields(message) or NOTHING
         return any(known.NAME in USER_FIRST and known.seen(held) for known in self._formats())
+
+    def _config(self, strategy: FoldingStrategy) -> dict[str, object]:
+        """Its parameters, with the group size that it takes from the settings."""
+        return {**super()._config(strategy), **self._group_size(strategy)}
+
+    def _group_size(self, strategy: FoldingStrategy) -> dict[str, object]:
+        try:
+            sized = self._sized(strategy)
+        except SettingsError:
+            return {}
+        return {"group_size": sized.group_size} if isinstance(sized, Folding) else {}
 
     def _formats(self) -> Sequence[Format]:
         return self._parser(wants_inputs=False).formats

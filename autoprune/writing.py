@@ -14,21 +14,20 @@ from autoprune.clamping import Clamp
 from autoprune.edits import Fold, Plan, Replace
 from autoprune.formats.content import fields
 from autoprune.readable import Utterance, sendable, utterances
+from autoprune.shelf import Shelf
 from autoprune.shortening import NOBODY, Draft, Shortener, drafts, tidy, together
 from autoprune.spent import Spent
 from autoprune.summaries import plain
+from autoprune.summarizers import sections
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Steps, Written
 from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.digest import Digest
-from autoprune.summarizers.driver import calls_model, identity_of, steps_of, tried
-from autoprune.summarizers.sections import with_request
+from autoprune.summarizers.driver import calls_model, identity_of, keeps_request, steps_of
 from autoprune.tokens import Count
 from autoprune.transcript import Part, Speaker
 
 JOINT_TOKENS = 4  # that counts of joined texts may differ by
 LEAST_CUT = 32  # tokens; a summary that is cut to fewer says nothing
-REMEMBERED = 4_096  # texts that need no model, kept by a pruner
-FAILURE = " failed"  # behind what a text would be known by: why there is none
 
 Summarizer = Callable[[Brief], object]
 Kind = TypeVar("Kind")
@@ -39,7 +38,8 @@ Asking = Generator[Sequence[Ask], Sequence[Answer], Kind]
 class Desk:
     """Writes the texts of one plan; `messages` are those that it is a plan for, without the summary in them.
 
-    `results` says who writes the texts of large results. `edits` are the plan's, with those texts once they are there.
+    `results` says who writes the texts of large results, `title` stands above the summary. `edits` are the plan's, with
+    those texts once they are there.
     """
 
     plan: Plan
@@ -50,14 +50,18 @@ class Desk:
     count: Count
     texts: dict[int, str] = field(default_factory=dict)
     results: Shortener = field(default=NOBODY, kw_only=True)
+    title: str = field(default="", kw_only=True)
     spent: Spent = field(default_factory=Spent)
     edits: tuple[Replace, ...] = field(init=False)
     _prints: dict[int, bytes] = field(default_factory=dict)
     _fell_back: bool = False
+    _fresh: list[str] = field(default_factory=list)  # notes about the text that is being written
 
     def __post_init__(self) -> None:
         """Begin with the edits as they were planned."""
         self.edits = self.plan.edits
+        self.title = plain(self.title)
+        self._shelf = Shelf(self.store, self.memo, self.count, self._note)
 
     def steps(self) -> Steps:
         """All questions of the prune, those about large results last; the answer is the running summary."""
@@ -77,6 +81,7 @@ class Desk:
         new = {key: draft for key, draft in keyed if key not in texts}
         answers = yield from self._metered(together([self.results.steps(draft) for draft in new.values()]))
         for (key, draft), answer in zip(new.items(), answers, strict=True):
+            self._fresh = [*answer.notes] if isinstance(answer, Written) else []
             texts[key] = self._settled(key, draft, answer)
         edits: dict[Part, Replace] = {draft.result: self._edit(draft, texts[key]) for key, draft in keyed}
         self.edits = tuple(edits.get(edit.part, edit) for edit in self.plan.edits)
@@ -85,20 +90,21 @@ class Desk:
         """The text for a large result that was written before, or why there was none; None where it is new."""
         text = self._known(key, is_model=self.results.calls_model)
         if text is not None and draft.finished(text):
+            self._shelf.tell(text)
             return text
-        why = self.memo.get(key + FAILURE)
-        return None if why is None else Failed(why)
+        return self._shelf.failure(key)
 
     def _settled(self, key: str, draft: Draft, answer: Answer) -> str | Failed:
         """The text that an answer comes to. It is remembered, and so is a failure: what is only cut once stays so."""
         failed = answer if isinstance(answer, Failed) else Failed("the text has no room")
         text = draft.fitted(answer.text) if isinstance(answer, Written) else None
         if text is None:
-            self._remember(key + FAILURE, failed.why)
+            self._shelf.failed(key, failed.why)
             return failed
         if isinstance(answer, Written) and text != tidy(answer.text):
             self._note("what was written for a large result was too long and was cut")
-        self._keep(key, text, is_model=self.results.calls_model)
+        self._shelf.keep(key, text, is_model=self.results.calls_model)
+        self._shelf.annotate(text, self._fresh)
         return text
 
     def _edit(self, draft: Draft, text: str | Failed) -> Replace:
@@ -119,6 +125,8 @@ class Desk:
             known = self._farthest(keys, ahead, is_model=is_model)
             if known:
                 at, text = at + known[0], known[1]
+                if not is_model:
+                    self._shelf.tell(text)
                 continue
             # A model sums up all that is new at once; what needs none goes fold by fold, as it would have come.
             until = len(folds) if is_model else at + 1
@@ -126,6 +134,8 @@ class Desk:
             if isinstance(answer, Failed):
                 return Written(text) if text else answer
             at, text = until, self._kept(keys[until - at - 1], answer, is_model=is_model)
+            self._shelf.annotate(text, self._fresh)
+        self._shelf.tell(text)
         if not self._fell_back:
             self.texts[len(folds)] = text
         return Written(text)
@@ -140,14 +150,12 @@ class Desk:
 
     def _kept(self, key: str, answer: Written, *, is_model: bool) -> str:
         """A new text, remembered. What was made in place of a model's is not the model's: no store gets it."""
-        if self._fell_back:
-            self._remember(key, answer.text)
-            return answer.text
-        return self._keep(key, answer.text, is_model=is_model)
+        return self._shelf.keep(key, answer.text, is_model=is_model and not self._fell_back)
 
     def _keys(self, text: str, folds: Sequence[Fold]) -> Iterator[str]:
         """What the summary up to the end of each fold is known by: the one before it, and what is folded."""
-        hashed = hashlib.sha256(f"{identity_of(self.summarizer)}\0{text}\0".encode("utf-8", "surrogatepass"))
+        given = "\0".join((identity_of(self.summarizer), text, self.title))
+        hashed = hashlib.sha256(given.encode("utf-8", "surrogatepass"))
         for fold in folds:
             for at in fold.messages:
                 hashed.update(self._print(at))
@@ -164,39 +172,17 @@ class Desk:
 
     def _known(self, key: str, *, is_model: bool) -> str | None:
         """A text that was written before, by a model or in place of it."""
-        text = self._tried(self.store.get, key) if is_model else None
-        if not isinstance(text, str) or not text.strip():
-            text = self.memo.get(key)
-            if text is not None and is_model:
-                self._fell_back = True
-                self._note(self.memo.get(key + FAILURE, ""))
+        text = self._shelf.model_text(key) if is_model else None
+        if text is None:
+            text = self._shelf.plain_text(key)
+            self._fell_back = self._fell_back or (text is not None and is_model)
         if text is not None:
             self.spent += Spent(found=1)
         return text
 
-    def _keep(self, key: str, text: str, *, is_model: bool) -> str:
-        """The text that is known from now on; where another thread was first, it is that one's."""
-        if not is_model:
-            self._remember(key, text)
-            return text
-        first = self._tried(self.store.setdefault, key, text)
-        return first if isinstance(first, str) and first.strip() and self.count(first) <= self.count(text) else text
-
-    def _tried(self, function: Callable[..., object], *arguments: str) -> object:
-        """What the caller's mapping gives; None where it fails, which the report says."""
-        given = tried(function, *arguments)
-        if isinstance(given, Failed):
-            self._note(f"the store failed ({given.why})")
-            return None
-        return given
-
-    def _remember(self, key: str, text: str) -> None:
-        if len(self.memo) >= REMEMBERED:
-            self.memo.clear()
-        self.memo[key] = text
-
     def _written(self, previous: str, folds: Sequence[Fold]) -> Steps:
         """The text for some folds: by the summarizer, or where that fails, without a model."""
+        self._fresh = []
         said = self._said([at for fold in folds for at in fold.messages])
         brief = Brief(said, previous, self._room(previous, folds), self.count, self._request(len(self.messages)))
         answer = yield from self._asked(self.summarizer, brief)
@@ -232,14 +218,23 @@ class Desk:
         return next((one.words for one in words if one.said), "")
 
     def _asked(self, summarizer: Summarizer, brief: Brief) -> Steps:
-        """One answer that fits."""
-        answer = yield from self._metered(steps_of(summarizer, brief))
+        """One answer that fits, with the user's first request above it."""
+        room, heading = brief.max_tokens, sections.titled("", self.title)
+        brief = replace(brief, max_tokens=max(1, brief.max_tokens - self.count(heading))) if heading else brief
+        frame = sections.Frame(brief, is_kept=keeps_request(summarizer))
+        answer = yield from self._metered(steps_of(summarizer, replace(brief, max_tokens=frame.room)))
         if isinstance(answer, Failed):
             return answer
-        text = self._fitted(plain(sendable(answer.text)), brief.max_tokens)
-        if text is not None and calls_model(summarizer):
-            text = with_request(text, brief)
-        return Failed("its summary is blank, or too long for what it stands for") if text is None else Written(text)
+        for note in answer.notes:
+            self._note(note)
+        text = self._fitted(plain(sendable(frame.unnested(answer.text))), frame.room)
+        if text is None:
+            return Failed("its summary is blank, or too long for what it stands for")
+        framed = frame.around(text)
+        if text not in framed and not frame.is_kept:
+            self._note("the summary was cut to make room for the user's first request")
+        whole = sections.titled(framed, self.title)
+        return Written(whole if self.count(whole) <= room else framed)
 
     def _fitted(self, text: str, room: int) -> str | None:
         """A text that has at most `room` tokens; None where so few would say nothing."""
@@ -266,13 +261,16 @@ class Desk:
 
     def _pay(self, ask: Ask, answer: Answer) -> None:
         calls = int(calls_model(ask.summarizer) and not isinstance(answer, Refused))
-        if isinstance(answer, Written):
-            used = answer.input_tokens or 0, answer.output_tokens or 0, answer.cost
-            self.spent += Spent(calls, *used, notes=answer.notes)
-        else:
+        if not isinstance(answer, Written):
             self.spent += Spent(calls)
+            return
+        self.spent += Spent(calls, answer.input_tokens or 0, answer.output_tokens or 0, answer.cost)
+        for note in answer.notes:
+            self._note(note)
 
     def _note(self, note: str) -> None:
+        if note and note not in self._fresh:
+            self._fresh.append(note)
         if note and note not in self.spent.notes:
             self.spent = replace(self.spent, notes=(*self.spent.notes, note))
 

@@ -199,7 +199,7 @@ def test_what_the_provider_reported_is_what_triggers_compare(provider: str):
     # The user's last message is not in the prompt that the usage is of.
     enough, more = (counted(safe_zone - EACH + extra)[provider] for extra in (0, 1))
     assert pruner(safe_zone).prune_conversations(given, truncate(1), usage=enough) is given
-    assert pruner(safe_zone).prune_conversations(given, truncate(1), usage=more) == given[1:]
+    assert pruner(safe_zone).prune_conversations(given, truncate(1), usage=more) == given[2:]
 
 
 def test_a_usage_below_the_count_prunes_less():
@@ -226,15 +226,15 @@ def test_a_calibration_makes_counts_the_providers():
     given = chat(9)
     assert pruner(950).prune_conversations(given, truncate(1)) is given
     result = pruner(950).prune(given, truncate(1), calibration=1.5)
-    assert (result.report.tokens_before, result.report.tokens_after) == (1355, 905)
-    assert result.conversation == given[3:]
+    assert (result.report.tokens_before, result.report.tokens_after) == (1355, 755)
+    assert result.conversation == given[4:]
 
 
 def test_with_a_calibration_the_usage_is_in_the_providers_tokens():
     given = chat(5)
     usage = {"prompt_tokens": 980, "completion_tokens": 20}
     assert pruner(1_200).prune_conversations(given, truncate(1), usage=usage, calibration=2.0) is given
-    assert pruner(1_199).prune_conversations(given, truncate(1), usage=usage, calibration=2.0) == given[1:]
+    assert pruner(1_199).prune_conversations(given, truncate(1), usage=usage, calibration=2.0) == given[2:]
 
 
 def test_the_safe_zone_may_be_a_share_of_the_models_window():

@@ -101,7 +101,8 @@ def test_the_default_strategy_is_listed_first():
     assert [sorted(strategy) for strategy in strategies] == [["config", "description", "name"]] * len(strategies)
     assert strategies[0]["name"] == "tool_output_cleanup"
     assert "oldest first" in str(strategies[0]["description"])
-    assert strategies[0]["config"] == {"protect": {}, "clamp": None, "clear_tool_inputs": None}
+    own = {"protect": {}, "clamp": None, "clear_tool_inputs": None}
+    assert strategies[0]["config"] == {"safe_zone_tokens": 1000, **own}
     assert [strategy["name"] for strategy in strategies] == list(shim().strategies)
 
 

@@ -273,7 +273,8 @@ def test_wherever_the_model_fails_nothing_is_lost_and_the_run_goes_on(style: Sty
     for at in range(1, model.calls + 1):
         results = short_run(FailsOnce(at, ConnectionError("the server is gone")), style)
         told = [result for result in results if any("the server is gone" in note for note in result.report.fallbacks)]
-        assert len(told) == 1
+        # Passed in full, a history is summed up by that text until the next fold; fed back, it is written once.
+        assert len(told) == 1 if style is fed_back else told
         assert len(results) == SHORT + 1
         for result, other in zip(results, unharmed, strict=True):
             assert result.plan.gone.keys() == other.plan.gone.keys()

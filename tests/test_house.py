@@ -93,6 +93,8 @@ MAY_SEE = {
         "transcript",
     },
     "shortening": {"edits", "placeholders", "readable", "reasons", "strategies", "summarizers", "transcript"},
+    "shelf": {"summarizers", "tokens"},
+    "one_text": {"asking", "clamping", "errors", "readable", "summarizers", "tokens", "transcript"},
     "spent": set(),
     "environment": {"errors"},
     "events": {"copying", "edits", "errors", "report"},
@@ -111,8 +113,8 @@ MAY_SEE = {
     },
     "assembling": {"summaries"},
     "writing": {
-        *("clamping", "edits", "formats", "readable", "shortening", "spent", "summaries", "summarizers", "tokens"),
-        "transcript",
+        *("clamping", "edits", "formats", "readable", "shelf", "shortening", "spent", "summaries", "summarizers"),
+        *("tokens", "transcript"),
     },
     "finishing": {
         *("assembling", "base", "edits", "formats", "report", "rewriting", "summaries", "summarizers", "terms"),

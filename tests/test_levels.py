@@ -98,10 +98,10 @@ def test_a_section_has_half_of_the_room_that_is_left():
     assert list(next(steps)) == [Ask(shortening, Brief(said[1:], "", room // 2, words, "And now?"))]
 
 
-def test_sections_that_become_one_are_given_as_words_of_the_model():
+def test_sections_that_become_one_are_given_as_nobodys_words():
     previous = written([GOAL, Section("Level 1", "one " * 40), Section("Level 1", "two " * 40)])
     (ask,) = next(Levels(joined, fanout=2).steps(Brief((), previous, 2_000, words)))
-    said = tuple(Utterance(Speaker.MODEL, ("one " * 40, "two " * 40)[at].strip()) for at in (0, 1))
+    said = tuple(Utterance(Speaker.OTHER, ("one " * 40, "two " * 40)[at].strip()) for at in (0, 1))
     assert ask == Ask(joined, Brief(said, "", 40, words))
 
 

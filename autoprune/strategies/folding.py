@@ -15,6 +15,7 @@ GROUP_SIZE = 4  # messages
 SUMMARY_TOKENS = 2_000
 ROUNDS = 3  # in which more is folded, where something had to wait for a larger summary
 MINIMUM_RECLAIM = 0.1  # of the safe zone, where that is out of reach
+LEAST_LEFT = 0.5  # of the safe zone, when more is dropped than need be so that no half of a turn stays
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,11 @@ class Folding:
     They are summed up by `summarizer` (None: the pruner's) in at most `summary_tokens` tokens, or dropped where `drops`
     is true; `summary_share` is the most that a summary may take of what is folded into it. `then_drops`: when it is
     still too much, the last messages are folded too, and dropped where that wins nothing. `minimum_saved`: a
-    summary that may save a smaller share of what it stands for is not written, and the messages are dropped. With
-    `at_turns` a fold for tokens goes on to the end of a turn of the user's, where there is one. `results` first
+    summary that may save a smaller share of what it stands for is not written, and the messages are dropped.
+    `minimum_foldable`: nothing is folded while less than that share of the prompt's tokens may be, since a summary of
+    little is not worth a call; then it may stay above the safe zone, unless `then_drops`. With `at_turns` a fold for
+    tokens goes on to the end of a turn of the user's, where there is one; a drop does too, unless less than half of the
+    safe zone would be left. `title` stands above the summary. `results` first
     shortens large results one by one. `retain` says what is never folded or dropped, `protect` which results are never
     shortened. `style` is how a summarizer that knows several styles is to write, and with `levels` above 0 there are
     summaries of summaries, in so many levels.
@@ -46,10 +50,12 @@ class Folding:
     drops: bool = False
     then_drops: bool = False
     minimum_saved: float = 0.0
+    minimum_foldable: float = 0.0
     summary_share: float = 1.0
     summary_tokens: int = SUMMARY_TOKENS
     summarizer: Callable[..., object] | None = None
     style: str | None = None
+    title: str | None = None
     levels: int = 0
     at_turns: bool = False
     results: PerResult | None = None
@@ -92,6 +98,8 @@ class Folding:
         if self.drops:
             yield from self._dropped(view, keep)
             return
+        if not self._is_worth_it(view, keep):
+            return
         chosen = self._chosen(view, keep)
         weight = sum(group.tokens for group in chosen)
         room = self._room(view, weight)
@@ -100,6 +108,12 @@ class Folding:
             yield from self._dropped(view, keep) if self.minimum_saved else ()
         elif chosen:
             yield _together(chosen, self._reason(view), room)
+
+    def _is_worth_it(self, view: FoldView, keep: int) -> bool:
+        """Whether enough of the prompt may be folded for a summary to be written."""
+        if not self.minimum_foldable:
+            return True
+        return sum(group.tokens for group in view.groups(1, keep)) >= self.minimum_foldable * view.tokens
 
     def _room(self, view: FoldView, weight: int) -> int:
         """The tokens that the summary's text may have once so many more are folded into it."""
@@ -146,8 +160,18 @@ class Folding:
             yield _together(groups, Reason.TOO_MANY_MESSAGES)
         if self._is_large(view) and (groups := view.groups(self._size(), max(keep, 1))):
             enough, gain = _enough(groups, view.tokens - self._target(view), float)
+            if self.at_turns and not self.retain.roles:  # what goes by its role goes out of its turn
+                enough, gain = self._whole_turns(view, enough, groups)
             if gain >= min(at_least, view.tokens - view.limit):
                 yield _together(enough, Reason.OVER_SAFE_ZONE)
+
+    def _whole_turns(self, view: FoldView, enough: list[Group], groups: Sequence[Group]) -> tuple[list[Group], float]:
+        """The groups to drop up to the end of a turn, if at least half of the safe zone is left; and their tokens."""
+        whole = _to_turn(enough, groups)
+        tokens = sum(group.tokens for group in whole)
+        if view.tokens - tokens >= LEAST_LEFT * view.limit:
+            return whole, tokens
+        return enough, sum(group.tokens for group in enough)
 
     def _check(self) -> None:
         """Raises SettingsError for a parameter that is none, and says which."""
@@ -157,13 +181,16 @@ class Folding:
                 raise SettingsError(f"{self.name}: {name} is {value!r}: give a number, 0 or more, or None")
         if not _is_number(self.summary_tokens) or not self.summary_tokens:
             raise SettingsError(f"{self.name}: summary_tokens is {self.summary_tokens!r}: give a number, 1 or more")
-        for name, value in (("buffer", self.buffer), ("minimum_saved", self.minimum_saved)):
+        for name in ("buffer", "minimum_saved", "minimum_foldable"):
+            value = getattr(self, name)
             if not _is_share(value) or value >= 1:
                 raise SettingsError(f"{self.name}: {name} is {value!r}: give a share, 0 or more and less than 1")
         if not _is_share(self.summary_share) or not self.summary_share:
             raise SettingsError(
                 f"{self.name}: summary_share is {self.summary_share!r}: give a share above 0, at most 1"
             )
+        if self.title is not None and not isinstance(self.title, str):
+            raise SettingsError(f"{self.name}: title is {self.title!r}: give a text, or None")
         if self.results is not None and not isinstance(self.results, PerResult):
             raise SettingsError(f"{self.name}: results is {self.results!r}: give a PerResult, or None")
         if self.over_share is not None and (not _is_share(self.over_share) or not self.over_share):

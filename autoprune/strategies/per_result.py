@@ -37,6 +37,7 @@ class ByFunction:
     function: Callable[[str], object]
     identity: str = field(default_factory=lambda: uuid4().hex)
     calls_model: ClassVar[bool] = False
+    may_wait: ClassVar[bool] = True
 
     def __call__(self, brief: "Brief", /) -> object:
         """What the function makes of the result."""

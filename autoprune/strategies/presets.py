@@ -15,8 +15,8 @@ BUFFER = 0.2  # of the safe zone
 
 
 def truncate(group_size: int | None = None) -> Folding:
-    """Drop the oldest groups of messages until within the safe zone."""
-    return Folding("truncate", _first_line(truncate), group_size=group_size, keep=1, drops=True)
+    """Drop the oldest groups of messages, and what is left of their turn, until within the safe zone."""
+    return Folding("truncate", _first_line(truncate), group_size=group_size, keep=1, drops=True, at_turns=True)
 
 
 def summarize(group_size: int | None = None, buffer: float = BUFFER) -> Folding:
@@ -35,9 +35,9 @@ def keep_last(n: int = 10) -> Folding:
     return Folding("keep_last", _first_line(keep_last), n, keep=n, drops=True)
 
 
-def summarize_older(keep: int = 5) -> Folding:
+def summarize_older(keep: int = 5, title: str | None = None) -> Folding:
     """Keep the last messages; all before them are one titled summary."""
-    return Folding("summarize_older", _first_line(summarize_older), keep, keep=keep, style="titled")
+    return Folding("summarize_older", _first_line(summarize_older), keep, keep=keep, style="titled", title=title)
 
 
 def symbolize(keep: int = 5, batch: int = 10) -> Folding:

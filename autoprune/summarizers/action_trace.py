@@ -42,6 +42,7 @@ class ActionTrace:
     keep: int = 5
     detail_tokens: int = 120
     calls_model = False
+    keeps_request = True
 
     @property
     def identity(self) -> str:

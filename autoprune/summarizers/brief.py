@@ -56,8 +56,10 @@ Answer: TypeAlias = Written | Failed
 class Summarizer(Protocol):
     """Anything that turns a brief into a text, at once or awaited; whatever it raises counts as a failure.
 
-    Optional attributes: `calls_model` (False for one that needs no model, True where absent) and `identity` (a text
-    that differs wherever the same brief would be answered in another way; the name of its class where absent).
+    Optional attributes: `calls_model` (False for one that needs no model and waits for nobody, True where absent),
+    `identity` (a text that differs wherever the same brief would be answered in another way; the name of its class
+    where absent) and `keeps_request` (True for one whose text holds the user's first request in a section of its own,
+    False where absent).
     """
 
     def __call__(self, brief: Brief, /) -> "str | Written | Awaitable[str | Written]":

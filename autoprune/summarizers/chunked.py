@@ -12,7 +12,7 @@ from autoprune.errors import SettingsError
 from autoprune.readable import JOINT_TOKENS, Utterance, rendered
 from autoprune.summarizers import sections
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written
-from autoprune.summarizers.driver import CONCURRENCY, calls_model, identity_of, run
+from autoprune.summarizers.driver import CONCURRENCY, calls_model, identity_of, keeps_request, run
 from autoprune.transcript import Speaker
 
 DEPTH = 5
@@ -68,6 +68,11 @@ class Chunked:
         return calls_model(self.inner)
 
     @property
+    def keeps_request(self) -> bool:
+        """Whether `inner` has a section for the user's first request."""
+        return keeps_request(self.inner)
+
+    @property
     def identity(self) -> str:
         """What `inner` is called, and how its work is cut."""
         self.check()
@@ -114,7 +119,7 @@ class Chunked:
                 if isinstance(answer, Failed):
                     return answer if len(parts) == 1 else Failed(f"one of {len(parts)} parts: {answer.why}")
                 made += (answer,)
-        return made
+        return made if len(parts) == 1 else tuple(map(_noted, made, parts))
 
     def _parts(self, brief: Brief, sizes: Sizes) -> list[Brief]:
         """What is asked first: the brief itself where it fits, else its parts."""
@@ -200,6 +205,15 @@ def _consolidating(brief: Brief, made: Partials, sizes: Sizes) -> list[Brief]:
     ]
 
 
+def _noted(answer: Written, part: Brief) -> Written:
+    """The summary of a part; where it is longer than its room, with a note that it will be cut."""
+    size = part.count(answer.text)
+    if size <= part.max_tokens:
+        return answer
+    note = f"the summary of a part had {size} tokens and was cut to {part.max_tokens}"
+    return replace(answer, notes=(*answer.notes, note))
+
+
 def _said(partial: str) -> Utterance:
     return Utterance(Speaker.OTHER, f"Summary of the messages that follow:\n{partial}")
 
@@ -209,6 +223,7 @@ def _total(spent: Partials) -> Written:
     costs = [each.cost for each in spent]
     return replace(
         spent[-1],
+        notes=tuple(dict.fromkeys(note for each in spent for note in each.notes)),
         input_tokens=sum(each.input_tokens for each in spent),
         output_tokens=sum(each.output_tokens for each in spent),
         cost=None if None in costs else sum(cost for cost in costs if cost is not None),

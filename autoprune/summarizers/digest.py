@@ -24,6 +24,7 @@ class Digest:
     """
 
     calls_model: ClassVar[bool] = False
+    keeps_request: ClassVar[bool] = True
 
     def __call__(self, brief: Brief) -> str:
         """The digest."""

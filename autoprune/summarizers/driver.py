@@ -1,11 +1,21 @@
-"""Asks summarizers what steps want to know, in threads or in asyncio. Decides nothing, and no exception leaves it."""
+"""Asks summarizers what steps want to know, in threads or in asyncio. Decides nothing, and no exception leaves it.
+
+A question that may wait for somebody is asked in a daemon thread of its own, never in a pool: Python waits for a pool's
+threads before it exits, so Ctrl-C would hang as long as a server does. Nothing can end a thread that hangs; when the
+time is up it is left behind, and what it says later is not heard.
+"""
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, TypeAlias
 
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Steps, Written
 
@@ -15,25 +25,61 @@ LONGEST_REASON = 300  # characters of an error that are reported; some hold a wh
 
 @dataclass
 class Budget:
-    """How many more questions may be asked of a model; a summarizer that calls none may be asked at any time.
+    """How many more questions may be asked of a model, and for how long; one that calls none may be asked at any time.
 
     A question is one call of a summarizer. What it costs is the summarizer's promise: `OpenAISummarizer` makes at most
-    two requests of one question, each tried again as often as it was told to.
+    two requests of one question, each tried again as often as it was told to. The time is for all questions together,
+    in seconds from when the budget is made; None for no limit.
     """
 
     calls: int
+    seconds: float | None = None
+    clock: Callable[[], float] = field(default=time.monotonic, repr=False)
+    started: float = field(init=False)
 
-    def spend(self, ask: Ask) -> bool:
-        """Whether a question may be asked; it is taken off."""
+    def __post_init__(self) -> None:
+        """Start the clock."""
+        self.started = self.clock()
+
+    @property
+    def left(self) -> float | None:
+        """The seconds that are left, 0 or more; None where there is no limit."""
+        return None if self.seconds is None else max(0.0, self.started + self.seconds - self.clock())
+
+    @property
+    def late(self) -> Failed:
+        """What is said of an answer that did not come in time."""
+        return Failed(f"no answer within {self.seconds or 0:g} seconds")
+
+    def refusal(self, ask: Ask) -> str | None:
+        """Why a question may not be asked; None where it may, and then it is taken off."""
+        if not may_wait(ask.summarizer):
+            return None
+        if self.left == 0:
+            return "the time that one prune may take is used up"
         if not calls_model(ask.summarizer):
-            return True
+            return None
         self.calls -= 1
-        return self.calls >= 0
+        return None if self.calls >= 0 else "the calls that one prune may make are used up"
+
+
+Job: TypeAlias = tuple[int, Callable[[], Answer]]
+UNLIMITED = 1_000_000  # calls, where nobody counts them
 
 
 def calls_model(summarizer: object) -> bool:
     """Whether a summarizer calls a model, as far as it says."""
     return getattr(summarizer, "calls_model", True) is not False
+
+
+def keeps_request(summarizer: object) -> bool:
+    """Whether a summarizer's text has a section for the user's first request, as far as it says."""
+    return getattr(summarizer, "keeps_request", False) is True
+
+
+def may_wait(summarizer: object) -> bool:
+    """Whether a summarizer may keep one waiting: one that calls a model, or a caller's function."""
+    return bool(getattr(summarizer, "may_wait", calls_model(summarizer)))
 
 
 def identity_of(summarizer: object) -> str:
@@ -61,29 +107,31 @@ def run(steps: Steps, concurrency: int = CONCURRENCY, budget: Budget | None = No
     An awaitable is run to its end in an event loop of its own. Where the caller is within a running loop it is
     refused, since it may hold what belongs to that loop: `arun` is for there.
     """
+    limits = budget or Budget(UNLIMITED)
     asked = _advanced(steps, None)
     while not isinstance(asked, Written | Failed):
-        asked = _advanced(steps, _in_threads(_afforded(asked, budget), concurrency))
+        asked = _advanced(steps, _in_threads(_afforded(asked, limits), concurrency, limits))
     return asked
 
 
 async def arun(steps: Steps, concurrency: int = CONCURRENCY, budget: Budget | None = None) -> Answer:
     """The same in asyncio. Summarizers are called in threads, so that one that waits holds up no one else."""
+    limits = budget or Budget(UNLIMITED)
     gate = asyncio.Semaphore(max(concurrency, 1))
     asked = _advanced(steps, None)
     while not isinstance(asked, Written | Failed):
-        answers = await asyncio.gather(*(_awaited(ask, gate) for ask in _afforded(asked, budget)))
+        answers = await asyncio.gather(*(_awaited(ask, gate, limits) for ask in _afforded(asked, limits)))
         asked = _advanced(steps, answers)
     return asked
 
 
-def answered(ask: Ask, *, is_within_loop: bool = False) -> Answer:
+def answered(ask: Ask, *, is_within_loop: bool = False, budget: Budget | None = None) -> Answer:
     """The answer to one question, whatever the summarizer gives or raises."""
     given = _called(ask)
     if not inspect.isawaitable(given):
         return judged(given)
     if not is_within_loop:
-        return judged(asyncio.run(_settled(given)))
+        return asyncio.run(_in_time(_settled(given), budget or Budget(UNLIMITED)))
     if inspect.iscoroutine(given):
         given.close()
     return Failed("this summarizer is asynchronous and an event loop is running: use aprune in place of prune")
@@ -134,31 +182,103 @@ def _advanced(steps: Steps, answers: Sequence[Answer] | None) -> Sequence[Ask] |
     return Failed("its steps gave something that is no list of questions")
 
 
-def _afforded(asks: Sequence[Ask], budget: Budget | None) -> list[Ask]:
+def _afforded(asks: Sequence[Ask], budget: Budget) -> list[Ask]:
     """The questions, those above the budget answered beforehand."""
-    return [ask if budget is None or budget.spend(ask) else Ask(_over_budget, ask.brief) for ask in asks]
+    return [ask if (why := budget.refusal(ask)) is None else Ask(_Refusal(why), ask.brief) for ask in asks]
 
 
-def _over_budget(brief: Brief) -> Refused:
-    return Refused("the calls that one prune may make are used up")
+@dataclass(frozen=True)
+class _Refusal:
+    """Answers a question that may not be asked."""
+
+    why: str
+    calls_model = False
+
+    def __call__(self, brief: Brief) -> Refused:
+        return Refused(self.why)
 
 
-def _in_threads(asks: Sequence[Ask], concurrency: int) -> list[Answer]:
-    is_within_loop = _is_within_loop()
-    if len(asks) < 2 or concurrency < 2:
-        return [answered(ask, is_within_loop=is_within_loop) for ask in asks]
-    pool = ThreadPoolExecutor(min(concurrency, len(asks)), "autoprune")
-    try:
+def _in_threads(asks: Sequence[Ask], concurrency: int, budget: Budget) -> list[Answer]:
+    """The answers to all questions. What does not wait for anybody is called here, all else in daemon threads."""
+    answer = partial(answered, is_within_loop=_is_within_loop(), budget=budget)
+    waiting: SimpleQueue[Job] = SimpleQueue()
+    slow = [number for number, ask in enumerate(asks) if may_wait(ask.summarizer)]
+    for number in slow:
         # A copy of the context for each, so that tracing finds the caller's span.
-        jobs = [pool.submit(copy_context().run, answered, ask, is_within_loop=is_within_loop) for ask in asks]
-        return [job.result() for job in jobs]
+        waiting.put((number, partial(copy_context().run, answer, asks[number])))
+    come: SimpleQueue[tuple[int, Answer | BaseException]] = SimpleQueue()
+    for _ in range(min(max(concurrency, 1), len(slow))):
+        Thread(target=_work, args=(waiting, come), name="autoprune", daemon=True).start()
+    try:
+        answers = {number: answer(ask) for number, ask in enumerate(asks) if not may_wait(ask.summarizer)}
+        while len(answers) < len(asks):
+            try:
+                number, given = come.get(timeout=budget.left)
+            except Empty:
+                break
+            if isinstance(given, BaseException):
+                raise given
+            answers[number] = given
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        while _next(waiting):  # nothing more is begun
+            pass
+    return [answers.get(number, budget.late) for number in range(len(asks))]
 
 
-async def _awaited(ask: Ask, gate: asyncio.Semaphore) -> Answer:
+def _work(waiting: "SimpleQueue[Job]", come: "SimpleQueue[tuple[int, Answer | BaseException]]") -> None:
+    """Ask one question after the other, until there are none."""
+    while job := _next(waiting):
+        try:
+            come.put((job[0], job[1]()))
+        except BaseException as error:  # a KeyboardInterrupt that the summarizer raised, say: it is the caller's
+            come.put((job[0], error))
+
+
+def _next(waiting: "SimpleQueue[Job]") -> Job | None:
+    try:
+        return waiting.get_nowait()
+    except Empty:
+        return None
+
+
+async def _awaited(ask: Ask, gate: asyncio.Semaphore, budget: Budget) -> Answer:
+    if not may_wait(ask.summarizer):
+        return judged(await _asked(ask))
     async with gate:
-        return judged(await _settled(await asyncio.to_thread(_called, ask)))
+        return await _in_time(_asked(ask), budget)
+
+
+async def _in_time(asked: Coroutine[Any, Any, object], budget: Budget) -> Answer:
+    """What comes of a question, or that nothing came in time."""
+    question = asyncio.ensure_future(asked)
+    try:
+        # Not `wait_for`, which waits for what it cancels: a summarizer may refuse to be cancelled.
+        await asyncio.wait({question}, timeout=budget.left)
+        return judged(question.result()) if question.done() else budget.late
+    finally:
+        question.cancel()
+
+
+async def _asked(ask: Ask) -> object:
+    """What a summarizer gives, called in a daemon thread and then awaited where it is awaitable."""
+    loop = asyncio.get_running_loop()
+    given: asyncio.Future[object] = loop.create_future()
+
+    def settle(result: object, error: BaseException | None) -> None:
+        if not given.done():
+            given.set_exception(error) if error else given.set_result(result)
+
+    def call() -> None:
+        result, error = None, None
+        try:
+            result = _called(ask)
+        except BaseException as raised:  # as in `_work`
+            error = raised
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, result, error)
+
+    Thread(target=copy_context().run, args=(call,), name="autoprune", daemon=True).start()
+    return await _settled(await given)
 
 
 def _called(ask: Ask) -> object:

@@ -6,13 +6,18 @@ from dataclasses import dataclass, replace
 
 from autoprune.readable import Utterance
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written
-from autoprune.summarizers.driver import calls_model, identity_of, run, steps_of
+from autoprune.summarizers.driver import calls_model, identity_of, keeps_request, run, steps_of
 from autoprune.summarizers.sections import (
+    GOAL,
+    JOINT_TOKENS,
     Section,
     beyond,
     cut,
+    figure,
     first_that_fits,
     fitted,
+    read,
+    request_of,
     resumed,
     with_usage,
     written,
@@ -35,12 +40,17 @@ class Levels:
     What is new becomes a section of level 1. `fanout` sections of a level are summarized into one of the next, and
     fewer where there is no room for them, up to level `depth` (at most 9). Where there is no room for these the oldest
     is shortened, and at last left out. The user's first request stands above all and is never summarized. Where `inner`
-    fails at what is new, so does this; where it fails at sections, they stay as they are, as far as there is room.
+    fails at what is new, so does this; where it fails at sections, they stay as they are, as far as there is room. The
+    answer's notes say so.
+
+    An `inner` that needs no model and keeps sections of its own, such as `Digest`, reads them back and carries them on:
+    then its text is all there is, without levels. Read as the words of somebody, sections would lose what they say.
     """
 
     inner: Callable[[Brief], object]
     fanout: int = 4
     depth: int = 3
+    keeps_request = True
 
     @property
     def calls_model(self) -> bool:
@@ -62,6 +72,8 @@ class Levels:
 
     def steps(self, brief: Brief) -> Steps:
         """Asks for a section on what is new, then for one in place of several, as long as there are too many."""
+        if not self.calls_model and keeps_request(self.inner):
+            return (yield from steps_of(self.inner, brief))
         head, mine = resumed(brief, _is_mine)
         shown = fitted(head, brief)
         sections = tuple((min(int(section.title[-1]), self._deepest), section.body) for section in mine)
@@ -73,13 +85,14 @@ class Levels:
                 return answers[-1]
             sections = (*sections, (1, answers[-1].text))
         sections = yield from self._merged(sections, shown, brief, answers)
-        return with_usage(first_that_fits(_shortened(sections, shown, brief), head, brief), answers)
+        text = first_that_fits(_shortened(sections, shown, brief), head, brief)
+        return with_usage(text, answers, _lost(text, sections, shown, answers))
 
     def _merged(self, sections: Leveled, shown: Head, brief: Brief, answers: list[Answer]) -> Merging:
         """The sections, of which as many as there are too many were made one; the answers are added."""
         while span := self._too_many(sections, brief.count(_text(shown, sections)) > brief.max_tokens):
             before, several, after = sections[: span[0]], sections[slice(*span)], sections[span[1] :]
-            said = tuple(Utterance(Speaker.MODEL, body) for _, body in several)
+            said = tuple(Utterance(Speaker.OTHER, body) for _, body in several)
             half = sum(brief.count(body) for _, body in several) // 2
             # Older things in fewer words, so that the room is there for what is new.
             answer = yield from self._asked(said, max(min(half, 2 * self._share(shown, brief)), LEAST), brief)
@@ -105,9 +118,34 @@ class Levels:
         return max((brief.max_tokens - brief.count(written(shown))) // most, LEAST)
 
     def _asked(self, said: tuple[Utterance, ...], share: int, brief: Brief) -> Steps:
-        """A section about some messages."""
-        answer = yield from steps_of(self.inner, replace(brief, utterances=said, previous="", max_tokens=share))
-        return replace(answer, text=cut(answer.text, share, brief.count)) if isinstance(answer, Written) else answer
+        """A section about some messages, or in place of some sections.
+
+        An `inner` that has a section for the first request is told it, and does not take a later one for it.
+        """
+        goal = written((Section(GOAL, request_of(brief)),)) if keeps_request(self.inner) else ""
+        room = share + (brief.count(goal) + JOINT_TOKENS if goal else 0)
+        asked = replace(brief, utterances=said, previous=goal, max_tokens=room)
+        answer = yield from steps_of(self.inner, asked)
+        if not isinstance(answer, Written):
+            return answer
+        return replace(answer, text=cut(_without_goal(answer.text) if goal else answer.text, share, brief.count))
+
+
+def _without_goal(text: str) -> str:
+    """A text without its section for the first request, if there is anything else in it."""
+    return written(section for section in read(text) or () if section.title != GOAL) or text
+
+
+def _lost(text: str, sections: Leveled, shown: Head, answers: Sequence[Answer]) -> Iterator[str]:
+    """What to say of sections that could not be made one, that were left out, or of which one was shortened."""
+    for answer in answers:
+        if isinstance(answer, Failed):
+            yield f"sections of the summary could not be made one ({answer.why})"
+    left = sum(_is_mine(section) for section in read(text) or ())
+    if left < len(sections):
+        yield f"{figure(len(sections) - left, 'section')} of the summary, the oldest, had no room and went"
+    elif text != _text(shown, sections):
+        yield "the oldest section of the summary was shortened"
 
 
 def _is_mine(section: Section) -> bool:

@@ -31,10 +31,11 @@ Exchange: TypeAlias = Generator[list[prompts.Message], Any, Written]
 class OpenAISummarizer(Copied):
     """Asks `model` through an `openai.OpenAI` or `openai.AsyncOpenAI` client; with the latter the summary is awaited.
 
-    `style` is what the summary looks like: "snapshot", a structured state of the work; "outcomes", sections of what was
-    achieved; "titled", one summary under a title; "free", as `instructions` say. `instructions` are added to those of
-    a style. In each style the history stands in the prompt as data, and in a snapshot the user's first request, the
-    constraints and the goal are kept by this library, whatever the model says.
+    `style` is what the summary looks like: "snapshot", a structured state of the work; "outcomes", sections of what
+    exists and what does not; "titled", one summary under a title; "prose", the same without the title; "free", as
+    `instructions` say. `instructions` are added to those of a style. In each style the history stands in the prompt as
+    data, and in a snapshot the user's first request, the constraints and the goal are kept by this library, whatever
+    the model says.
 
     `timeout` is in seconds without a word from the server, for each attempt. `retries` are made, with exponential
     back-off, after time-outs, lost connections and the statuses 408, 409, 429 and 5xx; `Retry-After` is followed. All
@@ -73,6 +74,11 @@ class OpenAISummarizer(Copied):
     def calls_model(self) -> bool:
         """True."""
         return True
+
+    @property
+    def keeps_request(self) -> bool:
+        """Whether the text has a section for the user's first request: in a snapshot."""
+        return self.style == "snapshot"
 
     @cached_property
     def identity(self) -> str:
@@ -128,17 +134,17 @@ class OpenAISummarizer(Copied):
         if self.style != "snapshot":
             return self._written(_within(answer, brief), replies.spent(reply.usage))
         try:
-            return self._written(snapshot.finished(answer, brief), replies.spent(reply.usage))
+            return self._written(snapshot.told(answer, brief), replies.spent(reply.usage))
         except snapshot.SnapshotError as error:
             again = yield [*asked, *prompts.mended(answer, str(error))]
-        better = snapshot.finished(replies.text_of(again), brief)
+        better = snapshot.told(replies.text_of(again), brief)
         return self._written(better, replies.spent(reply.usage), replies.spent(again.usage))
 
-    def _written(self, text: str, *spent: replies.Spent) -> Written:
+    def _written(self, told: tuple[str, tuple[str, ...]], *spent: replies.Spent) -> Written:
         costs = [replies.price(each, self.model, self.provider, str(self.client.base_url)) for each in spent]
         cost = None if None in costs else sum(cost for cost in costs if cost is not None)
         tokens = sum(each.input_tokens for each in spent), sum(each.output_tokens for each in spent)
-        return Written(text, *tokens, cost, self.model)
+        return Written(told[0], *tokens, cost, self.model, told[1])
 
 
 def from_environment(model: str, style: str = "snapshot") -> OpenAISummarizer:
@@ -167,9 +173,11 @@ def _advanced(exchange: Exchange, reply: object) -> list[prompts.Message] | Writ
         return written
 
 
-def _within(answer: str, brief: Brief) -> str:
-    """The answer, cut to the room where it is longer. Raises ReplyError where no word fits."""
+def _within(answer: str, brief: Brief) -> tuple[str, tuple[str, ...]]:
+    """The answer, cut to the room where it is longer, which is noted. Raises ReplyError where no word fits."""
     text = sections.cut(answer, brief.max_tokens, brief.count)
     if not text:
         raise replies.ReplyError(f"a summary of {brief.max_tokens} tokens has no room for a word")
-    return text
+    if text == answer:
+        return text, ()
+    return text, (f"an answer had {brief.count(answer)} tokens and was cut to {brief.max_tokens}",)

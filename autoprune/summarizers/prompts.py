@@ -58,20 +58,20 @@ where there is nothing to say:
 
 OUTCOMES = """\
 WHAT TO WRITE
-Plain text about outcomes, not about how they came about, under these headings; a heading with nothing to say is left \
-out:
+Plain text about outcomes, not about how they came about, under these six headings. Facts only: what the record shows, \
+no praise, no plans of your own, no guesses. A heading with nothing to say is left out, except the third.
 ## Request
-What the user asked for, word for word.
-## Outcomes
-Each task that was finished: what exists now that did not before, with its files and commands.
-## Project state
-Directories, dependencies, configuration, and what runs and what does not.
+What the user asked for, word for word, with what they changed or added later.
+## What exists
+Each thing that was made or changed and is there now: its path, what it does, and whether it was seen to work.
+## What does not exist yet
+What the request needs and is not there: not begun, begun and unfinished, or broken. "Nothing" where all is there.
+## Technical setup
+Languages, versions, dependencies, directories, configuration, and the commands that build, run and test it.
 ## Decisions
-What was settled, and why.
+What was settled, by whom, and why.
 ## Errors
-What failed, with the message, and what cured it; what failed and was not cured.
-## Left to do
-What the request still needs, in order."""
+What failed, with the message, and what cured it; what failed and was not cured."""
 
 TITLED = """\
 WHAT TO WRITE
@@ -79,8 +79,13 @@ One summary in plain text: on the first line a title of at most ten words that s
 then an empty line, then paragraphs that tell the request, what was done and found, and how things stand. No other \
 headings."""
 
+PROSE = """\
+WHAT TO WRITE
+One summary in plain text: paragraphs that tell the request, what was done and found, and how things stand. No title \
+and no headings; a title is set above it."""
+
 FREE = "free"
-STYLES: Mapping[str, str] = {"snapshot": SNAPSHOT, "outcomes": OUTCOMES, "titled": TITLED, FREE: ""}
+STYLES: Mapping[str, str] = {"snapshot": SNAPSHOT, "outcomes": OUTCOMES, "titled": TITLED, "prose": PROSE, FREE: ""}
 
 
 def system(style: str, instructions: str | None) -> str:

@@ -15,9 +15,12 @@ from autoprune.transcript import Speaker
 GOAL = "The user's first request"
 EARLIER = "Earlier summary"
 SUMMARY = "Summary"
+LEAST_TEXT = 32  # tokens of a text below the first request; one of fewer says nothing
 JOINT_TOKENS = 4  # that counts of joined texts may differ by
 # The number of lines makes any text readable back, also one that looks like headings.
 HEADING = re.compile(r"## (\S.*) \(([1-9][0-9]{0,8}) lines?\)")
+TITLE = re.compile(r"\A# [^\n]+\n\n")
+LONGEST_TITLE = 200  # characters
 HEAD_SHARE = 2  # the goal takes at most the room through this
 
 
@@ -45,12 +48,17 @@ def figure(number: int, unit: str) -> str:
     return f"{number} {unit}{'' if number == 1 else 's'}"
 
 
+def titled(text: str, title: str) -> str:
+    """A text under a title of its own, which `read` passes over; as it is where there is no title."""
+    return f"# {one_line(title, LONGEST_TITLE)}\n\n{text}" if title.strip() else text
+
+
 def read(text: str) -> tuple[Section, ...] | None:
-    """The sections of a text that `written` made; None for any other, () for a blank one."""
+    """The sections of a text that `written` made, under a title or none; None for any other, () for a blank one."""
     if not text.strip():
         return ()
     found: list[Section] = []
-    rest = text.strip().split("\n")
+    rest = TITLE.sub("", text.strip(), count=1).split("\n")
     at = 0
     while at < len(rest):
         heading = HEADING.fullmatch(rest[at])
@@ -71,14 +79,31 @@ def resumed(brief: Brief, is_mine: Callable[[Section], bool]) -> tuple[tuple[Sec
     found = read(brief.previous)
     if found is None:
         return (Section(EARLIER, brief.previous.strip()),), ()
-    goal = tuple(section for section in found if section.title == GOAL)
+    request = request_of(brief)
+    goal = (Section(GOAL, request),) if request else ()
     rest = tuple(section for section in found if section.title != GOAL)
     earlier = tuple(section for section in rest if section.title == EARLIER)
     if not all(section in earlier or is_mine(section) for section in rest):
         return (*goal, Section(EARLIER, written(rest))), ()
-    first = "" if goal or earlier else first_request(brief.utterances)
-    started = (Section(GOAL, first),) if first else ()
-    return (*started, *goal, *earlier), tuple(section for section in rest if section not in earlier)
+    return (*goal, *earlier), tuple(section for section in rest if section not in earlier)
+
+
+def request_of(brief: Brief) -> str:
+    """The user's first request, as the summary so far has it; where that knows of none yet, as the messages have it.
+
+    "" where nobody can say: a summary that somebody else wrote may hold it anywhere, and what the user says later is
+    not the first request.
+    """
+    found = read(brief.previous)
+    known = next((section.body for section in found or () if section.title == GOAL), "")
+    if known or is_foreign(found):
+        return known
+    return first_request(brief.utterances)
+
+
+def is_foreign(found: tuple[Section, ...] | None) -> bool:
+    """Whether the first request may stand in a summary without being marked there."""
+    return found is None or any(section.title == EARLIER for section in found)
 
 
 def first_request(utterances: Iterable[Utterance]) -> str:
@@ -87,21 +112,48 @@ def first_request(utterances: Iterable[Utterance]) -> str:
     return next((words for words in own if words), "")
 
 
-def with_request(text: str, brief: Brief) -> str:
-    """A model's text with the user's first request above it, word for word, where it does not hold that already.
+class Frame:
+    """What stands around a summary that somebody else writes, so that the next one knows the user's first request.
 
-    The request is that of the summary so far, else of the messages. Within the room: the request takes half of it at
-    most, and the text is cut to what is left.
+    `is_kept`: who writes has a section for the request; nothing is done then unless it is missing. Else the request
+    stands above the text in a section of its own, whatever the text says: one that only quotes it would be read as a
+    summary without a request by the next summary, which would take the user's next words for it.
     """
-    known = next((one.body for one in read(brief.previous) or () if one.title == GOAL), "")
-    request = known or first_request(brief.utterances)
-    if not request or request in text:
-        return text
-    goal = Section(GOAL, cut(request, brief.max_tokens // HEAD_SHARE, brief.count))
-    left = brief.max_tokens - brief.count(written((goal, Section(SUMMARY, "…")))) - JOINT_TOKENS
-    body = cut(text, left, brief.count)
-    whole = written((goal, Section(SUMMARY, body)))
-    return whole if body and brief.count(whole) <= brief.max_tokens else text
+
+    def __init__(self, brief: Brief, *, is_kept: bool) -> None:
+        """Find the request and the room for the text."""
+        self.brief = brief
+        self.is_kept = is_kept
+        request = cut(request_of(brief), brief.max_tokens // HEAD_SHARE, brief.count)
+        self._goal = (Section(GOAL, request),) if request else ()
+        self._title = EARLIER if not request and is_foreign(read(brief.previous)) else SUMMARY
+        self._left = brief.max_tokens - brief.count(self._around("…")) - JOINT_TOKENS
+
+    @property
+    def room(self) -> int:
+        """The tokens that the text should have."""
+        return self.brief.max_tokens if self.is_kept or self._left < LEAST_TEXT else self._left
+
+    def unnested(self, text: str) -> str:
+        """A text without what this library wrote around the summary before, where it repeats all of that."""
+        previous = self.brief.previous.strip()
+        if self.is_kept or not previous or previous not in text:
+            return text
+        bodies = (section.body for section in read(previous) or () if section.title in (SUMMARY, EARLIER))
+        return text.replace(previous, next(bodies, previous))
+
+    def around(self, text: str) -> str:
+        """The text with its frame, within the room: cut, or where there is no room for it, the request alone."""
+        if self.is_kept:
+            found = read(text) or ()
+            is_missing = bool(found) and not any(section.title == GOAL for section in found)
+            texts = [written((*self._goal, *found))] if is_missing else []
+        else:
+            texts = [self._around(text), self._around(cut(text, self._left, self.brief.count)), written(self._goal)]
+        return next((one for one in texts if one and self.brief.count(one) <= self.brief.max_tokens), text)
+
+    def _around(self, text: str) -> str:
+        return written((*self._goal, Section(self._title, text)))
 
 
 def beyond(brief: Brief, head: tuple[Section, ...]) -> tuple[Utterance, ...]:
@@ -154,8 +206,8 @@ def one_line(text: str, most: int) -> str:
     return words if len(words) <= most else words[: most - 1].rstrip() + "…"
 
 
-def with_usage(text: str, answers: Iterable[Answer]) -> Written:
-    """A text, and what the answers that it is made of took together."""
+def with_usage(text: str, answers: Iterable[Answer], notes: Iterable[str] = ()) -> Written:
+    """A text, and what the answers that it is made of took together; with notes, each once."""
     given = [answer for answer in answers if isinstance(answer, Written)]
     costs = [answer.cost for answer in given]
     return Written(
@@ -164,4 +216,5 @@ def with_usage(text: str, answers: Iterable[Answer]) -> Written:
         sum(answer.output_tokens for answer in given),
         None if None in costs or not costs else sum(cost for cost in costs if cost is not None),
         next((answer.model for answer in given if answer.model), None),
+        tuple(dict.fromkeys((*(note for answer in given for note in answer.notes), *notes))),
     )

@@ -7,7 +7,7 @@ gave back can bring neither a goal nor a constraint into it.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import Any
@@ -36,6 +36,7 @@ GIVEN_UP = ("done", "files", "open_questions", "decisions", "landmines", "next",
 SHARES = (2, 4, 8, 0)  # a field is shortened to a half, a quarter, an eighth, and to nothing
 FIRST_ITEMS = ("constraints", "next")  # of which the first items count most
 REQUEST_SHARE = 2  # the first request takes at most the room through this
+LEFT_OUT = re.compile(r"\[… ([0-9]{1,9}) items? left out …\]")
 BRACES = 50  # places where an answer's JSON may begin, that are tried
 
 
@@ -83,7 +84,19 @@ RESPONSE_FORMAT: Mapping[str, object] = {
 
 def finished(answer: str, brief: Brief) -> str:
     """The summary that a model's answer comes to, within the brief's room. Raises SnapshotError."""
-    return shortened(kept(parsed(answer), brief), brief.max_tokens, brief.count)
+    return told(answer, brief)[0]
+
+
+def told(answer: str, brief: Brief) -> tuple[str, tuple[str, ...]]:
+    """The same, and what the report should say of it. Raises SnapshotError."""
+    whole = kept(parsed(answer), brief)
+    text = shortened(whole, brief.max_tokens, brief.count)
+    if text == written(whole):
+        return text, ()
+    size = brief.count(written(whole))
+    missing = sum(_items_in(getattr(whole, name)) - _items_in(getattr(read(text), name)) for name in LISTS)
+    what = f": {sections.figure(missing, 'item')} left out" if missing else ""
+    return text, (f"a snapshot had {size} tokens and was shortened to {brief.max_tokens}{what}",)
 
 
 def parsed(answer: str) -> Snapshot:
@@ -113,7 +126,7 @@ def kept(made: Snapshot, brief: Brief) -> Snapshot:
     taken. Raises SnapshotError where there is no goal at all.
     """
     before = _stated(brief.previous)
-    request = before.request or ("" if brief.previous.strip() else sections.first_request(brief.utterances))
+    request = before.request or sections.request_of(brief)
     said = sum(bool(sections.first_request([one])) for one in brief.utterances)
     is_new = bool(request) and not before.request
     goal = (made.goal if said > int(is_new) else "") or before.goal
@@ -251,8 +264,16 @@ def _share(value: Any, name: str, share: int, count: Count) -> Any:
     """A part of a field: of a text its head and tail, of a list its last items or, in some, its first."""
     if isinstance(value, str):
         return sections.cut(value, count(value) // share if share else 0, count)
-    room = len(value) // share if share else 0
-    if room == len(value):
+    items = [item for item in value if not LEFT_OUT.fullmatch(item)]
+    room = len(items) // share if share else 0
+    if room == len(items):
         return value
-    mark = f"[… {sections.figure(len(value) - room, 'item')} left out …]"
-    return (*value[:room], mark) if name in FIRST_ITEMS else (mark, *value[len(value) - room :])
+    # What an earlier summary left out is still missing.
+    missing = len(items) - room + sum(int(found[1]) for item in value if (found := LEFT_OUT.fullmatch(item)))
+    mark = f"[… {sections.figure(missing, 'item')} left out …]"
+    return (*items[:room], mark) if name in FIRST_ITEMS else (mark, *items[len(items) - room :])
+
+
+def _items_in(value: Sequence[str]) -> int:
+    """The items of a list, without a mark for what is missing."""
+    return sum(not LEFT_OUT.fullmatch(item) for item in value)

@@ -9,7 +9,7 @@ from autoprune.formats.harness import said
 from autoprune.outcomes import failed
 from autoprune.readable import Utterance, rendered
 from autoprune.summarizers.acts import outcome, touched, why
-from autoprune.summarizers.brief import Answer, Ask, Brief, Steps, Written
+from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written
 from autoprune.summarizers.driver import calls_model, identity_of, run
 from autoprune.summarizers.prompts import code_of
 from autoprune.summarizers.sections import (
@@ -63,6 +63,7 @@ class Symbols:
     batch: int = 10
     words: int = 10
     summarizer: Callable[[Brief], object] | None = field(default=None, kw_only=True)
+    keeps_request = True
 
     @property
     def calls_model(self) -> bool:
@@ -90,9 +91,15 @@ class Symbols:
         answers: Sequence[Answer] = ()
         if self._asked and batches:
             answers = yield [Ask(self._asked, self._brief(batch, brief)) for batch in batches]
-        texts = [answer.text if isinstance(answer, Written) else "" for answer in answers] or [""] * len(batches)
-        new = [one for batch, text in zip(batches, texts, strict=True) for one in self._lines(batch, text)]
-        return with_usage(_fitting(head, mine, new, brief), answers)
+        new: list[str] = []
+        notes: list[str] = []
+        for batch, answer in zip(batches, answers or [Written("")] * len(batches), strict=True):
+            made = symbolized(answer.text, len(batch), self.words) if isinstance(answer, Written) else []
+            new += made or [line(one, self.words) for one in batch]
+            if answers and not made:
+                why = answer.why if isinstance(answer, Failed) else "its answer is no list with a line for each"
+                notes.append(f"the lines of some messages were made without a model ({why})")
+        return with_usage(_fitting(head, mine, new, brief), answers, notes)
 
     def _batches(self, brief: Brief, head: tuple[Section, ...]) -> list[tuple[Utterance, ...]]:
         """The messages that say something, in batches; the first request stands in the head."""
@@ -103,9 +110,6 @@ class Symbols:
     def _brief(self, batch: tuple[Utterance, ...], brief: Brief) -> Brief:
         room = len(batch) * self.words * TOKENS_PER_WORD
         return replace(brief, utterances=batch, previous="", max_tokens=room)
-
-    def _lines(self, batch: Sequence[Utterance], text: str) -> list[str]:
-        return symbolized(text, len(batch), self.words) or [line(one, self.words) for one in batch]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,120 @@
+"""One text summed up by itself."""
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+from test_first_request import Client
+from utterances import words
+
+from autoprune import Chunked, OpenAISummarizer, SettingsError, asummarize_text, summarize_text
+from autoprune.summarizers.brief import Brief
+from autoprune.tokens import exact
+
+LONG = "".join(f"line {at} of the text\n" for at in range(2_000))
+
+
+def made(summarizer: Any, how: str, text: str = LONG, **limits: Any) -> str:
+    if how == "sync":
+        return summarize_text(text, summarizer, **limits)
+    return asyncio.run(asummarize_text(text, summarizer, **limits))
+
+
+HOW = pytest.mark.parametrize("how", ["sync", "async"])
+
+
+@HOW
+@pytest.mark.parametrize("text", ["", " \n", "short", "word " * 900])
+def test_a_text_that_fits_is_returned_and_nobody_is_asked(text: str, how: str):
+    def asked(brief: Brief) -> str:
+        raise AssertionError("a model was asked")
+
+    assert made(asked, how, text) == text
+
+
+@HOW
+def test_a_function_sums_it_up(how: str):
+    def first(brief: Brief) -> str:
+        return f"{brief.utterances[0].words[:6]} {brief.max_tokens} {brief.request}"
+
+    assert made(first, how, request="How many lines?") == "line 0 1000 How many lines?"
+
+
+async def awaited(brief: Brief) -> str:
+    return "In a word."
+
+
+@HOW
+def test_an_awaitable_is_awaited(how: str):
+    assert made(awaited, how) == "In a word."
+
+
+def fails(brief: Brief) -> str:
+    raise ConnectionError("gone")
+
+
+@HOW
+@pytest.mark.parametrize("summarizer", [None, fails, lambda brief: "", lambda brief: time.sleep(60)])
+def test_where_nobody_sums_it_up_it_is_cut_and_shows_it(summarizer: Any, how: str):
+    text = made(summarizer, how, max_tokens=200, max_seconds=0.3)
+    assert exact()(text) <= 200
+    assert text.startswith("line 0 of the text\n")
+    assert text.rstrip().endswith("line 1999 of the text")
+    assert "left out" in text
+
+
+@HOW
+def test_a_summary_that_is_too_long_is_cut(how: str):
+    text = made(lambda brief: "mine " * 3_000, how, max_tokens=100)
+    assert exact()(text) <= 100
+    assert text.startswith("mine")
+
+
+@HOW
+@pytest.mark.parametrize("style", ["snapshot", "outcomes", "titled", "free"])
+def test_a_model_is_told_that_it_is_one_text(style: str, how: str):
+    client = Client("Lines.")
+    told: list[str] = []
+    create = client.create
+    client.create = lambda **asked: told.append(asked["messages"][0]["content"]) or create(**asked)  # type: ignore
+    instructions = "Be brief." if style == "free" else None
+    summarizer = OpenAISummarizer(client, "m", style=style, instructions=instructions)  # type: ignore[arg-type]
+    assert made(summarizer, how) == "Lines."
+    assert ("The record is one text" in told[0]) == (style != "free")
+
+
+@HOW
+def test_a_text_beyond_the_window_is_summed_up_in_parts(how: str):
+    parts: list[Brief] = []
+
+    def inner(brief: Brief) -> str:
+        parts.append(brief)
+        return "A part."
+
+    assert made(Chunked(inner, 6_000), how) == "A part."
+    read = "".join(one.words for part in parts[:-1] for one in part.utterances)
+    assert len(parts) > 2
+    assert all(f"line {at} of" in read for at in range(2_000))
+
+
+def test_a_text_without_line_ends_is_read_in_parts_too():
+    parts: list[Brief] = []
+
+    def inner(brief: Brief) -> str:
+        parts.append(brief)
+        return "A part."
+
+    assert summarize_text("abc " * 20_000, Chunked(inner, 6_000)) == "A part."
+    assert len(parts) > 2
+
+
+def test_with_a_count_of_ones_own():
+    assert summarize_text("a b c", max_tokens=3, count=words) == "a b c"
+    assert words(summarize_text("a b c\n" * 90, max_tokens=30, count=words)) <= 30
+
+
+@pytest.mark.parametrize("max_tokens", [0, -1, True, "9", None])
+def test_a_limit_that_is_none_is_refused(max_tokens: Any):
+    with pytest.raises(SettingsError, match="max_tokens is"):
+        summarize_text("a", max_tokens=max_tokens)

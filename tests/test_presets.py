@@ -1,0 +1,150 @@
+"""What presets take over from other systems: titles, headings, whole turns, summaries that are worth a call."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from test_first_request import Client, turn
+
+from autoprune import AgenticConversationPruner, ConversationPruner, OpenAISummarizer, PruneArgs, SettingsError
+from autoprune.asking import summarizer_of
+from autoprune.conversation_pruner import ConversationPruner as Pruner
+from autoprune.strategies.presets import PRESETS, snapshot, summarize, summarize_older, truncate
+from autoprune.summaries import running
+from autoprune.summarizers import prompts
+from autoprune.summarizers.chunked import Chunked
+from autoprune.summarizers.sections import GOAL, read
+from autoprune.summarizers.symbols import Symbols
+
+EACH = 100
+
+
+def count(text: str) -> int:
+    return len(text.split())
+
+
+def chat(number: int) -> list[dict[str, str]]:
+    return [{"role": "assistant" if at % 2 else "user", "content": f"m{at} " * (EACH - 3)} for at in range(number)]
+
+
+def pruned(safe_zone: int, strategy: Any, messages: list[Any], **more: Any) -> Any:
+    return ConversationPruner(PruneArgs(safe_zone), count=count, **more).prune(messages, strategy)
+
+
+# A title
+
+
+@pytest.mark.parametrize("is_fed_back", [True, False])
+@pytest.mark.parametrize(
+    "llm", [None, lambda brief: f"They are at it. {brief.previous}", Chunked(lambda brief: "A part.", 900), Symbols()]
+)
+def test_a_title_stands_above_whatever_is_written(llm: Any, is_fed_back: bool):
+    pruner = ConversationPruner(PruneArgs(2_000), llm)
+    messages: list[Any] = []
+    seen = set()
+    for number in range(12):
+        messages += turn(number)
+        out = pruner.prune(messages, summarize_older(title="What  came\nbefore")).conversation
+        if found := running(out):
+            seen.add(found.messages)
+            assert found.text.startswith("# What came before\n\n## ")
+            assert found.text.count("What came before") == 1
+            assert [one.title for one in read(found.text) or ()].count(GOAL) == 1
+        messages = list(out) if is_fed_back else messages
+    assert len(seen) > 3
+
+
+def test_a_model_is_not_asked_for_a_title_that_is_given():
+    model = OpenAISummarizer(Client("x"), "m")  # type: ignore[arg-type]
+    assert summarizer_of(summarize_older(), model) == (replace(model, style="titled"), None)
+    assert summarizer_of(summarize_older(title="Before"), model) == (replace(model, style="prose"), None)
+
+
+def test_another_title_is_another_summary():
+    asked: list[Any] = []
+    pruner = Pruner(PruneArgs(600), lambda brief: asked.append(brief) or "They talked.", count=count)
+    for title in ("One", "Two", "One"):
+        assert pruner.prune(chat(9), summarize_older(title=title)).conversation[0]["content"].count(f"# {title}\n") == 1
+    assert len(asked) == 2
+
+
+def test_a_title_by_name():
+    assert "# Before\n" in pruned(2_000, "summarize_older(title='Before')", chat(20)).conversation[0]["content"]
+    with pytest.raises(SettingsError, match="title is 7: give a text, or None"):
+        pruned(2_000, summarize_older(title=7), chat(20))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("room", range(1, 40))
+def test_a_title_has_its_place_within_the_room(room: int):
+    strategy = replace(summarize_older(title="A title of six words, no more"), summary_tokens=room)
+    result = pruned(900, strategy, chat(20), llm=lambda brief: "word " * 90)
+    found = running(result.conversation)
+    assert found is None or count(found.text) <= found.room
+
+
+# Headings
+
+
+def test_outcomes_have_six_headings_among_them_what_does_not_exist_yet():
+    headings = [line for line in prompts.OUTCOMES.splitlines() if line.startswith("## ")]
+    assert len(headings) == 6
+    assert {"## What exists", "## What does not exist yet", "## Technical setup"} <= {*headings}
+    assert "Facts only" in prompts.OUTCOMES
+
+
+# Whole turns
+
+
+@pytest.mark.parametrize(("safe_zone", "first"), [(503, 0), (502, 2), (403, 2), (303, 2), (302, 4)])
+def test_a_turn_goes_whole_even_at_group_size_one(safe_zone: int, first: int):
+    given = chat(5)
+    assert pruned(safe_zone, truncate(1), given).conversation == given[first:]
+
+
+def test_a_long_turn_is_not_dropped_for_little():
+    given = [*turn(0), *[message for at in range(1, 9) for message in turn(at)[1:]], *turn(9)]
+    tokens = ConversationPruner(PruneArgs(10**6)).count_tokens(given)
+    result = ConversationPruner(PruneArgs(tokens - 5)).prune(given, truncate(1))
+    assert result.report.within_safe_zone
+    assert result.report.tokens_after > tokens // 2
+
+
+# What is worth a call
+
+
+@pytest.mark.parametrize(("share", "is_folded"), [(0.0, True), (0.3, True), (0.79, True), (0.81, False)])
+def test_a_summary_is_written_where_enough_may_be_folded(share: float, is_folded: bool):
+    # Eight of ten messages may go: the last two stay.
+    strategy = replace(summarize(1), keep=2, minimum_foldable=share)
+    result = pruned(950, strategy, chat(10), llm=lambda brief: "They talked.")
+    assert bool(result.plan.folds) == is_folded
+    assert result.report.spent.calls == int(is_folded)
+
+
+def test_what_is_not_worth_a_call_is_dropped_where_that_is_asked_for():
+    strategy = replace(summarize(1), keep=9, minimum_foldable=0.9, then_drops=True)
+    result = pruned(950, strategy, chat(10), llm=lambda brief: "They talked.")
+    assert result.report.within_safe_zone
+    assert result.report.spent.calls == 0
+
+
+def test_it_is_off_by_default_and_set_by_name():
+    assert all(getattr(preset(), "minimum_foldable", 0.0) == 0.0 for preset in PRESETS.values())
+    assert replace(snapshot(), minimum_foldable=0.3).minimum_foldable == 0.3
+    pruned(950, "snapshot(minimum_foldable=0.3)", chat(10))
+    with pytest.raises(SettingsError, match="minimum_foldable is 1: give a share"):
+        pruned(950, "snapshot(minimum_foldable=1)", chat(10))
+
+
+# What the strategies are listed with
+
+
+def test_the_list_of_strategies_has_the_safe_zone_and_the_group_size():
+    args = PruneArgs(7_000, conversation_prune_group_size=3)
+    for row in ConversationPruner(args).get_available_strategies():
+        assert isinstance(row["config"], dict)
+        assert row["config"]["safe_zone_tokens"] == 7_000
+        assert row["config"].get("group_size") == {"per_result": None, "snapshot": 1}.get(str(row["name"]), 3)
+    for row in AgenticConversationPruner(args).get_available_strategies():
+        assert isinstance(row["config"], dict)
+        assert row["config"]["safe_zone_tokens"] == 7_000

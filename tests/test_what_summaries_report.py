@@ -1,0 +1,211 @@
+"""What goes wrong with a summary is said at each prune that it affects, and what is left out is counted right."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from test_first_request import Client
+from utterances import answered, call, model, user, words
+
+from autoprune import Chunked, ConversationPruner, Digest, OpenAISummarizer, PruneArgs
+from autoprune.asking import summarizer_of
+from autoprune.strategies.per_result import PerResult
+from autoprune.strategies.presets import sliding_window, symbolize
+from autoprune.summaries import running
+from autoprune.summarizers import snapshot
+from autoprune.summarizers.brief import Brief, Failed, Written
+from autoprune.summarizers.driver import run, steps_of
+from autoprune.summarizers.levels import Levels
+from autoprune.summarizers.openai import OpenAISummarizer as Model
+from autoprune.summarizers.sections import Section, written
+from autoprune.summarizers.symbols import Symbols
+
+
+def chat(number: int = 30) -> list[dict[str, str]]:
+    return [{"role": "assistant" if at % 2 else "user", "content": f"m{at} " * 100} for at in range(number)]
+
+
+def broken(brief: Brief) -> str:
+    raise TimeoutError("no answer")
+
+
+def at_length(brief: Brief) -> str:
+    return "word " * 9_000
+
+
+def asking(answer: str, style: str = "free") -> OpenAISummarizer:
+    return Model(Client(answer), "m", style=style, instructions="Be brief.")  # type: ignore[arg-type]
+
+
+ITEMS = [f"Item {at} of what was done, told at some length." for at in range(400)]
+SNAPSHOT = json.dumps({"goal": "Fix it.", "done": ITEMS, "current_state": "Fine."})
+FAULTS: dict[str, tuple[Callable[[Brief], Any], str]] = {
+    "fails": (broken, "the summarizer failed (TimeoutError: no answer)"),
+    "fails in parts": (Chunked(broken, 2_500), "a summary in parts failed"),
+    "too long": (at_length, "the summary had 9000 tokens and was cut to"),
+    "a model's, too long": (asking("word " * 9_000), "an answer had 9000 tokens and was cut to"),
+    "a snapshot, too long": (asking(SNAPSHOT, "snapshot"), "a snapshot had"),
+    "parts, too long": (Chunked(at_length, 2_500), "the summary of a part had 9001 tokens"),
+    "nothing": (lambda brief: None, "the summarizer failed (the summarizer gave no text)"),
+}
+
+
+@pytest.mark.parametrize("strategy", ["summarize", "hybrid", "chat_summary(trigger=9, keep=4)", "snapshot"])
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_said_at_each_prune_that_it_affects(name: str, strategy: str):
+    summarizer, note = FAULTS[name]
+    if name.startswith("a snapshot") and strategy.startswith("chat_summary"):
+        note = "an answer had"  # the strategy has a style of its own
+    pruner = ConversationPruner(PruneArgs(3_000), summarizer)
+    first, *others = [pruner.prune(chat(), strategy) for _ in range(4)]
+    assert any(said.startswith(note) for said in first.report.fallbacks), first.report.fallbacks
+    for other in others:
+        assert other.conversation == first.conversation
+        assert set(other.report.fallbacks) == set(first.report.fallbacks)
+
+
+def test_a_fault_is_said_as_long_as_its_text_stands_for_the_history():
+    answers = iter([TimeoutError("no answer")])
+
+    def once(brief: Brief) -> str:
+        if error := next(answers, None):
+            raise error
+        return "They talked."
+
+    pruner = ConversationPruner(PruneArgs(3_000), once)
+    notes = [pruner.prune(chat(number)).report.fallbacks for number in range(28, 60, 2)]
+    said = [any("no answer" in note for note in each) for each in notes]
+    assert said[:2] == [True, True]
+    assert said == sorted(said, reverse=True)
+    assert not said[-1]
+
+
+def test_a_text_for_one_result_that_was_cut_is_said_each_time():
+    made = {"id": "c", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+    given = [
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "content": None, "tool_calls": [made]},
+        {"role": "tool", "tool_call_id": "c", "content": "line\n" * 3_000},
+        {"role": "assistant", "content": "Hm."},
+        {"role": "user", "content": "And now?"},
+    ]
+    pruner = ConversationPruner(PruneArgs(1_000), at_length)
+    reports = [pruner.prune(given, PerResult(mode="auto", threshold=300)).report for _ in range(3)]
+    assert {report.fallbacks for report in reports} == {
+        ("what was written for a large result was too long and was cut",)
+    }
+
+
+# Counts
+
+
+@pytest.mark.parametrize("room", range(40, 400, 7))
+def test_what_a_snapshot_left_out_is_counted_right(room: int):
+    whole = snapshot.Snapshot("Fix it.", done=tuple(f"Step {at}." for at in range(90)), current_state="Fine.")
+    short = snapshot.read(snapshot.shortened(whole, room, words))
+    kept = [item for item in short.done if item.startswith("Step")]
+    marks = [snapshot.LEFT_OUT.fullmatch(item) for item in short.done]
+    missing = sum(int(mark[1]) for mark in marks if mark)
+    assert len(kept) + missing == (90 if short.done else 0)
+    again = snapshot.read(snapshot.shortened(short, max(room // 2, 20), words))
+    marks = [snapshot.LEFT_OUT.fullmatch(item) for item in again.done]
+    left = sum(int(mark[1]) for mark in marks if mark)
+    assert sum(item.startswith("Step") for item in again.done) + left == (90 if again.done else 0)
+
+
+def test_the_report_says_how_many_items_a_snapshot_left_out():
+    text, (note,) = snapshot.told(SNAPSHOT, Brief((user("Fix it."),), "", 300, words))
+    kept = sum(item.startswith("Item") for item in snapshot.read(text).done)
+    assert note.endswith(f"was shortened to 300: {400 - kept} items left out")
+
+
+def test_symbols_say_that_lines_were_made_without_a_model():
+    brief = Brief((model("Hello there."),), "", 200, words)
+    for answer, why in ((lambda prompt: "none", "no list with a line for each"), (broken, "TimeoutError: no answer")):
+        made = Symbols(answer)(brief)  # type: ignore[arg-type]
+        assert isinstance(made, Written)
+        (note,) = made.notes
+        assert note.startswith("the lines of some messages were made without a model")
+        assert why in note
+
+
+def test_levels_say_what_went():
+    previous = written([Section("Level 1", "one " * 60), Section("Level 1", "two " * 60)])
+    made = Levels(lambda brief: "x", fanout=9, depth=1)(Brief((), previous, 70, words))
+    assert isinstance(made, Written)
+    assert made.notes in (
+        ("1 section of the summary, the oldest, had no room and went",),
+        ("the oldest section of the summary was shortened",),
+    )
+    failing = Levels(broken, fanout=2)(Brief((), previous, 2_000, words))
+    assert isinstance(failing, Written)
+    assert failing.notes == ("sections of the summary could not be made one (TimeoutError: no answer)",)
+
+
+# Levels without a model
+
+
+def test_without_a_model_a_window_slides_over_one_digest():
+    made = [answered(call("run", number, command=f"make part{number}"), "1 failed", True) for number in range(6)]
+    levels, _ = summarizer_of(sliding_window(), None)
+    text, plain = "", ""
+    for number, both in enumerate(made):
+        said = (user(f"Part {number}, please."), *both)
+        answer, other = (
+            run(steps_of(each, Brief(said, before, 900, words))) for each, before in ((levels, text), (Digest(), plain))
+        )
+        assert isinstance(answer, Written)
+        assert isinstance(other, Written)
+        text, plain = answer.text, other.text
+    assert text == plain
+    assert "Level" not in text
+    assert text.count("##") <= 12
+    assert all(f"Part {number}, please." in text and f"part{number}" in text for number in range(6))
+
+
+def test_levels_of_snapshots_have_one_first_request():
+    levels = Levels(asking(json.dumps({"goal": "", "done": ["It."], "next": []}), "snapshot"), fanout=2)
+    text = ""
+    for number in range(5):
+        answer = run(levels.steps(Brief((user(f"Part {number}."), model("Done.")), text, 900, words)))
+        assert isinstance(answer, Written)
+        text = answer.text
+    assert text.count("The user's first request") == 1
+    assert "Part 0." in text
+
+
+# Whom symbolize asks
+
+
+@pytest.mark.parametrize("llm", [lambda brief: "[]", Chunked(lambda brief: "[]", 900)])
+def test_symbolize_says_whom_it_does_not_ask(llm: Any):
+    pruner = ConversationPruner(PruneArgs(3_000), llm)
+    for _ in range(2):
+        report = pruner.prune(chat(), symbolize()).report
+        assert report.spent.calls == 0
+        assert report.fallbacks[0].startswith("no model was asked for the lines of the messages")
+
+
+def test_symbolize_asks_the_model_behind_parts():
+    lines = json.dumps([f"line {at}" for at in range(10)])
+    pruner = ConversationPruner(PruneArgs(3_000), Chunked(asking(lines), 3_000))
+    result = pruner.prune(chat(26), symbolize(keep=5))
+    assert result.report.spent.calls == 2
+    assert result.report.fallbacks == ()
+    found = running(result.conversation)
+    assert found
+    assert "line 9" in found.text
+
+
+def test_symbolize_without_a_model_has_nothing_to_say():
+    for llm in (None, Digest()):
+        assert ConversationPruner(PruneArgs(3_000), llm).prune(chat(), symbolize()).report.fallbacks == ()
+
+
+def test_symbolize_with_a_model_of_its_own_asks_that():
+    own = Symbols(lambda prompt: broken(Brief(())))
+    chosen, note = summarizer_of(symbolize(), lambda brief: "x")
+    assert note
+    assert isinstance(chosen, Symbols)
+    assert isinstance(own(Brief((model("Hi."),), "", 100, words)), Written | Failed)
