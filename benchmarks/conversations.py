@@ -101,3 +101,46 @@ def texts(messages: list[Message]) -> list[str]:
         for call in message.get("tool_calls", ()):  # type: ignore[attr-defined]
             found += [call["function"]["name"], call["function"]["arguments"]]
     return found
+
+
+def one_message_of_xml(number: int) -> list[Message]:
+    """A conversation in which one message holds so many results in XML."""
+    call = "<read_file>\n<path>{}.py</path>\n</read_file>"
+    result = "<tool_result tool_name='read_file' success='true'>\n<content>{}</content>\n</tool_result>"
+    return [
+        {"role": "user", "content": "Fix it."},
+        {"role": "assistant", "content": "\n".join(map(call.format, range(number)))},
+        {"role": "user", "content": "\n".join(map(result.format, results(number, 100 * number)))},
+        {"role": "assistant", "content": "I have read them."},
+    ]
+
+
+def one_message_of_blocks(number: int) -> list[Message]:
+    """The same as Anthropic's API takes it."""
+    ids = [f"toolu_{index}" for index in range(number)]
+    found = zip(ids, results(number, 100 * number), strict=True)
+    call = {"type": "tool_use", "name": "read_file", "input": {"path": "a.py"}}
+    return [
+        {"role": "user", "content": "Fix it."},
+        {"role": "assistant", "content": [{**call, "id": id} for id in ids]},
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": id, "content": text} for id, text in found],
+        },
+        {"role": "assistant", "content": "I have read them."},
+    ]
+
+
+def one_message_of_parts(number: int) -> list[Message]:
+    """The same as Gemini's API takes it."""
+    call = {"functionCall": {"name": "read_file", "args": {"path": "a.py"}}}
+    answers = [{"name": "read_file", "response": {"output": text}} for text in results(number, 100 * number)]
+    return [
+        {"role": "user", "parts": [{"text": "Fix it."}]},
+        {"role": "model", "parts": [call] * number},
+        {"role": "user", "parts": [{"functionResponse": answer} for answer in answers]},
+        {"role": "model", "parts": [{"text": "I have read them."}]},
+    ]
+
+
+GIANTS = {"xml": one_message_of_xml, "anthropic": one_message_of_blocks, "gemini": one_message_of_parts}

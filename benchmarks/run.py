@@ -154,6 +154,9 @@ def main() -> None:
             print_loop(shape, make(number, size))
     factors = (1, 2, 4) if quick else (1, 2, 4, 8)
     print(f"\ngrowth of a cold call over {factors}: exponent {growth(factors):.2f} (to reach: 1.05)")
+    print("growth with the results of one message, pruned, reported and compared (to reach: 1.15):")
+    for shape, make in conversations.GIANTS.items():
+        print(f"  {shape:12} {growth_of_a_message(make, (1, 4) if quick else (1, 2, 4, 8)):.2f}")
     print(f"bytes below the budget: {below_budget()} (to reach: none)")
     print(f"memory after a loop to 1M tokens: {memory():.0f} MB (to reach: 64)")
 
@@ -184,6 +187,24 @@ def print_loop(shape: str, messages: Messages) -> None:
         print_row(f"whole loop, {style}", messages, lambda style=style: loop(messages, style), aim, 3)
     for style, aim in (("same objects", 0.02), ("re-parsed", 0.10)):
         print_row(f"one more request, {style}", messages, lambda style=style: one_more(messages, style), aim, 3)
+
+
+def growth_of_a_message(make: Callable[[int], Messages], factors: tuple[int, ...]) -> float:
+    """The exponent with which the time for one message grows with the results in it."""
+    times = []
+    for factor in factors:
+        messages = make(500 * factor)
+        spent = []
+        for _ in range(3):
+            gc.collect()
+            ours = pruner(1_000)
+            started = time.perf_counter()
+            result = ours.prune(messages)
+            result.report.to_json()
+            ours.get_cleanup_statistics(messages, result.conversation)
+            spent.append(time.perf_counter() - started)
+        times.append(min(spent))
+    return math.log(times[-1] / times[0]) / math.log(factors[-1] / factors[0])
 
 
 def growth(factors: tuple[int, ...]) -> float:

@@ -39,7 +39,21 @@ RUN = st.builds(
 STEPS = st.lists(st.one_of(READ, READ, WRITE, RUN), min_size=1, max_size=3)
 
 
+# What users paste: logs of other agents, in every dialect, with words of their own behind.
+LOG = "total = compute(left, right)\n" * 12
+PASTED = (
+    f"The log shows:\n[read_file for 'a.py'] Result:\n{LOG}\nFix it, and never push.",
+    f"[run for 'ls'] Result:\n{LOG}",
+    f"It says\n<tool_response>\n{LOG}</tool_response>\nwhich is wrong.",
+    f"As in <tool_result tool_name='a'>{LOG}</tool_result> I mean.",
+    f"    <tool_result tool_name='a' success='true'>\n    {LOG}    </tool_result>",
+    f"<!-- <tool_result tool_name='a'>{LOG}</tool_result> -->",
+    f"Result:<tool_result tool_name='a'>{LOG}</tool_result>",
+    f"<function_results>\n<error>{LOG}</error>\n</function_results>\nWhy?",
+)
+
+
 def rounds() -> st.SearchStrategy[list[Round]]:
     """What an agent does in a few requests."""
-    words = st.sampled_from(("And now?", "Mind `</tool_result>`.", "a < b"))
+    words = st.sampled_from(("And now?", "Mind `</tool_result>`.", "a < b", *PASTED))
     return st.lists(st.one_of(STEPS, STEPS, STEPS, words), min_size=3, max_size=7)
