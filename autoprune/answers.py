@@ -1,11 +1,11 @@
-"""What the user said through a tool: answers to its questions, and why a call was refused. Looks at one result alone."""
+"""What the user said through a tool: answers to questions, and why a call was refused. Looks at one result alone."""
 
 import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from autoprune.outcomes import REFUSED, failed, is_cleared
+from autoprune.outcomes import OPENING, REFUSED, failed, is_cleared, is_data
 from autoprune.targets import arguments, target
 from autoprune.transcript import ToolCall, ToolResult
 
@@ -26,8 +26,13 @@ LONGEST_QUESTION = 500  # characters
 LONGEST_TARGET = 120
 
 # What may stand before the first word: tags, "Error:", the members of a JSON object.
-BEFORE = r"(?:\s|<(?:tool_use_error|message|content|error|output)>|Error: ?|\{|\"(?:status|error|message|output)\":|\"\w+\",)*\"?"
-SAID = r"(?:[Tt]he user said|with the message|(?:[Ff]eedback|[Rr]eason|[Mm]essage|[Cc]omment)(?: from the user)?)\"?:\s*"
+BEFORE = (
+    r"(?:\s|<message>[^<]{0,300}</message>(?=\s*<content>)|<(?:tool_use_error|message|content|error|output)>|Error: ?"
+    r"|\{|\"(?:status|error|message|output)\":|\"\w+\",)*\"?"
+)
+SAID = (
+    r"(?:[Tt]he user said|with the message|(?:[Ff]eedback|[Rr]eason|[Mm]essage|[Cc]omment)(?: from the user)?)\"?:\s*"
+)
 REJECTED = re.compile(
     rf"{BEFORE}{REFUSED}(?:.|\n){{0,{NEAR}}}?{SAID}"
     r"(?:\",\s*\"feedback\":\s*\")?(?:</message>\s*<content>\s*)?(?:<(?:feedback|user_message)>\s*)?(?!</)(?=\S)"
@@ -65,14 +70,20 @@ def words(result: ToolResult) -> str:
 
 
 def _refusal(result: ToolResult) -> re.Match[str] | None:
-    """Where the user's words begin in the result of a call that the user refused."""
+    """Where the user's words begin in the result of a call that the user refused.
+
+    A file or a page that begins with such words is not believed without the flag of the format: whoever wrote it would
+    speak in the user's name.
+    """
     match = REJECTED.match(result.piece, result.start, min(result.stop, result.start + HEAD))
-    return match if match and failed(result.text, result.is_error, result.call) else None
+    if not match or not (result.is_error or not is_data(result.call)):
+        return None
+    return match if failed(result.text, result.is_error, result.call) else None
 
 
 def _plain(text: str) -> str:
     """The words without the tags around them."""
-    said = TAGS.sub("", text).strip()
+    said = TAGS.sub("", OPENING.sub("", text, count=1) if OPENING.match(text) else text).strip()
     return said.removesuffix('"}').rstrip() if said.endswith('"}') and not said.startswith("{") else said
 
 

@@ -14,7 +14,9 @@ SESSIONS = ("session_id", "bash_id", "shell_id", "task_id", "shellId")
 RUNNING = "still running as"  # what digests say of a command that has not ended, before what it is known by
 
 # One that is not closed goes on to the end, as in a shell.
-HEREDOC = re.compile(r"<<-?[ \t]*([\"']?)(\w+)\1([^\n]*)(?:\n[ \t]*\2(?=\W|\Z)|\n.*?(?:\n[ \t]*\2(?=\W|\Z)|\Z))", re.DOTALL)
+HEREDOC = re.compile(
+    r"<<-?[ \t]*([\"']?)(\w+)\1([^\n]*)(?:\n[ \t]*\2(?=\W|\Z)|\n.*?(?:\n[ \t]*\2(?=\W|\Z)|\Z))", re.DOTALL
+)
 QUOTED = re.compile(r"\\.|\"(?:[^\"\\]|\\.)*\"|'[^']*'", re.DOTALL)
 COMMENT = re.compile(r"(?:^|(?<=\s))#[^\n]*")
 ENDS = re.compile(r"[;\n]|(?<![&>|])&(?![&>])")  # of commands that do not wait for each other's success

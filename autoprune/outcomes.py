@@ -40,7 +40,7 @@ LAST_MEMBERS = re.compile(
 # How a text begins that says that a person said no.
 REFUSED = (
     r"(?:The user (?:doesn't|does not|didn't|did not) (?:want|allow|approve)\b"  # Claude Code
-    r"|(?:The )?[Uu]ser (?:has )?(?:denied|rejected|declined|refused) (?:this|the|that|your|to|permission|tool)\b"  # many
+    r"|(?:The )?[Uu]ser (?:has )?(?:denied|rejected|declined|refused) (?:this|the|that|your|to|permission|tool)\b"
     r"|Permission for this tool use was denied|Request interrupted by user"  # Claude Code
     r"|The tool call (?:is|was) rejected\b|Plan rejected\b)"  # Kimi CLI; Gemini CLI, Qwen Code
 )
@@ -76,7 +76,7 @@ LAST_LINE = re.compile(
     r"|(?:error|fatal|ERROR): \S.*"  # git, compilers
     r"|g?make(?:\[\d+\])?: \*\*\* .*"
     r"|Command (?:aborted|timed out\b.*|was aborted\b.*)"
-    r"|(?:\S+: )?(?:Segmentation fault|Bus error|Aborted)(?: \(core dumped\))?"
+    r"|Aborting\.?|(?:\S+: )?(?:Segmentation fault|Bus error|Aborted)(?: \(core dumped\))?"
     r"|=+ .*\b\d+ (?:failed|errors?)\b.* in [\d.]+s[^=]*=+"  # pytest
     r"|FAIL(?:\t.*)?|test result: FAILED\..*"  # Go, Rust
     r")"
@@ -126,7 +126,12 @@ RUNNING = re.compile(
     r")"
 )
 # Words of a tool's name that say that its result is somebody's text: an error message in it need not be the tool's.
-DATA = frozenset("read view open cat show fetch search grep glob list find get ls lookup query browse web".split())
+DATA = frozenset(
+    (
+        *("read", "view", "open", "cat", "show", "fetch", "search", "grep", "glob", "list", "find", "get", "ls"),
+        *("lookup", "query", "browse", "web"),
+    )
+)
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 WORDS = re.compile(r"[a-z]+")
 FRAME = re.compile(r'\n  File "[^"\n]+", line \d+')
@@ -164,13 +169,21 @@ def failed(text: str, is_error: bool | None, call: ToolCall | None = None) -> bo
     if not is_fine:
         return says
     if says:
-        return None if _is_data(call) else True  # an error message may be what was looked for
+        return None if is_data(call) else True  # an error message may be what was looked for
     return says if _is_open(text, call) else False
 
 
 def is_cleared(text: str) -> bool:
     """Return whether a text stands in place of a result that was cleared, as far as its words tell."""
     return CLEARED.match(text) is not None
+
+
+def is_data(call: ToolCall | None) -> bool:
+    """Return whether a call looks for a text that is not the tool's own: a file, a page, a log."""
+    if call is None:
+        return False
+    script = command(call)
+    return shows(script) if script else not DATA.isdisjoint(WORDS.findall(CAMEL.sub("_", call.name).lower()))
 
 
 def refused(text: str) -> bool:
@@ -194,11 +207,13 @@ def _says_failed(text: str, call: ToolCall | None) -> bool | None:
     if text[:1] == "{":
         return _document_failed(_document(text))
     head, tail = _inside(text)
-    if FIRST_WORDS.match(head) or FIRST_WORDS.match(text[:HEAD]) or _ends_badly(tail):
-        return True
     script = command(call)
-    if not _is_data(call):
-        is_anywhere = hides_failures(script) and not has_other_way(script)
+    is_made_up_for = has_other_way(script)
+    begins_badly = FIRST_WORDS.match(head) or FIRST_WORDS.match(text[:HEAD])
+    if (begins_badly and not is_made_up_for) or _ends_badly(tail):
+        return True
+    if not is_data(call):
+        is_anywhere = hides_failures(script) and not is_made_up_for
         last = tail[tail.rfind("\n") + 1 :]
         if SUMMARY.search(last) or (is_anywhere and (SUMMARY.search(head) or SUMMARY.search(tail))):
             return True
@@ -209,20 +224,11 @@ def _says_failed(text: str, call: ToolCall | None) -> bool | None:
 
 def _inside(text: str) -> tuple[str, str]:
     """The beginning and the end of what a tool wrote, without what a dialect or a color puts around it."""
-    head, tail = text[:HEAD], text[-TAIL:]
-    head = head[match.end() :] if (match := OPENING.match(head)) else head
-    tail = CLOSING.sub("", tail).rstrip()
+    start = match.end() if (match := OPENING.match(text)) else 0
+    head, tail = text[start : start + HEAD], CLOSING.sub("", text[max(start, len(text) - TAIL) :]).rstrip()
     while (last := tail.rpartition("\n"))[0] and FAINT.fullmatch(last[2]):
         tail = last[0].rstrip()
     return (COLORS.sub("", head), COLORS.sub("", tail)) if "\x1b" in text else (head, tail)
-
-
-def _is_data(call: ToolCall | None) -> bool:
-    """Whether a call looks for a text that is not the tool's own."""
-    if call is None:
-        return False
-    script = command(call)
-    return shows(script) if script else not DATA.isdisjoint(WORDS.findall(CAMEL.sub("_", call.name).lower()))
 
 
 def exit_code(text: str) -> int | None:

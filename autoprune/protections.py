@@ -22,7 +22,9 @@ class Protections:
 
     `user_answers` keeps what the user said through a tool: the results of `answer_tools` (names or globs), which ask
     the user, and failed results that begin with the user's refusal of the call and the words it came with. They are
-    not cut either. `tools` and `paths` are names or globs; paths are those in the arguments of the call. `last_results` counts results,
+    not cut either.
+
+    `tools` and `paths` are names or globs; paths are those in the arguments of the call. `last_results` counts results,
     `last_tokens` the newest tokens of the conversation as it is sent: a result in a message that reaches into them is
     kept. `failed` keeps results that say that the call failed, `instruction_files` those of AGENTS.md, CLAUDE.md and
     the like, `minimum_tokens` those that are smaller. `pinned` is a set of message indexes, or a predicate that gets

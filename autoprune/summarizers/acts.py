@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
-from autoprune.formats.harness import said
 from autoprune.commands import RUNNING, continues
+from autoprune.formats.harness import said
 from autoprune.outcomes import error_lines, exit_code, failed, running
 from autoprune.readable import Utterance
 from autoprune.summarizers.sections import figure, one_line
@@ -185,8 +185,10 @@ def outcome(result: ToolResult | None) -> str:
     if result is None:
         return "no result"
     how = failed(result.text, result.is_error, result.call)
+    if session := running(result.text):
+        return f"{RUNNING} {session}"
     if not how:
-        return "ok" if how is False else f"{RUNNING} {session}" if (session := running(result.text)) else ""
+        return "ok" if how is False else ""
     code = exit_code(result.text)
     return ": ".join(part for part in (f"exit code {code}" if code else "", why(result)) if part) or "error"
 

@@ -109,7 +109,7 @@ class _Book:
         """The deed as the result of the command whose output it reads, where that stands in the list."""
         running = f"{RUNNING} {deed.continues}" if deed.continues else ""
         commands = self.lists[ledgers.COMMANDS].items()
-        name = next((name for name, how in commands if running and RUNS.sub("", how) == running), "")
+        name = next((name for name, how in commands if running and RUNS.sub("", how).endswith(running)), "")
         if name:
             self.lists[ledgers.LAST].pop(f"{name}: {running}", None)
         return deed.as_command(name) if name else deed

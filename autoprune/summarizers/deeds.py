@@ -104,9 +104,10 @@ class Deed:
         """How it went, in a few words."""
         if self.result is None:
             return OPEN
+        if session := running(self.result.text):
+            return f"{'failed, ' if self.failed else ''}{RUNNING} {session}"
         if not self.failed:
-            session = running(self.result.text)
-            return "ok" if self.failed is False else f"{RUNNING} {session}" if session else "ran"
+            return "ok" if self.failed is False else "ran"
         if self.is_refused:
             return REFUSED
         code = exit_code(self.result.text)
