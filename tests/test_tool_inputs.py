@@ -491,17 +491,20 @@ class ResultsFirst:
                     yield candidate.cleared(Reason.OVER_SAFE_ZONE)
 
 
+@pytest.mark.parametrize("flag", [{}, {"is_error": False}], ids=str)
 @pytest.mark.parametrize("sentence", [None, "Gone."])
-def test_the_full_history_and_the_pruned_one_agree_where_results_go_before_arguments(sentence: str | None):
+def test_the_full_history_and_the_pruned_one_agree_where_results_go_before_arguments(
+    sentence: str | None, flag: dict[str, bool]
+):
     messages: list[Message] = [{"role": "user", "content": "Write them."}]
     for number in range(8):
         call = {"type": "tool_use", "id": f"c{number}", "name": "write", "input": {"path": "a", "content": BODY}}
-        done = {"type": "tool_result", "tool_use_id": f"c{number}", "content": words(250), "is_error": False}
+        done = {"type": "tool_result", "tool_use_id": f"c{number}", "content": f"{DONE}\n{words(250)}", **flag}
         messages += [{"role": "assistant", "content": [call]}, {"role": "user", "content": [done]}]
     messages.append(ANSWER)
     for room in (900, 1_800, 2_600, 3_400):
         fed: list[Any] = []
-        for at in range(2, len(messages) + 1):
+        for at in range(3, len(messages) + 1, 2):
             ours = pruner(room)
             if sentence:
                 ours.replacement_message = sentence
