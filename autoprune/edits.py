@@ -197,9 +197,15 @@ class Plan(Copied):
         if self.shortening is None or part in self.inputs or part.location.path < self.bound_before:
             return False
         result = self.answers.get(part)
-        if result is not None and part not in self.shortening.of(result):
+        if result is not None and (self._hides_outcome(result) or part not in self.shortening.of(result)):
             return False
         return self.placeholder.saves(part, self.shortening.text(part, self.placeholder.count)) > 0
+
+    def _hides_outcome(self, result: ToolResult) -> bool:
+        """Whether a call's arguments stay because its result says no more how it went, or is the user's answer."""
+        edit = self.results.get(result)
+        is_cleared = edit is not None and edit.reason is not Reason.CLAMPED
+        return is_cleared or self.placeholder.stands_in(result) or self.protections.is_answer(result)
 
     @cached_property
     def _guard(self) -> Guard:
@@ -215,6 +221,8 @@ class Plan(Copied):
             return Reason.ALREADY_CLEARED
         if self.is_unseen(result):
             return Reason.UNSEEN
+        if self.protections.is_answer(result):
+            return Reason.USER_ANSWER
         if self.placeholder.saves(result, self.placeholder.text(result)) <= 0:
             return Reason.NO_GAIN
         if result.location.path < self.bound_before:

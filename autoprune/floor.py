@@ -8,7 +8,7 @@ from autoprune.transcript import Speaker, ToolResult
 LASTING = frozenset(
     (
         *(Reason.ALREADY_CLEARED, Reason.NO_GAIN, Reason.PINNED, Reason.PROTECTED_TOOL, Reason.PROTECTED_PATH),
-        *(Reason.INSTRUCTIONS, Reason.FAILED, Reason.SMALL),
+        *(Reason.INSTRUCTIONS, Reason.USER_ANSWER, Reason.FAILED, Reason.SMALL),
     )
 )
 FLOOR = {
@@ -18,6 +18,7 @@ FLOOR = {
     "assistant": "the assistant's words and calls",
     "frames": "what stands around the tools' results",
     "other": "messages of other roles",
+    "answers": "what the user said through tools",
     "unseen": "results that the model has not seen yet",
     "kept": "results that were kept",
     "cleared": "placeholders",
@@ -53,8 +54,9 @@ def floor(plan: Plan) -> dict[str, int]:
 
 
 def _part(plan: Plan, result: ToolResult) -> str:
-    if reason(plan, result) is Reason.ALREADY_CLEARED:
-        return "cleared"
+    why = reason(plan, result)
+    if why in (Reason.ALREADY_CLEARED, Reason.USER_ANSWER):
+        return "cleared" if why is Reason.ALREADY_CLEARED else "answers"
     return "unseen" if plan.is_unseen(result) else "kept"
 
 

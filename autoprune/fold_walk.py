@@ -137,9 +137,7 @@ class FoldWalk(Walk):
                 self._fold(edit)
             else:
                 self._put(edit)
-        for part in self._useless:
-            self._seen.pop(part, None)
-        self._useless.clear()
+        self._forget()
 
     def _put(self, edit: Replace) -> None:
         """Put a strategy's own text in place of a part that it was offered, if that is smaller."""

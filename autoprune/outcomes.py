@@ -5,6 +5,9 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
+from autoprune.commands import command, has_other_way, hides_failures, shows
+from autoprune.transcript import ToolCall
+
 HEAD = 4_000  # characters that are read: a harness's header, with the command that it ran
 TAIL = 4_000  # characters that are read: a harness's footer, or the last frames of a traceback
 LONGEST_JSON = 8_000  # characters; of a longer document only the end is read
@@ -34,10 +37,18 @@ LAST_MEMBERS = re.compile(
     r'[{,]\s*"(?:exit_?code|return_?code)"\s*:\s*(-?\d+)\s*(?:,\s*"\w+"\s*:\s*[-\w.]+\s*)*\}\s*\}?\s*\Z', re.IGNORECASE
 )
 
+# How a text begins that says that a person said no.
+REFUSED = (
+    r"(?:The user (?:doesn't|does not|didn't|did not) (?:want|allow|approve)\b"  # Claude Code
+    r"|(?:The )?[Uu]ser (?:has )?(?:denied|rejected|declined|refused) (?:this|the|that|your|to|permission|tool)\b"
+    r"|Permission for this tool use was denied|Request interrupted by user"  # Claude Code
+    r"|The tool call (?:is|was) rejected\b|Plan rejected\b)"  # Kimi CLI; Gemini CLI, Qwen Code
+)
+BEGINS_REFUSED = re.compile(rf"\s*(?:<message>\s*)?(?:[Ee]rror: )?{REFUSED}")
 # How a text begins that is an error message and nothing else.
 FIRST_WORDS = re.compile(
-    r"\s*(?:"
-    r"<tool_use_error>|The user doesn't want to (?:proceed|take this action)|Request interrupted by user"  # Claude Code
+    r"\s*(?:<message>\s*)?(?:"
+    rf"<tool_use_error>|{REFUSED}"
     r"|(?:[Ee]rror|ERROR|fatal|FATAL)(?:\[\w+\])?:\s|(?:Error|Failed to) (?:call|execut|run|read|writ|edit|search)\w*\b"
     r"|An error occurred\b"  # openai-agents
     r"|apply_patch verification failed"  # Codex
@@ -65,11 +76,64 @@ LAST_LINE = re.compile(
     r"|(?:error|fatal|ERROR): \S.*"  # git, compilers
     r"|g?make(?:\[\d+\])?: \*\*\* .*"
     r"|Command (?:aborted|timed out\b.*|was aborted\b.*)"
-    r"|(?:\S+: )?(?:Segmentation fault|Bus error|Aborted)(?: \(core dumped\))?"
+    r"|Aborting\.?|(?:\S+: )?(?:Segmentation fault|Bus error|Aborted)(?: \(core dumped\))?"
     r"|=+ .*\b\d+ (?:failed|errors?)\b.* in [\d.]+s[^=]*=+"  # pytest
     r"|FAIL(?:\t.*)?|test result: FAILED\..*"  # Go, Rust
     r")"
 )
+# What test runners, compilers and git say once, wherever it stands, when something has failed.
+SUMMARY = re.compile(
+    r"^(?:"
+    r"=* ?(?:\d+ \w+, )*[1-9]\d* (?:failed|errors?)\b.* in [\d.]+m?s\b.*"  # pytest
+    r"|FAILED \((?:failures|errors)=.*"  # unittest
+    r"|FAIL(?:\t.*)?|[ \t]*--- FAIL: .*|test result: FAILED\..*"  # Go, Rust
+    r"|[ \t]*(?:Tests?|Test Files|Test Suites):?[ \t]+(?:\d+ \w+(?:, | \| ))*[1-9]\d* failed\b.*"  # Jest, Vitest
+    r"|[ \t]*[1-9]\d* (?:failing|fail)|# fail [1-9]\d*"  # Mocha, Bun, TAP
+    r"|\d+ (?:examples?|tests?|runs?)\b.* [1-9]\d* (?:failures?|errors?)\b.*|FAILURES!"  # RSpec, Minitest, PHPUnit
+    r"|(?:\[\w+\] )?(?:BUILD FAILED|BUILD FAILURE|Build FAILED)\b.*"  # Gradle, Maven, .NET
+    r"|g?make(?:\[\d+\])?: \*\*\* .*|npm (?:ERR!|error)\b.*|[\W ]*ELIFECYCLE\b.*"
+    r"|Found [1-9]\d* errors?\b(?!.* 0 remaining).*|\S+\(\d+,\d+\): error TS\d+: .*"  # tsc, mypy, ruff
+    r"|[^\w\n]*[1-9]\d* problems? \([1-9]\d* errors?\b.*"  # ESLint
+    r"|error(?:\[E\d+\])?: (?:could not compile|aborting due to|failed to push|pathspec|src refspec|patch failed).*"
+    r"|fatal: \S.*| ! \[(?:remote )?rejected\] .*|CONFLICT \(.*|Automatic merge failed;.*"  # git
+    r"|(?:\S+: )?(?:line \d+: )?\S+: command not found|zsh:(?:\d+:)? command not found: .*"
+    r"|(?i:exit(?:ed)?(?: with)?(?:[ _]?(?:code|status))?) ?[:=]? ?[1-9]\d*\.?"  # of `echo "exit: $?"`
+    r")[ \t\r]*$",
+    re.MULTILINE,
+)
+# How a text ends that counts all tests, or all problems, and no failure among them.
+PASSED = re.compile(
+    r"(?:=* ?(?:\d+ (?:passed|skipped|deselected|xfailed|xpassed|warnings?|subtests passed)(?:, )?)+ in [\d.]+m?s\b.*"
+    r"|OK(?: \(.*\))?|Tests:[ \t]+(?:\d+ (?:skipped|todo|passed), )*\d+ total"
+    r"|All checks passed!|Success: no issues found in .*)\s*"
+)
+FAINT = re.compile(r"(?:hint: .*|\s*)\Z")  # last lines that are only advice
+COLORS = re.compile(r"\x1b\[[\d;]*m")
+# What may stand around a text in the XML dialect, and around an error in others.
+OPENING = re.compile(r"\s*(?:<message>[^<]{0,2000}</message>\s*)?<content>")
+CLOSING = re.compile(r"</content>\s*\Z")
+# What stands in place of a result that was cleared: this package's words, and those of agents that clear by themselves.
+CLEARED = re.compile(
+    r"\s*(?:<message>Content cleared to save tokens</message>|This message has been cleared\."
+    r"|\[Old tool result content cleared\]|\[Tool result cleared\b|<MASKED>|Old environment output: \()"
+)
+# What a harness says of a command that has not ended; the group is what it is known by.
+RUNNING = re.compile(
+    r"\s*(?:"
+    r"(?:(?:Command|Chunk ID|Wall time): (?:(?!Output:\n)[^\n]*\n)*?)?Process running with session ID (?P<codex>\w+)"
+    r"|Command (?:running|was manually backgrounded by user|is running|started)\b[^\n]{0,60}\bID:? (?P<claude>[\w-]+)"
+    r"|(?:[^\n]*\n){0,200}?<command (?:started [^>\n]{0,60}?)?with shellId:? (?P<copilot>[\w-]+)"
+    r")"
+)
+# Words of a tool's name that say that its result is somebody's text: an error message in it need not be the tool's.
+DATA = frozenset(
+    (
+        *("read", "view", "open", "cat", "show", "fetch", "search", "grep", "glob", "list", "find", "get", "ls"),
+        *("lookup", "query", "browse", "web"),
+    )
+)
+CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+WORDS = re.compile(r"[a-z]+")
 FRAME = re.compile(r'\n  File "[^"\n]+", line \d+')
 EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?::\s|\Z)")
 
@@ -90,21 +154,81 @@ ERROR_LINE = re.compile(
 )
 
 
-def failed(text: str, is_error: bool | None) -> bool | None:
-    """Whether a result says that the call failed; None where nothing certain is said.
+def failed(text: str, is_error: bool | None, call: ToolCall | None = None) -> bool | None:
+    """Return whether a result says that its call failed; None where nothing certain is said.
 
-    `is_error` is the format's own flag, which is believed. A text that only may have come from a success is None.
+    `is_error` is the format's own flag. One that says failed is believed. One that says fine, like an exit code of 0,
+    is weaker than what the text certainly says, and worth nothing for a command that hides its failures, such as
+    `pytest | tail`. A result that was cleared says no more than a flag that says failed.
     """
-    if is_error is not None:
-        return is_error
+    if is_error or is_cleared(text):
+        return is_error or None
     code = exit_code(text)
-    if code is not None:
-        return code != 0
+    is_fine = is_error is False or code == 0
+    says = code != 0 if code else _says_failed(text, call)
+    if not is_fine:
+        return says
+    if says:
+        return None if is_data(call) else True  # an error message may be what was looked for
+    return says if _is_open(text, call) else False
+
+
+def is_cleared(text: str) -> bool:
+    """Return whether a text stands in place of a result that was cleared, as far as its words tell."""
+    return CLEARED.match(text) is not None
+
+
+def is_data(call: ToolCall | None) -> bool:
+    """Return whether a call looks for a text that is not the tool's own: a file, a page, a log."""
+    if call is None:
+        return False
+    script = command(call)
+    return shows(script) if script else not DATA.isdisjoint(WORDS.findall(CAMEL.sub("_", call.name).lower()))
+
+
+def refused(text: str) -> bool:
+    """Return whether a text begins by saying that a person did not want the call."""
+    return BEGINS_REFUSED.match(text[:HEAD]) is not None
+
+
+def running(text: str) -> str:
+    """Return what a command is known by that has not ended when its result is written; "" for any other."""
+    match = RUNNING.match(text[:HEAD])
+    return next(name for name in match.groups() if name) if match else ""
+
+
+def _is_open(text: str, call: ToolCall | None) -> bool:
+    """Whether an exit code of 0 says nothing: the command hides it, or has not ended."""
+    return hides_failures(command(call)) or bool(running(text))
+
+
+def _says_failed(text: str, call: ToolCall | None) -> bool | None:
+    """What the text alone says."""
     if text[:1] == "{":
         return _document_failed(_document(text))
-    if FIRST_WORDS.match(text[:HEAD]) or _ends_badly(text[-TAIL:].rstrip()):
+    head, tail = _inside(text)
+    script = command(call)
+    is_made_up_for = has_other_way(script)
+    begins_badly = FIRST_WORDS.match(head) or FIRST_WORDS.match(text[:HEAD])
+    if (begins_badly and not is_made_up_for) or _ends_badly(tail):
         return True
-    return False if DONE.match(text[:HEAD]) else None
+    if not is_data(call):
+        is_anywhere = hides_failures(script) and not is_made_up_for
+        last = tail[tail.rfind("\n") + 1 :]
+        if SUMMARY.search(last) or (is_anywhere and (SUMMARY.search(head) or SUMMARY.search(tail))):
+            return True
+        if PASSED.fullmatch(last):
+            return False
+    return False if DONE.match(head) else None
+
+
+def _inside(text: str) -> tuple[str, str]:
+    """The beginning and the end of what a tool wrote, without what a dialect or a color puts around it."""
+    start = match.end() if (match := OPENING.match(text)) else 0
+    head, tail = text[start : start + HEAD], CLOSING.sub("", text[max(start, len(text) - TAIL) :]).rstrip()
+    while (last := tail.rpartition("\n"))[0] and FAINT.fullmatch(last[2]):
+        tail = last[0].rstrip()
+    return (COLORS.sub("", head), COLORS.sub("", tail)) if "\x1b" in text else (head, tail)
 
 
 def exit_code(text: str) -> int | None:
@@ -143,7 +267,7 @@ def _document_failed(document: object) -> bool | None:
             return not success
         case {"isError": bool(is_error)} | {"is_error": bool(is_error)}:
             return is_error
-        case {"ok": False} | {"status": "error"}:
+        case {"ok": False} | {"status": "error" | "denied"}:
             return True
         case {"error": str() | Mapping() as error} if error:
             return True

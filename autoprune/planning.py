@@ -99,7 +99,7 @@ class Walk:
         self.strategy = strategy
         self.protections = protections(strategy)
         self.tool_inputs = tool_inputs(strategy)
-        self._protects = not self.protections.is_off
+        self._protects = self.protections.has_rules
         self.limit = limit
         self.placeholder = placeholder
         self.tokens = fixed_tokens
@@ -119,6 +119,7 @@ class Walk:
         self._answers: dict[int, ToolResult] = {}  # to calls whose arguments may be shortened, by their identity
         self._newer: dict[int, tuple[ToolCall, ToolCall]] = {}  # of open calls in messages that were read again
         self._useless: list[Part] = []
+        self._cleared: list[ToolResult] = []  # at this request
         self._saved: dict[int, int] = defaultdict(int)  # by message
         self._asked_at = -1
         self._edits_before = 0
@@ -154,7 +155,8 @@ class Walk:
             self._results.extend(entry.results)
         if self._clamp:
             for result in entry.results:
-                self._cut(result, self._clamp)
+                if not self.protections.is_answer(result):
+                    self._cut(result, self._clamp)
 
     def _answering(self, entry: Entry) -> Entry:
         """The entry whose results know their calls as they are now."""
@@ -166,13 +168,24 @@ class Walk:
         return entry
 
     def _see(self) -> None:
-        """The model has seen the results: they may be cleared, and so may what the calls that succeeded were given."""
+        """The model has seen the results: they may be cleared, and so may what the calls that succeeded were given.
+
+        What the user said through a tool may not, and neither may what was asked.
+        """
         for result in self._unseen:
-            for part in self.tool_inputs.of(self._as_cut.get(result, result)) if self.tool_inputs else ():
+            if self.protections.is_answer(result):
+                continue
+            for part in self._inputs(result) if self.tool_inputs else ():
                 self._seen[part] = None
                 self._result_of[part] = result
             self._seen[result] = None
         self._unseen.clear()
+
+    def _inputs(self, result: ToolResult) -> tuple[ToolInput, ...]:
+        """What a call was given, where its result says that it succeeded: one that was cleared before does not."""
+        if self.tool_inputs is None or self.placeholder.stands_in(result):
+            return ()
+        return self.tool_inputs.of(self._as_cut.get(result, result))
 
     def _cut(self, result: ToolResult, clamp: Clamp) -> None:
         """Cut a giant, seen or not: it has never been sent whole."""
@@ -192,15 +205,25 @@ class Walk:
         if self.tokens > self.limit and self._seen:
             for edit in list(self.strategy.step(self)):
                 self._take(edit)
-            for part in self._useless:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Offer no more what is of no use, and what was given to calls whose results do not show their outcome now."""
+        for part in self._useless:
+            self._seen.pop(part, None)
+        self._useless.clear()
+        for call in (result.call for result in self._cleared if result.call):
+            for part in call.inputs:
                 self._seen.pop(part, None)
-            self._useless.clear()
+        self._cleared.clear()
 
     def _take(self, edit: Replace) -> None:
         """Make an edit if it is one of the candidates: a strategy cannot clear what was not offered."""
         candidate = self._seen.pop(edit.part, None)
         if candidate and candidate.saves > 0:
             self._make(candidate, edit.reason)
+            if isinstance(edit.part, ToolResult):
+                self._cleared.append(edit.part)
 
     def _make(self, candidate: Candidate, reason: Reason) -> None:
         part, before = candidate.part, self.edits.pop(candidate.part, None)

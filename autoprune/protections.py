@@ -1,10 +1,11 @@
 """What a strategy may not clear, by rules that its user gives. Decides about one result at a time, edits nothing."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TypeAlias
 
+from autoprune.answers import ANSWER_TOOLS, is_answer
 from autoprune.errors import SettingsError
 from autoprune.outcomes import failed
 from autoprune.reasons import Reason
@@ -17,7 +18,11 @@ NONE_CUT: Mapping[ToolResult, ToolResult] = {}
 
 @dataclass(frozen=True)
 class Protections:
-    """Which results are kept whatever the budget; nothing is protected by default.
+    """Which results are kept whatever the budget; by default those that hold the user's own words, and no other.
+
+    `user_answers` keeps what the user said through a tool: the results of `answer_tools` (names or globs), which ask
+    the user, and failed results that begin with the user's refusal of the call and the words it came with. They are
+    not cut either.
 
     `tools` and `paths` are names or globs; paths are those in the arguments of the call. `last_results` counts results,
     `last_tokens` the newest tokens of the conversation as it is sent: a result in a message that reaches into them is
@@ -34,10 +39,12 @@ class Protections:
     instruction_files: bool = False
     minimum_tokens: int = 0
     pinned: Collection[int] | Callable[[object], bool] = frozenset()
+    user_answers: bool = True
+    answer_tools: tuple[str, ...] = ANSWER_TOOLS
 
     def __post_init__(self) -> None:
         """Keep collections in a form that can be compared and never changes; what is none of them waits for `check`."""
-        for name in ("tools", "paths"):
+        for name in ("tools", "paths", "answer_tools"):
             value = getattr(self, name)
             if isinstance(value, Iterable):
                 object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
@@ -50,10 +57,10 @@ class Protections:
         for name in ("last_results", "last_tokens", "minimum_tokens"):
             if not _is_number(value := getattr(self, name)):
                 raise SettingsError(f"{name} is {value!r}: give a number, 0 or more")
-        for name in ("failed", "instruction_files"):
+        for name in ("failed", "instruction_files", "user_answers"):
             if not isinstance(value := getattr(self, name), bool):
                 raise SettingsError(f"{name} is {value!r}: give True or False")
-        for name in ("tools", "paths"):
+        for name in ("tools", "paths", "answer_tools"):
             value = getattr(self, name)
             if not isinstance(value, tuple) or not all(isinstance(glob, str) for glob in value):
                 raise SettingsError(f"{name} is {value!r}: give names or globs")
@@ -61,9 +68,13 @@ class Protections:
             raise SettingsError(f"pinned is {self.pinned!r}: give indexes of messages, 0 or more, or a predicate")
 
     @property
-    def is_off(self) -> bool:
-        """Whether nothing is protected."""
-        return self == NOTHING
+    def has_rules(self) -> bool:
+        """Whether anything is kept besides the user's own words."""
+        return replace(self, user_answers=True, answer_tools=ANSWER_TOOLS) != NOTHING
+
+    def is_answer(self, result: ToolResult) -> bool:
+        """Whether a result is kept as the user's own words. It stays so whatever follows it."""
+        return self.user_answers and is_answer(result, self.answer_tools)
 
     def of(self, result: ToolResult, message: object) -> Reason | None:
         """Why a result is kept, wherever in the conversation it stands; None if it is not."""
@@ -73,7 +84,9 @@ class Protections:
             return Reason.PROTECTED_TOOL
         if result.call and (self.paths or self.instruction_files) and (why := self._of_paths(paths(result.call))):
             return why
-        if self.failed and failed(result.text, result.is_error):
+        if self.is_answer(result):
+            return Reason.USER_ANSWER
+        if self.failed and failed(result.text, result.is_error, result.call):
             return Reason.FAILED
         return Reason.SMALL if self.minimum_tokens and result.tokens < self.minimum_tokens else None
 

@@ -3,14 +3,16 @@
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
+from autoprune import answers
 from autoprune.clamping import Clamp
 from autoprune.formats import harness
 from autoprune.formats.content import NOTHING, fields
 from autoprune.formats.words import words
+from autoprune.outcomes import failed
 from autoprune.targets import arguments, target
 from autoprune.tokens import Count, Memo
 from autoprune.transcript import Entry, Speaker, ToolCall, ToolResult
@@ -45,12 +47,21 @@ class Utterance:
         return harness.said(self.words)
 
 
-def utterances(messages: Sequence[object], entries: Sequence[Entry]) -> tuple[Utterance, ...]:
-    """Messages of any format in plain words, in order; `entries` are what they were parsed to, one for one."""
-    return tuple(
-        Utterance(entry.speaker, words(message, entry), entry.calls, entry.results)
-        for message, entry in zip(messages, entries, strict=True)
-    )
+def utterances(
+    messages: Sequence[object],
+    entries: Sequence[Entry],
+    is_answer: Callable[[ToolResult], bool] = answers.is_answer,
+) -> tuple[Utterance, ...]:
+    """Return messages of any format in plain words, in order; `entries` are what they were parsed to, one for one.
+
+    What the user said through a tool, which `is_answer` tells, follows its message as words of the user's.
+    """
+    told: list[Utterance] = []
+    for message, entry in zip(messages, entries, strict=True):
+        told.append(Utterance(entry.speaker, words(message, entry), entry.calls, entry.results))
+        said = (answers.words(result) for result in entry.results if is_answer(result))
+        told += (Utterance(Speaker.USER, answer) for answer in said if answer)
+    return tuple(told)
 
 
 def is_note(message: object, entry: Entry) -> bool:
@@ -140,8 +151,8 @@ def _lines(utterance: Utterance, number: int, count: Count, limit: int) -> Itera
 
 def _result_name(result: ToolResult) -> str:
     touched = _shortened(target(result.call), LONGEST_TARGET)
-    failed = ", failed" if result.is_error else ""
-    return f"{_one_line(result.tool)}{f' ({touched})' if touched else ''}{failed}"
+    how = ", failed" if failed(result.text, result.is_error, result.call) else ""
+    return f"{_one_line(result.tool)}{f' ({touched})' if touched else ''}{how}"
 
 
 def written_call(call: ToolCall, longest: int = LONGEST_ARGUMENT) -> str:

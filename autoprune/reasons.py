@@ -24,6 +24,7 @@ class Reason(StrEnum):
     PROTECTED_TOOL = "protected_tool"
     PROTECTED_PATH = "protected_path"
     INSTRUCTIONS = "instructions"
+    USER_ANSWER = "user_answer"
     FAILED = "failed"
     SMALL = "small"
     AMONG_LAST = "among_last"
@@ -54,6 +55,7 @@ SENTENCES = {
     Reason.PROTECTED_TOOL: "protected: its tool",
     Reason.PROTECTED_PATH: "protected: its path",
     Reason.INSTRUCTIONS: "protected: a file of instructions",
+    Reason.USER_ANSWER: "protected: the user's own words",
     Reason.FAILED: "protected: the call failed",
     Reason.SMALL: "protected: under the minimum size",
     Reason.AMONG_LAST: "protected: among the last results",

@@ -43,7 +43,7 @@ class ToolInputs:
         """The inputs that may be shortened now that their result is there."""
         if result.call is None or not any(fnmatchcase(result.tool, glob) for glob in self.tools):
             return ()
-        is_known_good = bool(result.call.inputs) and failed(result.text, result.is_error) is False
+        is_known_good = bool(result.call.inputs) and failed(result.text, result.is_error, result.call) is False
         return result.call.inputs if is_known_good else ()
 
     def text(self, part: ToolInput, count: Count) -> str:

@@ -208,7 +208,8 @@ class Desk:
     def _said(self, numbers: Sequence[int]) -> tuple[Utterance, ...]:
         """Messages in plain words."""
         entries = self.plan.transcript.entries
-        return utterances([self.messages[at] for at in numbers], [entries[at] for at in numbers])
+        is_answer = self.plan.protections.is_answer
+        return utterances([self.messages[at] for at in numbers], [entries[at] for at in numbers], is_answer)
 
     def _request(self, before: int) -> str:
         """What the user wanted last before a message."""

@@ -78,7 +78,8 @@ def mentions_the_first_call(message: object) -> bool:
 # Those that look at results alone, and those that look at messages, of which formats make more or fewer.
 OF_RESULTS = (
     *(Protections(), Protections(tools=("read_*",)), Protections(paths=("*.py",)), Protections(last_results=2)),
-    *(Protections(failed=True), Protections(minimum_tokens=60)),
+    *(Protections(failed=True), Protections(minimum_tokens=60), Protections(user_answers=False, failed=True)),
+    Protections(answer_tools=("read_file", "run")),
     Protections(last_results=1, failed=True, instruction_files=True),
 )
 OF_MESSAGES = (

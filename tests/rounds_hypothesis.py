@@ -36,7 +36,30 @@ RUN = st.builds(
     OUTPUTS,
     st.booleans(),
 )
-STEPS = st.lists(st.one_of(READ, READ, WRITE, RUN), min_size=1, max_size=3)
+# Flags that say fine beside texts that say failed, commands that hide their failures, and what the user says to a call.
+HIDDEN = st.builds(
+    lambda command, text, more: Step("run", {"command": command, "script": more}, more + text),
+    st.sampled_from(("pytest -q | tail -3", "make || true", "npm test; ls", "git push 2>&1 | tail")),
+    st.sampled_from(("1 failed in 0.1s", "error: failed to push some refs", "3 passed in 0.2s", "\nExit code: 1", "")),
+    OUTPUTS,
+)
+QUESTION = st.builds(
+    lambda tool, answer: Step(tool, {"question": "Tabs or spaces?"}, answer),
+    st.sampled_from(("AskUserQuestion", "ask_user", "request_user_input")),
+    OUTPUTS,
+)
+REASONS = (
+    "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\n",
+    "The user denied this operation and provided the following feedback:\n",
+    "Plan rejected. User feedback: ",
+)
+REFUSED = st.builds(
+    lambda reason, words, body: Step("write_to_file", {"path": "a.py", "content": body}, f"{reason}no {words}", True),
+    st.sampled_from(REASONS),
+    OUTPUTS,
+    OUTPUTS,
+)
+STEPS = st.lists(st.one_of(READ, READ, READ, WRITE, WRITE, RUN, RUN, HIDDEN, QUESTION, REFUSED), min_size=1, max_size=3)
 
 
 # What users paste: logs of other agents, in every dialect, with words of their own behind.

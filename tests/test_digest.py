@@ -18,6 +18,7 @@ from rounds_in_texts import DIALECTS, in_text
 
 from autoprune import sessions
 from autoprune.parsing import Parser, parse
+from autoprune.placeholders import SENTENCE
 from autoprune.readable import Utterance, utterances
 from autoprune.summarizers import shell
 from autoprune.summarizers.bookkeeping import continued
@@ -186,6 +187,74 @@ def test_a_change_that_failed_is_no_change():
     assert sections(text)["Errors not seen to be resolved"] == ["- edit(a.py) → failed: Error: no match"]
 
 
+def commands(*parts: Any, previous: str = "") -> list[str]:
+    return sections(digest(told(*parts), previous=previous))["Commands, and how they went last"]
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "entry"),
+    [
+        ("pytest -q | tail -3", "1 failed in 0.2s", "- pytest -q | tail -3 → failed"),
+        ("cd /src && pytest -q 2>&1 | tail -3", "collecting", "- pytest -q | tail -3 → ran"),
+        ("git push | tail", "error: failed to push some refs", "- git push | tail → failed"),
+        ("make || true", "cc -c a.c", "- make || true → ran"),
+        ("pytest -q | tail -3", "3 passed in 0.2s", "- pytest -q | tail -3 → ok"),
+        ("pytest -q", "collecting", "- pytest -q → ok"),
+        ("pytest -q", SENTENCE, "- pytest -q → ran"),
+    ],
+)
+def test_a_flag_that_says_fine_makes_no_failure_ok(command: str, text: str, entry: str):
+    assert commands(user("Go."), ran(command, text, False)) == [entry]
+
+
+def test_an_error_is_resolved_by_the_same_command_without_its_pipe_but_not_by_an_outcome_that_is_not_known():
+    broken = ran("make test | tail -3", "make: *** [test] Error 1", False)
+    unknown = sections(digest(told(user("Go."), broken, ran("make test | tail -9", "cc", False))))
+    assert "Errors resolved later" not in unknown
+    known = sections(digest(told(user("Go."), broken, ran("make test", "cc", False))))
+    assert "Errors not seen to be resolved" not in known
+    assert len(known["Errors resolved later"]) == 1
+
+
+STARTED = "Chunk ID: a1\nWall time: 1.0 seconds\nProcess running with session ID 7\nOutput:\n"
+ENDED = "Chunk ID: a2\nWall time: 0.1 seconds\nProcess exited with code {}\nOutput:\n{}"
+
+
+@pytest.mark.parametrize("is_folded_between", [False, True])
+@pytest.mark.parametrize(
+    ("started", "waits", "outcome"),
+    [
+        (
+            STARTED,
+            did("write_stdin", {"session_id": 7, "chars": ""}, ENDED.format(1, "no\n")),
+            "failed, exit code 1",
+        ),
+        (STARTED, did("write_stdin", {"session_id": 7}, ENDED.format(0, "fine\n")), "ok"),
+        (STARTED, did("write_stdin", {"session_id": 8}, ENDED.format(0, "fine\n")), "still running as 7"),
+        (STARTED, did("write_stdin", {"session_id": 7}, STARTED), "still running as 7"),
+        (
+            "Command running in background with ID: b1. Output is being written to: /tmp/b1.output",
+            did("BashOutput", {"bash_id": "b1"}, "<status>failed</status>\n<exit_code>2</exit_code>", False),
+            "failed, exit code 2",
+        ),
+    ],
+)
+def test_the_exit_code_of_a_background_command_belongs_to_that_command(
+    started: str, waits: list[Utterance], outcome: str, is_folded_between: bool
+):
+    first = [user("Go."), *ran("go test ./...", started, False)]
+    entry = [f"- go test ./... → {outcome}"]
+    if is_folded_between:
+        assert commands(waits, previous=digest(told(first))) == entry
+    else:
+        assert commands(first, waits) == entry
+
+
+def test_a_background_command_that_hides_its_failures_stays_unknown():
+    waits = did("write_stdin", {"session_id": 7}, ENDED.format(0, "fine\n"))
+    assert commands(user("Go."), ran("go test ./... | tail", STARTED), waits) == ["- go test ./... | tail → ran"]
+
+
 def test_a_file_that_was_read_and_then_changed_is_told_once():
     text = digest(
         told(did("read", {"path": "a.py"}, "x"), did("edit", {"path": "a.py"}, "x"), did("edit", {"path": "a.py"}))
@@ -226,7 +295,8 @@ def test_a_path_is_known_again_whether_it_is_relative_or_not():
 @pytest.mark.parametrize(
     ("command", "essence"),
     [
-        ("cd /a && pytest -q 2>&1 | tail -20", "pytest -q"),
+        ("cd /a && pytest -q 2>&1 | tail -20", "pytest -q | tail -20"),
+        ("pytest -q 2>/dev/null || true", "pytest -q || true"),
         ("# look\nnpm   run check", "npm run check"),
         ("CI=1 timeout 60 make test; ", "make test"),
         ("git commit -m \"$(cat <<'EOF'\nAdd it\n\nMore\nEOF\n)\"", 'git commit -m "$(cat <<… Add it'),
@@ -257,12 +327,14 @@ def test_an_error_is_resolved_by_a_later_success_of_the_same_command():
     failed = ran("npm run check 2>&1 | tail -5", "error: no types\n\nCommand exited with code 2")
     still = digest(told(user("Go."), failed, ran("npm test", "ok")))
     assert sections(still)["Errors not seen to be resolved"] == [
-        "- npm run check → failed, exit code 2: error: no types"
+        "- npm run check | tail -5 → failed, exit code 2: error: no types"
     ]
     later = digest(told(user("Go."), failed, ran("cd /a && npm run check", "ok")))
     assert "Errors not seen to be resolved" not in sections(later)
     assert "Errors not seen to be resolved" not in sections(digest(told(failed, ran("make && npm run check", "ok"))))
-    assert sections(later)["Errors resolved later"] == ["- npm run check → failed, exit code 2: error: no types"]
+    assert sections(later)["Errors resolved later"] == [
+        "- npm run check | tail -5 → failed, exit code 2: error: no types"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoprune.outcomes import error_lines, exit_code, failed
+from autoprune.outcomes import error_lines, exit_code, failed, running
+from autoprune.placeholders import SENTENCE, element
+from autoprune.transcript import Location, ToolCall
 
 TRACEBACK = """Traceback (most recent call last):
   File "/src/run.py", line 9, in <module>
@@ -20,10 +22,14 @@ GEMINI = "Command: ls\nDirectory: (root)\nOutput: {}\nError: (none)\nExit Code: 
 COMMAND = 'Command: /bin/zsh -lc "cat <<EOF\nsome text\nEOF"\n'
 
 
-@pytest.mark.parametrize("text", ["Exit code 1\nfatal: no", "all good", ""])
-@pytest.mark.parametrize("flag", [True, False])
-def test_the_flag_of_the_format_is_believed(text: str, flag: bool):
-    assert failed(text, flag) is flag
+@pytest.mark.parametrize("text", ["Exit code 1\nfatal: no", "all good", "", "=== 3 passed in 0.1s ===", SENTENCE])
+def test_a_flag_that_says_failed_is_believed(text: str):
+    assert failed(text, True) is True
+
+
+@pytest.mark.parametrize("text", ["all good", "", "0 failed", "x: error handling", "def fail(): ..."])
+def test_a_flag_that_says_fine_is_believed_where_the_text_does_not_contradict_it(text: str):
+    assert failed(text, False) is False
 
 
 @pytest.mark.parametrize(
@@ -144,6 +150,11 @@ def test_a_failure_is_seen_in_the_first_words_or_the_last_line(text: str):
         "Successfully modified file: a.py (1 replacements).",
         '{"success": true, "error": null}',
         '{"isError": false}',
+        "======== 3 passed in 0.12s ========",
+        "12 passed, 1 skipped in 3.01s",
+        "Ran 3 tests in 0.001s\n\nOK",
+        "Tests:       5 passed, 5 total",
+        "All checks passed!",
     ],
 )
 def test_a_success_is_seen_in_the_words_of_a_tool(text: str):
@@ -162,7 +173,6 @@ def test_a_success_is_seen_in_the_words_of_a_tool(text: str):
         "errors: 0",
         "FAILED tests are listed below\nnone",
         "0 failed, 3 passed",
-        "======== 3 passed in 0.12s ========",
         "The traceback was:\n" + TRACEBACK + "\n" + "and then it went on\n" * 20,
         TRACEBACK + "\n" * 2 + "\n".join(f"INFO step {number} is done" for number in range(20)),
         '  File "a.py", line 1\n',
@@ -190,7 +200,127 @@ def test_a_long_text_takes_no_longer_than_a_short_one(unit: str):
 
 @given(st.text(max_size=300), st.sampled_from([None, True, False]))
 def test_any_text_has_an_answer(text: str, flag: bool | None):
-    assert failed(text, flag) in ((True, False, None) if flag is None else (flag,))
+    assert failed(text, flag) in ((True,) if flag else (True, False, None))
+
+
+# What the text certainly says, against a flag or an exit code that says fine
+
+
+def ran(command: str, tool: str = "Bash") -> ToolCall:
+    return ToolCall(Location((0,)), 0, None, tool, {"command": command})
+
+
+GIT_PUSH = "To github.com:a/b.git\n ! [rejected] main -> main (fetch first)\nerror: failed to push some refs to 'b'\n"
+HINTS = "hint: Updates were rejected because the remote contains work\nhint: that you do not have locally.\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        ("pytest -q | tail -3", "FAILED test_a.py::test_a\n1 failed, 3 passed in 0.31s"),
+        ("pytest -q 2>&1 | tail -3; echo done", "1 failed in 0.31s\ndone"),
+        ("pytest || true", "= short test summary =\n=== 2 errors in 1.20s ==="),
+        ("git push | tail", "error: failed to push some refs to 'origin'"),
+        ("git push 2>&1 | tail -20", GIT_PUSH + HINTS),
+        ("cd /src && go test ./... 2>&1 | head -40", "--- FAIL: TestA (0.00s)\nok  \tpkg/b\t0.1s"),
+        ("npm run build 2>&1 | tail -3", "npm error command failed\nWaiting for the debugger"),
+        ("npx jest | tail", "Tests:       1 failed, 4 passed, 5 total\nSnapshots:   0 total"),
+        ("npx tsc --noEmit | head", "src/a.ts(3,1): error TS2322: no\nsrc/b.ts"),
+        ("cargo test | tail", "error: could not compile `a` (bin) due to 1 previous error"),
+        ("make; echo exit=$?", "cc a.c\nexit=2"),
+        ("npm test", "  1 failing"),
+        ("pytest", "\x1b[31m\x1b[1m1 failed\x1b[0m in 0.1s"),
+        ("./deploy.sh", "copying\nbash: line 3: kubectl: command not found"),
+        ("python a.py", TRACEBACK),
+        ("pytest", "1 failed in 0.1s"),
+    ],
+)
+def test_what_the_text_certainly_says_counts_for_more_than_a_flag_that_says_fine(command: str, text: str):
+    assert failed(text, False, ran(command)) is True
+    assert failed(CODEX.format(0, text), None, ran(command, "exec_command")) is True
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("pytest -q | tail -3", "pytest -q |& tee log", "pytest || true", "make || echo no", "pytest; ls", "a\nb"),
+        *("npm run dev &", "for f in *.py; do python $f; done", "cat a.txt | head", "(pytest | tail) && echo done"),
+    ],
+)
+def test_the_outcome_of_a_command_that_hides_its_failures_is_not_known(command: str):
+    assert failed("collecting", False, ran(command)) is None
+    assert failed(CODEX.format(0, "collecting"), None, ran(command)) is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("pytest -q", "cd a; pytest", "export A=1; make", "set -e\nmake\nmake test", "echo y | git reset -p"),
+        *("set -o pipefail; pytest | tail", "git push 2>&1", "grep 'a|b' c", 'git commit -m "a; b | c"', "ls &> log"),
+        "git commit -m \"$(cat <<'EOF'\nFix a | b\n\nMore; words\nEOF\n)\"",
+        "python - <<'EOF'\na(); b() | c\nEOF",
+    ],
+)
+def test_a_flag_that_says_fine_is_believed_of_any_other_command(command: str):
+    assert failed("collecting", False, ran(command)) is False
+
+
+@pytest.mark.parametrize(
+    "text", ["<message>done</message>\n<content>1 failed in 0.1s</content>\n", "Exit code 1\nno", '{"success": false}']
+)
+def test_what_stands_around_the_text_counts_too(text: str):
+    assert failed(text, False, ran("pytest")) is True
+
+
+def test_a_count_of_all_tests_is_known_behind_a_pipe_too():
+    assert failed("...\n3 passed in 0.1s", False, ran("pytest -q | tail -3")) is False
+
+
+def test_a_way_out_makes_up_for_a_failure():
+    text = "fatal: Needed a single revision\nSwitched to a new branch 'a'"
+    assert failed(text, False, ran("git rev-parse --verify a || git checkout -b a")) is None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *(ran("cat run.log"), ran("grep -rn failed . | head"), ran("git log -3"), ran("gh run view 7 --log")),
+        *(ToolCall(Location((0,)), 0, None, name, {"path": "run.log"}) for name in ("Read", "read_file", "WebFetch")),
+    ],
+    ids=lambda call: f"{call.name} {call.arguments}",
+)
+def test_an_error_message_that_was_looked_for_says_nothing_of_the_look(call: ToolCall):
+    assert failed("Error: no such table\n1 failed in 0.1s", False, call) is None
+
+
+@pytest.mark.parametrize("text", [SENTENCE, element("run"), element("run")[30:], "[Old tool result content cleared]"])
+def test_the_outcome_of_a_result_that_was_cleared_is_not_known(text: str):
+    text = text[text.find(">") + 1 :] if text.startswith("<tool_result") else text
+    assert failed(text, None) is None
+    if text in (SENTENCE, "[Old tool result content cleared]") or text.lstrip().startswith("<message>"):
+        assert failed(text, False) is None
+    assert failed(text, True) is True
+
+
+@pytest.mark.parametrize(
+    ("text", "session"),
+    [
+        ("Chunk ID: a1\nWall time: 1.0 seconds\nProcess running with session ID 66991\nOutput:\n", "66991"),
+        ('Command: /bin/zsh -lc "go test"\nChunk ID: a1\nProcess running with session ID 7\n', "7"),
+        ("Command running in background with ID: bowd1. Output is being written to: /tmp/bowd1.output", "bowd1"),
+        ("<command with shellId: 12 is still running after 30 seconds.>", "12"),
+        ("Output:\nProcess running with session ID 7", ""),
+        ("the server is running in background with ID: x", ""),
+    ],
+)
+def test_a_command_that_has_not_ended_has_no_outcome(text: str, session: str):
+    assert running(text) == session
+    assert not session or failed(text, False) is None
+
+
+@pytest.mark.parametrize("unit", ["<<a\n", "|", "'", '"', "\\", "a; ", "# ", "$(", "<<'E'\n\n"])
+def test_a_long_command_takes_no_longer_than_a_short_one(unit: str):
+    assert failed("x", False, ran(unit * 100_000)) in (None, False)
 
 
 # Error lines

@@ -211,7 +211,7 @@ def test_a_history_is_rendered_under_headings():
             "▶ 1. user\nFix it.",
             '▶ 2. call\nread_file(path="a.py")\n▶ 2. call\nrun(command="ls")',
             "▶ 3. result of read_file (a.py)\ndef a(): ...",
-            "▶ 4. result of run (ls)\nError: no",
+            "▶ 4. result of run (ls), failed\nError: no",
             "▶ 5. assistant\nIt is done.",
             "▶ 6. user\nAnd now?",
             '▶ 7. call\nrun(command="make")',

@@ -13,10 +13,12 @@ from openai.types.chat import ChatCompletionMessage
 
 from autoprune import AgenticConversationPruner, Clamp, PruneArgs, Result, ToolInputs
 from autoprune.planning import Strategy
+from autoprune.reasons import Reason
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 from autoprune.tokens import exact
 from autoprune.tool_inputs import MARKED, MARKER
+from autoprune.transcript import ToolInput
 
 count_text = exact()
 BODY = "x = 1  # set\n" * 100
@@ -446,3 +448,66 @@ def test_any_object_of_arguments_is_shortened_by_the_same_rule(value: Any, above
     assert json.dumps(given) in (json.dumps(value), json.dumps(expected(value, above)))
     assert count(messages) - count(result.conversation) == result.report.tokens_saved >= 0
     assert pruned(result.conversation, strategy).conversation is result.conversation
+
+
+# Calls whose outcome is not known
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        ("pytest -q | tail -3", "1 failed in 0.1s"),
+        ("pytest -q | tail -3", "collecting"),
+        ("pytest", "1 failed in 0.1s"),
+        ("pytest", "This message has been cleared. If you still want to get this information, you can call it again."),
+    ],
+)
+def test_a_call_that_only_its_flag_calls_fine_keeps_its_arguments(command: str, text: str):
+    given = {"command": command, "stdin": BODY}
+    messages: list[Message] = [
+        {"role": "user", "content": "Run it."},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "Bash", "input": given}]},
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "c", "content": text, "is_error": False}],
+        },
+        ANSWER,
+    ]
+    assert pruned(messages).conversation[1] is messages[1]
+
+
+class ResultsFirst:
+    """Clears results down to the safe zone, and arguments only where that is not enough."""
+
+    name = "results_first"
+    clear_tool_inputs = ToolInputs()
+
+    def step(self, view: Any) -> Any:
+        left = view.tokens
+        for is_input in (False, True):
+            for candidate in view.candidates():
+                if left > view.limit and isinstance(candidate.part, ToolInput) is is_input:
+                    left -= candidate.saves
+                    yield candidate.cleared(Reason.OVER_SAFE_ZONE)
+
+
+@pytest.mark.parametrize("flag", [{}, {"is_error": False}], ids=str)
+@pytest.mark.parametrize("sentence", [None, "Gone."])
+def test_the_full_history_and_the_pruned_one_agree_where_results_go_before_arguments(
+    sentence: str | None, flag: dict[str, bool]
+):
+    messages: list[Message] = [{"role": "user", "content": "Write them."}]
+    for number in range(8):
+        call = {"type": "tool_use", "id": f"c{number}", "name": "write", "input": {"path": "a", "content": BODY}}
+        done = {"type": "tool_result", "tool_use_id": f"c{number}", "content": f"{DONE}\n{words(250)}", **flag}
+        messages += [{"role": "assistant", "content": [call]}, {"role": "user", "content": [done]}]
+    messages.append(ANSWER)
+    for room in (900, 1_800, 2_600, 3_400):
+        fed: list[Any] = []
+        for at in range(3, len(messages) + 1, 2):
+            ours = pruner(room)
+            if sentence:
+                ours.replacement_message = sentence
+            full = ours.prune(messages[:at], ResultsFirst()).conversation
+            fed = ours.prune([*fed, *messages[len(fed) : at]], ResultsFirst()).conversation
+            assert json.dumps(fed) == json.dumps(full)

@@ -12,10 +12,11 @@ PHRASES = (
     *("Fix the failing test", "a ×3", "# Title", "## What was done (2 lines)", "## The user's first request (1 line)"),
     *("- failed #3 a.py ×2", "read: 3 calls", "… 7 earlier messages", "[1, 2]", '["a", "b"]', "\ud800", "漢字とかな"),
     *("Error: no such file", "Traceback (most recent call last):", "exit code 1", "{}", "a < b && c", "\u2028", "\r"),
+    *("1 failed in 0.1s", "The user denied this operation and provided the following feedback: no", "pytest | tail"),
     *("\x1c", "\n", "\n\n", " ", "\t", "  | x", "- ", "<|endoftext|>", "0123456789" * 20, "one two three " * 40),
 )
 TEXTS = st.lists(st.sampled_from(PHRASES), max_size=6).map(" ".join) | st.text(max_size=40)
-TOOLS = st.sampled_from(("read_file", "run", "", "- #1", "user", "a: 2 calls\nb", "見る", "\ud800"))
+TOOLS = st.sampled_from(("read_file", "run", "AskUserQuestion", "", "- #1", "user", "a: 2 calls\nb", "見る", "\ud800"))
 ARGUMENTS = st.one_of(
     st.builds(lambda path: {"path": path}, TEXTS), st.builds(lambda text: {"x": [text]}, TEXTS), st.just({}), TEXTS
 )

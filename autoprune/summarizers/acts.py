@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
+from autoprune.commands import RUNNING, continues
 from autoprune.formats.harness import said
-from autoprune.outcomes import error_lines, exit_code, failed
+from autoprune.outcomes import error_lines, exit_code, failed, running
 from autoprune.readable import Utterance
 from autoprune.summarizers.sections import figure, one_line
 from autoprune.targets import arguments, paths, target
@@ -132,19 +133,25 @@ def done(utterances: Sequence[Utterance], start: int, request: str) -> Iterator[
 def _made(utterances: Sequence[Utterance], request: str) -> Iterator[Iterator[tuple[Act, ToolResult | None]]]:
     results = {result.call.location: result for one in utterances for result in one.results if result.call}
     made = {call.location for one in utterances for call in one.calls}
+    answered = ((result.call, running(result.text)) for result in results.values())
+    started = {session: touched(call) for call, session in answered if session and not continues(call)}
     for one in utterances:
         words = said(one.words) if one.speaker is Speaker.USER else ""
         if words and words != request:
             yield iter(((Act(USER, 0, _plain(words)), None),))
-        yield ((_act(call, result := results.get(call.location)), result) for call in one.calls)
+        pairs = ((call, results.get(call.location)) for call in one.calls)
+        yield ((_act(call, result, started.get(continues(call), "")), result) for call, result in pairs)
         alone = (result for result in one.results if not result.call or result.call.location not in made)
         yield ((_act(result.call, result), result) for result in alone)
 
 
-def _act(call: ToolCall | None, result: ToolResult | None) -> Act:
-    """A call with its outcome; one that is not known goes by the name that its result gives."""
+def _act(call: ToolCall | None, result: ToolResult | None, waits_for: str = "") -> Act:
+    """A call with its outcome; one that is not known goes by the name that its result gives.
+
+    `waits_for` is the command that was started before and whose output the call reads.
+    """
     tool = one_line(call.name if call else result.tool if result else "", LONGEST_NAME).lstrip("- ")
-    text = ": ".join(part for part in (touched(call), outcome(result)) if part)
+    text = ": ".join(part for part in (waits_for or touched(call), outcome(result)) if part)
     return Act((tool or "a tool", "call"), 0, _plain(text, 2), _failed(result))
 
 
@@ -170,16 +177,19 @@ def _path(text: str, most: int) -> str:
 
 
 def _failed(result: ToolResult | None) -> bool:
-    return bool(result and failed(result.text, result.is_error))
+    return bool(result and failed(result.text, result.is_error, result.call))
 
 
 def outcome(result: ToolResult | None) -> str:
     """How a call went, as far as its result says so."""
     if result is None:
         return "no result"
+    how = failed(result.text, result.is_error, result.call)
+    if session := running(result.text):
+        return f"{RUNNING} {session}"
+    if not how:
+        return "ok" if how is False else ""
     code = exit_code(result.text)
-    if not _failed(result):
-        return "ok" if code == 0 or failed(result.text, result.is_error) is False else ""
     return ": ".join(part for part in (f"exit code {code}" if code else "", why(result)) if part) or "error"
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from autoprune.commands import RUNNING, hides_failures
 from autoprune.readable import Utterance
 from autoprune.summarizers import ledger as ledgers
 from autoprune.summarizers import shell
@@ -98,10 +99,20 @@ class _Book:
         if deed.failed:
             self._count(ledgers.TOOLS, deed.tool, "failed")
         self.lists[ledgers.PLAN] = dict(planned(deed, self.lists[ledgers.PLAN]))
+        deed = self._continuing(deed)
         self._judge(deed)
         for does, path in () if deed.failed or deed.is_late else deed.files():
             self._touch(does, self._name(path))
         self._note(deed)
+
+    def _continuing(self, deed: Deed) -> Deed:
+        """The deed as the result of the command whose output it reads, where that stands in the list."""
+        running = f"{RUNNING} {deed.continues}" if deed.continues else ""
+        commands = self.lists[ledgers.COMMANDS].items()
+        name = next((name for name, how in commands if running and RUNS.sub("", how).endswith(running)), "")
+        if name:
+            self.lists[ledgers.LAST].pop(f"{name}: {running}", None)
+        return deed.as_command(name) if name else deed
 
     def _note(self, deed: Deed) -> None:
         """Take down what went on last: a few deeds, with the assistant's last words between them."""
@@ -133,18 +144,25 @@ class _Book:
             counted = RUNS.search(before or "")
             runs = (int(counted[1]) if counted else before is not None) + (not deed.is_late)
             self.lists[ledgers.COMMANDS][name] = deed.outcome + (f" (×{runs})" if runs > 1 else "")
-        if deed.failed and not (is_look and "exit code 1" in deed.outcome):
-            self.lists[ledgers.RESOLVED].pop(name, None)
+        if deed.is_refused:
             self.lists[ledgers.OPEN].pop(name, None)
+        elif deed.failed and not (is_look and "exit code 1" in deed.outcome):
+            self.lists[ledgers.RESOLVED].pop(name, None)
+            for again in self._same(name):
+                self.lists[ledgers.OPEN].pop(again)
             self.lists[ledgers.OPEN][name] = ": ".join(filter(None, (deed.outcome, deed.error)))
-        elif deed.result:
+        elif deed.result and (deed.failed is False or not hides_failures(command)):
             self._resolve(name, *(name.split(" && ") if command else ()))
 
     def _resolve(self, *names: str) -> None:
         """What did not fail again; of commands that only run after each other's success, each."""
-        for name in names:
-            if name in self.lists[ledgers.OPEN]:
-                self.lists[ledgers.RESOLVED][name] = self.lists[ledgers.OPEN].pop(name)
+        for name in self._same(*names):
+            self.lists[ledgers.RESOLVED][name] = self.lists[ledgers.OPEN].pop(name)
+
+    def _same(self, *names: str) -> list[str]:
+        """Commands among the open errors that differ from some at most in where their output is piped to."""
+        stems = {shell.stem(name) for name in names}
+        return [name for name in self.lists[ledgers.OPEN] if shell.stem(name) in stems]
 
     def _count(self, title: str, key: str, *words: str) -> None:
         """An entry at the end of a list; its value says how many times each word was said of it."""

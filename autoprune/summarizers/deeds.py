@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
-from autoprune.outcomes import error_lines, exit_code, failed
+from autoprune.commands import RUNNING, command, continues
+from autoprune.outcomes import error_lines, exit_code, failed, refused, running
 from autoprune.readable import Utterance
 from autoprune.summarizers import shell
 from autoprune.summarizers.sections import one_line
@@ -19,9 +20,7 @@ LONGEST_COMMAND = 220
 LONGEST_ERROR = 300
 ERROR_SPANS = 3
 FIRST_LINES = 4_000  # characters that are searched for a first line, or a last one
-COMMANDS = ("command", "cmd", "commands", "script")  # arguments that hold a shell's command
 FOLDERS = ("workdir", "cwd", "working_directory", "workingDirectory")  # arguments that say where it is run
-SHELLS = frozenset(("bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/bin/zsh", "-c", "-lc", "-l"))
 # What a word of a tool's name says that it does with a path, the most certain first.
 DOES: Mapping[str, str] = {
     **dict.fromkeys(("delete", "remove", "unlink"), "deleted"),
@@ -50,6 +49,7 @@ NOISE = re.compile(
     r"|(?:Chunk ID|Wall time|Original token count|Command): .*|Output:|Debugger attached\."
 )
 OPEN = "no result yet"
+REFUSED = "refused by the user"
 TAGS = re.compile(r"</?(?:tool_use_error|error|returncode|output|stderr|stdout)>")
 
 
@@ -70,18 +70,12 @@ class Deed:
     @cached_property
     def failed(self) -> bool | None:
         """Whether the result says that the call failed; None where it does not say, or where there is none."""
-        return failed(self.result.text, self.result.is_error) if self.result else None
+        return failed(self.result.text, self.result.is_error, self.call) if self.result else None
 
     @cached_property
     def command(self) -> str:
         """The shell command that was run; "" where none was."""
-        known = arguments(self.call) if self.call else {}
-        if any(name in known for name in ("path", "file_path", "file_text")):
-            return ""
-        found = next((value for name in COMMANDS if (value := known.get(name))), "")
-        if isinstance(found, list | tuple):
-            found = "\n".join(word for word in found if isinstance(word, str) and word not in SHELLS)
-        return found if isinstance(found, str) else ""
+        return command(self.call)
 
     @cached_property
     def name(self) -> str:
@@ -110,10 +104,29 @@ class Deed:
         """How it went, in a few words."""
         if self.result is None:
             return OPEN
-        code = exit_code(self.result.text)
+        if session := running(self.result.text):
+            return f"{'failed, ' if self.failed else ''}{RUNNING} {session}"
         if not self.failed:
-            return "ok" if code == 0 or self.failed is False else "ran"
+            return "ok" if self.failed is False else "ran"
+        if self.is_refused:
+            return REFUSED
+        code = exit_code(self.result.text)
         return f"failed, exit code {code}" if code else "failed"
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it was not done because the user did not want it."""
+        return bool(self.result and self.failed and refused(self.result.text))
+
+    @property
+    def continues(self) -> str:
+        """What the command is known by whose output it waits for; "" where it does not."""
+        return continues(self.call)
+
+    def as_command(self, text: str) -> "Deed":
+        """The same as the late result of a command that was run before."""
+        call = replace(self.call, arguments={"command": text}) if self.call else None
+        return Deed(call, self.result, is_late=True)
 
     @property
     def error(self) -> str:

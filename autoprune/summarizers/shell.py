@@ -10,9 +10,9 @@ BEFORE = re.compile(
     r"(?:cd (?:\"[^\"]*\"|'[^']*'|[^ ;&|]+) ?(?:&&|;) ?|source \S+ ?(?:&&|;) ?|sudo |time |timeout \S+ "
     r"|[A-Z_]+=[^ \"']* )"
 )
-AFTER = re.compile(
-    r"(?: ?\| ?(?:tail|head|cat|less|wc|grep|rg|tee|sort|sed|awk)\b[^|&;]*| \d?>&?\d| 2>/dev/null| \|\| true| ?;| )\Z"
-)
+AFTER = re.compile(r"(?: \d?>&?\d| 2>/dev/null| ?;| )\Z")
+UNSEEN = re.compile(r" (?:2>&1|2>/dev/null)(?= \|)")
+FILTERED = re.compile(r" \|\|? ")
 NEAR_END = 200  # characters
 PART = re.compile(r"&&|\|\||[;\n|]")
 COMMENT = re.compile(r"^[ \t]*#[^\n]*\n", re.MULTILINE)
@@ -68,7 +68,10 @@ LOOKING_GIT = frozenset(("status", "diff", "log", "show", "branch", "blame", "gr
 
 
 def essence(command: str) -> str:
-    """A command on one line without what stands around it: changes of folder, variables, filters of its output."""
+    """Return a command on one line without what stands around it: changes of folder, variables, redirections.
+
+    What its output is piped to stays: the exit code is that of the pipe.
+    """
     script, heredoc, body = COMMENT.sub("", command[:LONGEST]).partition("<<")
     text = " ".join(script.split())
     while (match := BEFORE.match(text)) and match.end() < len(text):
@@ -78,7 +81,12 @@ def essence(command: str) -> str:
         return " ".join(f"{text} <<… {title}".split())
     while (tail := AFTER.search(text, max(0, len(text) - NEAR_END))) and tail.start():
         text = text[: tail.start()]
-    return text
+    return UNSEEN.sub("", text)
+
+
+def stem(name: str) -> str:
+    """Return what a command is without the pipe behind it, or what is done where it fails."""
+    return FILTERED.split(name, maxsplit=1)[0]
 
 
 def only_looks(command: str) -> bool:

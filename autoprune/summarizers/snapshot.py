@@ -2,7 +2,7 @@
 
 What the user asked for cannot be lost to a model that was talked into forgetting it: the first request stands in the
 snapshot word for word, constraints are only ever added, and the goal changes only where the user has spoken. What tools
-gave back can bring neither a goal nor a constraint into it.
+gave back can bring neither a goal nor a constraint into it, except for what the user said through one.
 """
 
 import json

@@ -167,7 +167,7 @@ def few_words(text: str, most: int) -> str:
 
 def _result(result: ToolResult, words: int) -> str:
     """The tool, what it touched, and how that went or what it gave; the target takes at most half of the words."""
-    is_failed = failed(result.text, result.is_error)
+    is_failed = failed(result.text, result.is_error, result.call)
     target = few_words(touched(result.call, LONGEST_TARGET), words // 2 - bool(is_failed))
     what = (result.tool, "failed" if is_failed else "", target)
     how = (why(result) if is_failed else "") or outcome(result) or one_line(result.text[:SEEN], LONGEST_TARGET)
