@@ -207,7 +207,9 @@ def _result(known: dict[str, Call], id: str, content: Any, *, is_error: bool = F
 def names(digest: str, path: str) -> bool:
     """Whether a digest names a file: by its whole path, or by all of it but the first folders."""
     parts = path.strip("/").split("/")
-    return any("/".join(parts[start:]) in digest for start in range(max(1, len(parts) - 1)))
+    *folders, name = path.rsplit("/", 1)
+    is_in_folder = any(f"\n{folder}\n" in digest for folder in folders) and f"- {name} →" in digest
+    return is_in_folder or any("/".join(parts[start:]) in digest for start in range(max(1, len(parts) - 1)))
 
 
 def keeps(digest: str, request: str) -> bool:
