@@ -23,7 +23,7 @@ from autoprune.summarizers import shell
 from autoprune.summarizers.bookkeeping import continued
 from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.digest import Digest
-from autoprune.summarizers.findings import findings, rules
+from autoprune.summarizers.findings import findings
 from autoprune.summarizers.ledger import Ledger, parsed
 from autoprune.summarizers.sections import read
 from autoprune.tokens import Count, exact
@@ -289,34 +289,6 @@ def test_tasks_are_known_by_their_numbers_across_digests():
     assert sections(digest(done, previous=digest(created)))["Plan"] == ["- [x] #3 Write it"]
 
 
-def test_rules_are_told_where_the_request_that_gave_them_is_cut():
-    log = "Here is what the log says, line by line. " * 100
-    long = f"{log} Never push to main. {log}"
-    requests = [user("Go."), user(long), *(user(f"Step {number}.") for number in range(20)), user("The last.")]
-    assert "Rules that the user gave" not in sections(digest(requests))
-    assert sections(digest(requests, 300))["Rules that the user gave"] == ["- Never push to main."]
-
-
-def test_a_rule_outlives_the_request_that_gave_it():
-    text = digest(told(user("Go."), user("Never push to main. " + "This is what the log says. " * 9)), 150)
-    for number in range(12):
-        text = digest([user(f"And now do step number {number}, please.")], 150, text)
-    assert "This is what" not in text
-    assert sections(text)["Rules that the user gave"] == ["- Never push to main."]
-
-
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        ("Do not use mocks. Is that right? I don't know.", ["Do not use mocks."]),
-        ("Always run `make`!\n- You must sign it off.", ["Always run `make`!", "You must sign it off."]),
-        ("The log says nothing.", []),
-    ],
-)
-def test_a_rule_is_an_order_and_no_question(words: str, found: list[str]):
-    assert [*rules(words)] == found
-
-
 @pytest.mark.parametrize(
     ("words", "found"),
     [
@@ -411,6 +383,51 @@ def test_a_request_that_is_too_long_leaves_room_for_what_was_done():
 )
 def test_a_digest_is_never_blank(told: tuple[Utterance, ...]):
     assert digest(told, 50).strip()
+
+
+SKILL = "# Reviewing code\n" + "Look at each file and judge its names, and its tests, too. " * 200
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        f"Use this skill on the parser.\n\n{SKILL}",
+        f"{SKILL}\n\nCan you use it on the parser?",
+        f"Here it is:\n{SKILL}\nCan you use it on the parser?\n{SKILL}\nThat is all.",
+        f"Das hier:\n{SKILL}\nBitte auf den Parser anwenden.\n{SKILL}\nDanke.",
+        f"技能\n{SKILL}\n请把它用在解析器上。\n{SKILL}\n完。",
+    ],
+)
+def test_a_pasted_file_in_a_request_is_cut_but_not_the_sentence_that_asks(request_: str):
+    asking = next(line for line in request_.split("\n") if "arser" in line or "解析器" in line)
+    text = ""
+    for words in (request_, "And then?", "Step 2.", "Step 3."):  # carried on
+        text = digest([user("Go."), user(words)] if not text else [user(words)], 500, text)
+        assert COUNT(text) <= 500
+        assert asking in text
+        assert text.count("characters left out …]") == 1
+        assert len(next(line for line in text.split("\n") if "lines)" in line)) > 10
+
+
+def test_requests_stay_when_lists_go():
+    work = [user("Port it. Never push."), user("please use tabs, not spaces")]
+    for number in range(60):
+        work += [*did("read", {"path": f"src/module_{number}/read.py"}, "x"), *ran(f"make part_{number}", "ok")]
+    work += [user(f"Correction {number}: leave the file number {number} as it is, for now.") for number in range(12)]
+    text = digest(told(*work), 420)
+    assert COUNT(text) <= 420
+    asked = [one.words for one in work if one.speaker is Speaker.USER]
+    assert [words for words in asked if words not in text] == []
+    assert "Rules that the user gave" not in text
+
+
+def test_where_not_all_requests_fit_the_oldest_goal_and_the_newest_corrections_stay():
+    corrections = [user(f"Correction {number}: " + "leave that file as it is. " * 9) for number in range(40)]
+    text = digest(told(user("Port it."), *corrections), 600)
+    assert sections(text)["The user's first request"] == ["Port it."]
+    kept = [number for number in range(40) if f"Correction {number}:" in text]
+    assert kept == [*range(kept[0], 40)]
+    assert f"[{kept[0]} older ones left out]" in text
 
 
 # Carried on

@@ -28,8 +28,9 @@ class Folding:
     below that share is reached. The last `keep` messages stay in any case (None: as many as a group has).
 
     They are summed up by `summarizer` (None: the pruner's) in at most `summary_tokens` tokens (None: a tenth of what is
-    folded, 2,000 at least), never more than a quarter of the safe zone, or dropped where `drops` is true; `summary_share` is the most that a summary may take of what is folded into it. `then_drops`: when it is
-    still too much, the last messages are folded too, and dropped where that wins nothing. `minimum_saved`: a
+    folded, 2,000 at least), never more than a quarter of the safe zone, or dropped where `drops` is true;
+    `summary_share` is the most that a summary may take of what is folded into it. `then_drops`: when it is still too
+    much, the last messages are folded too, and dropped where that wins nothing. `minimum_saved`: a
     summary that may save a smaller share of what it stands for is not written, and the messages are dropped. With
     `at_turns` a fold for tokens goes on to the end of a turn of the user's, where there is one. `results` first
     shortens large results one by one. `retain` says what is never folded or dropped, `protect` which results are never
@@ -105,8 +106,8 @@ class Folding:
     def _room(self, view: FoldView, weight: int) -> int:
         """Return the tokens that the summary's text may have once `weight` more tokens are folded into it.
 
-        The room grows from the one that the summary has, which its mark carries: so it is the same for a history that is
-        passed in full and for pruned output that is fed back.
+        The room grows from the one that the summary has, which its mark carries: so it is the same for a history that
+        is passed in full and for pruned output that is fed back.
         """
         scaled = max(LEAST_SUMMARY_TOKENS, view.room + weight // SUMMARY_PART)
         most = scaled if self.summary_tokens is None else self.summary_tokens

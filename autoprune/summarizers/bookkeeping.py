@@ -8,7 +8,7 @@ from autoprune.readable import Utterance
 from autoprune.summarizers import ledger as ledgers
 from autoprune.summarizers import shell
 from autoprune.summarizers.deeds import OPEN, Deed, deeds
-from autoprune.summarizers.findings import findings, rules
+from autoprune.summarizers.findings import findings
 from autoprune.summarizers.folders import relative, shortened
 from autoprune.summarizers.ledger import Ledger, Turn
 from autoprune.summarizers.plans import planned
@@ -26,8 +26,6 @@ def continued(ledger: Ledger, utterances: Sequence[Utterance]) -> Ledger:
     """The ledger after some more messages."""
     lists = {title: dict(ledger.lists.get(title, {})) for title in ledgers.LISTS}
     book = _Book(ledger.goal, ledger.earlier, ledger.folder, [*ledger.turns], lists)
-    for request in (ledger.goal, *(turn.request for turn in ledger.turns)):
-        book.put(ledgers.RULES, *rules(request))  # they stand in the requests, until those are left out
     made = [*deeds(utterances)]
     for one, done in zip(utterances, made, strict=True):
         book.add(one, done)
@@ -73,7 +71,6 @@ class _Book:
             self.turns[-1] = replace(before, times=before.times + 1)
         else:
             self.turns.append(Turn(request))
-        self.put(ledgers.RULES, *rules(request))
 
     def _answered(self) -> None:
         words = next((entry for entry in self.lists[ledgers.LAST] if entry.startswith(SAID)), "")

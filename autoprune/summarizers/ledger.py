@@ -9,7 +9,6 @@ from autoprune.summarizers.sections import EARLIER, GOAL, Section, figure, read,
 
 REQUESTS = "What the user asked later, and the answers"
 FOLDER = "The folder that paths are in"
-RULES = "Rules that the user gave"
 PLAN = "Plan"
 CHANGED = "Files changed"
 READ = "Files read"
@@ -19,7 +18,7 @@ RESOLVED = "Errors resolved later"
 FINDINGS = "What the assistant found and decided"
 LAST = "What went on last"
 TOOLS = "Tools"
-LISTS = (RULES, PLAN, CHANGED, READ, COMMANDS, OPEN, RESOLVED, FINDINGS, TOOLS, LAST)
+LISTS = (PLAN, CHANGED, READ, COMMANDS, OPEN, RESOLVED, FINDINGS, TOOLS, LAST)
 VALUED = frozenset((CHANGED, READ, COMMANDS, OPEN, RESOLVED, TOOLS))  # lists whose entries have a value
 
 TO = " → "
