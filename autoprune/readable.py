@@ -10,7 +10,7 @@ from itertools import accumulate
 from autoprune.clamping import Clamp
 from autoprune.formats import harness
 from autoprune.formats.content import NOTHING, fields
-from autoprune.formats.words import words
+from autoprune.formats.words import texts
 from autoprune.targets import arguments, target
 from autoprune.tokens import Count, Memo
 from autoprune.transcript import Entry, Speaker, ToolCall, ToolResult
@@ -31,31 +31,33 @@ class Utterance:
     """One message in plain words: who speaks, the words, the calls and the results.
 
     `words` are the texts of the message without its results, calls and thinking, blank-line separated; each image,
-    audio, document or other medium is a line such as "[image]". Results know their call (`result.call`).
+    audio, document or other medium is a line such as "[image]". Results know their call (`result.call`). `texts` are
+    the same texts one by one, where they are known.
     """
 
     speaker: Speaker
     words: str
     calls: tuple[ToolCall, ...] = field(default=())
     results: tuple[ToolResult, ...] = field(default=())
+    texts: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def said(self) -> str:
         """The words without what the program of an agent puts around the user's own: reminders, the environment."""
-        return harness.said(self.words)
+        return harness.said(self.texts or self.words)
 
 
 def utterances(messages: Sequence[object], entries: Sequence[Entry]) -> tuple[Utterance, ...]:
     """Messages of any format in plain words, in order; `entries` are what they were parsed to, one for one."""
+    held = ((entry, texts(message, entry)) for message, entry in zip(messages, entries, strict=True))
     return tuple(
-        Utterance(entry.speaker, words(message, entry), entry.calls, entry.results)
-        for message, entry in zip(messages, entries, strict=True)
+        Utterance(entry.speaker, "\n\n".join(found), entry.calls, entry.results, found) for entry, found in held
     )
 
 
 def is_note(message: object, entry: Entry) -> bool:
     """Whether a user's message holds nothing but what an agent's program put there: a reminder, the environment."""
-    spoken = words(message, entry)
+    spoken = texts(message, entry)
     return bool(spoken) and not harness.said(spoken)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
-from autoprune.formats.harness import said
 from autoprune.outcomes import error_lines, exit_code, failed
 from autoprune.readable import Utterance
 from autoprune.summarizers.sections import figure, one_line
@@ -133,7 +132,7 @@ def _made(utterances: Sequence[Utterance], request: str) -> Iterator[Iterator[tu
     results = {result.call.location: result for one in utterances for result in one.results if result.call}
     made = {call.location for one in utterances for call in one.calls}
     for one in utterances:
-        words = said(one.words) if one.speaker is Speaker.USER else ""
+        words = one.said if one.speaker is Speaker.USER else ""
         if words and words != request:
             yield iter(((Act(USER, 0, _plain(words)), None),))
         yield ((_act(call, result := results.get(call.location)), result) for call in one.calls)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from autoprune.formats.harness import continues
 from autoprune.readable import Utterance
 from autoprune.summarizers import ledger as ledgers
 from autoprune.summarizers import shell
@@ -17,6 +18,7 @@ from autoprune.transcript import Speaker
 
 LONGEST_ANSWER = 400  # characters
 LONGEST_LAST = 900
+LONG_REQUEST = 40  # characters: one that is made again in the same words is told once
 LAST_DEEDS = 5
 SAID = "The assistant: "
 RUNS = re.compile(r" \(×([0-9]{1,9})\)\Z")
@@ -60,6 +62,9 @@ class _Book:
 
     def _asked(self, request: str) -> None:
         """A new turn; the assistant's last words were the answer to the one before."""
+        if continues(request):
+            self.earlier = "\n\n".join(filter(None, (self.earlier, request)))
+            return
         self._answered()
         before = self.turns[-1] if self.turns else None
         # A digest that had no room for headings, of what the assistant said alone, knows no request yet.
@@ -70,7 +75,14 @@ class _Book:
         elif before and request == (before.request or self.goal):
             self.turns[-1] = replace(before, times=before.times + 1)
         else:
-            self.turns.append(Turn(request))
+            times = self._asked_before(request) + 1
+            self.turns.append(Turn(request, times=times))
+
+    def _asked_before(self, request: str) -> int:
+        """Take away a long request that was made before in the same words; how many times it was made."""
+        same = [turn for turn in self.turns if len(request) >= LONG_REQUEST and turn.request == request]
+        self.turns = [turn for turn in self.turns if turn not in same]
+        return sum(turn.times for turn in same)
 
     def _answered(self) -> None:
         words = next((entry for entry in self.lists[ledgers.LAST] if entry.startswith(SAID)), "")
