@@ -280,13 +280,13 @@ def test_an_error_is_resolved_by_a_later_success_of_the_same_command():
 )
 def test_the_plan_is_that_of_the_last_call_that_gave_one(tool: str, arguments: Any, plan: list[str]):
     earlier = did("TodoWrite", {"todos": [{"content": "old", "status": "pending"}]}, "ok")
-    assert sections(digest(told(earlier, did(tool, arguments, "ok"))))["Plan"] == plan
+    assert sections(digest(told(earlier, did(tool, arguments, "ok"))))["Plan, and what is still open"] == plan
 
 
 def test_tasks_are_known_by_their_numbers_across_digests():
     created = told(did("TaskCreate", {"subject": "Write it"}, "Task #3 created successfully: Write it"))
     done = told(did("TaskUpdate", {"taskId": "3", "status": "completed"}, "Updated task #3 status"))
-    assert sections(digest(done, previous=digest(created)))["Plan"] == ["- [x] #3 Write it"]
+    assert sections(digest(done, previous=digest(created)))["Plan, and what is still open"] == ["- [x] #3 Write it"]
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,14 @@ from autoprune.summarizers.folders import relative, shortened
 from autoprune.summarizers.ledger import Ledger, Turn
 from autoprune.summarizers.plans import planned
 from autoprune.summarizers.sections import one_line
+from autoprune.summarizers.state import states, value
 from autoprune.transcript import Speaker
 
 LONGEST_ANSWER = 400  # characters
 LONGEST_LAST = 900
 LONG_REQUEST = 40  # characters: one that is made again in the same words is told once
 LAST_DEEDS = 5
+MOST_VALUES = 8
 SAID = "The assistant: "
 RUNS = re.compile(r" \(×([0-9]{1,9})\)\Z")
 
@@ -108,6 +110,7 @@ class _Book:
             self._count(ledgers.TOOLS, deed.tool, "failed")
         self.lists[ledgers.PLAN] = dict(planned(deed, self.lists[ledgers.PLAN]))
         self._judge(deed)
+        self._state(deed)
         for does, path in () if deed.failed or deed.is_late else deed.files():
             self._touch(does, self._name(path))
         self._note(deed)
@@ -148,6 +151,21 @@ class _Book:
             self.lists[ledgers.OPEN][name] = ": ".join(filter(None, (deed.outcome, deed.error)))
         elif deed.result:
             self._resolve(name, *(name.split(" && ") if command else ()))
+
+    def _state(self, deed: Deed) -> None:
+        """Take down what a command says of version control and tests, and the one value that it printed."""
+        known = dict(states(deed))
+        for kind, found in known.items():
+            self._set(ledgers.STATE, kind, shortened(found, self.folder))
+        if (found := value(deed)) and not known:
+            self._set(ledgers.VALUES, self._name(deed.name), found)
+        for old in [*self.lists[ledgers.VALUES]][:-MOST_VALUES]:
+            del self.lists[ledgers.VALUES][old]
+
+    def _set(self, title: str, key: str, value: str) -> None:
+        """An entry at the end of a list, in place of the one that it had before."""
+        self.lists[title].pop(key, None)
+        self.lists[title][key] = value
 
     def _resolve(self, *names: str) -> None:
         """What did not fail again; of commands that only run after each other's success, each."""

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from autoprune.summarizers.ledger import CHANGED, COMMANDS, LAST, OPEN, READ, RESOLVED, Ledger, tally
+from autoprune.summarizers.ledger import CHANGED, COMMANDS, LAST, OPEN, READ, RESOLVED, VALUES, Ledger, tally
 
 LEAST_PATHS = 3  # in a folder, for it to be worth a section
 LEAST_DEPTH = 2  # names in a folder's path: "/tmp" is none
 LONGEST = 300  # characters of a folder's path
-SHORTENED = frozenset((CHANGED, READ, COMMANDS, OPEN, RESOLVED, LAST))
+SHORTENED = frozenset((CHANGED, READ, COMMANDS, VALUES, OPEN, RESOLVED, LAST))
 
 
 def relative(ledger: Ledger, worked_in: Sequence[str]) -> Ledger:

@@ -1,0 +1,113 @@
+"""How things stand, as commands printed it last: version control, tests, and short values. Reads alone."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from autoprune.summarizers import shell
+from autoprune.summarizers.deeds import NOISE, TAGS, Deed
+from autoprune.summarizers.sections import figure, one_line
+
+LONGEST = 240  # characters of a state
+LONGEST_NAME = 100  # of a command in one
+LONGEST_VALUE = 160  # characters of a value
+LONGEST_OUTPUT = 400  # characters of a result that may be nothing but a value
+LOOKED_AT = 20_000  # characters of a result, of its end
+SHOWN = 6  # changed files that are named
+
+STATUS = re.compile(r"\bgit\s+(?:-C\s+\S+\s+)?status\b")
+BRANCH = re.compile(r"^(?:On branch (\S+)|HEAD detached at (\S+)|## (\S[^\n]*))", re.MULTILINE)
+TRACKING = re.compile(r"^Your branch (?:is|and) [^\n]*", re.MULTILINE)
+CLEAN = re.compile(r"^nothing to commit[^\n]*", re.MULTILINE)
+CHANGED = re.compile(
+    r"^(?:\s+(?:modified|new file|deleted|renamed|both modified):\s+(\S[^\n]*)"
+    r"|(?! {3})[ MADRCU?!]{2} (\S[^\n]*))",
+    re.MULTILINE,
+)
+COMMIT = re.compile(r"^\[([^\]\n]{1,120}?)(?: \([^)\n]*\))? ([0-9a-f]{7,40})\] ([^\n]*)", re.MULTILINE)
+EXTENT = re.compile(r"^ \d+ files? changed[^\n]*", re.MULTILINE)
+PUSHED = re.compile(r"^ ?[*+!=-]?[ \t]*\S+[ \t]+(\S+ -> \S+[^\n]*)", re.MULTILINE)
+PULL_REQUEST = re.compile(r"https://[\w.-]+/[\w./-]+/(?:pull|merge_requests)/\d+")
+TESTING = re.compile(
+    r"(?i)\b(?:pytest|tox|nox|unittest|jest|vitest|mocha|rspec|phpunit|ctest|tests?|check|spec)\b|\btest[:_-]\w"
+)
+# How runners of tests tell their figures, on a line.
+FIGURES = re.compile(
+    r"^(?:=+ )?(?P<pytest>(?:\d+ \w+, )*\d+ (?:passed|failed|errors?|skipped)\b[^\n=]*?)(?: =+)?$"
+    r"|^[ \t]*(?P<line>Tests?(?: run)?:?[ \t]+\d[^\n]*|test result: [^\n]*|Ran \d+ tests?[^\n]*|FAILED \([^\n]*\)"
+    r"|OK(?: \([^\n]*\))?|\d+ (?:passing|failing|pass|fail|examples?)\b[^\n]*|\d+% tests passed[^\n]*)$",
+    re.MULTILINE,
+)
+GO = re.compile(r"^(ok|FAIL|--- FAIL:)\s+(\S+)", re.MULTILINE)
+VALUE = re.compile(r"\d|[/=@]|\btrue\b|\bfalse\b")
+
+
+def states(deed: Deed) -> Iterator[tuple[str, str]]:
+    """What a command says of version control and of tests: the kind of each, and how it stands."""
+    if not deed.command or not deed.result:
+        return
+    text = deed.result.text[-LOOKED_AT:]
+    for kind, found in (
+        ("git status", _status(text) if STATUS.search(deed.command) else ""),
+        ("last commit", _commit(text)),
+        ("last push", _pushed(text) if "push" in deed.command else ""),
+        ("pull request", next(iter(PULL_REQUEST.findall(text)), "") if "pr create" in deed.command else ""),
+        ("last test run", _tests(deed, text)),
+    ):
+        if found:
+            yield kind, one_line(found.replace("→", "->"), LONGEST)
+
+
+def value(deed: Deed) -> str:
+    """The one short line that a command printed, if that looks like a value; "" for any other."""
+    if not deed.command or not deed.result or deed.failed or len(deed.result.text) > LONGEST_OUTPUT:
+        return ""
+    lines = [line for line in TAGS.sub(" ", deed.result.text).split("\n") if line.strip() and not NOISE.fullmatch(line)]
+    if len(lines) != 1 or len(lines[0]) > LONGEST_VALUE or not VALUE.search(lines[0]):
+        return ""
+    return one_line(lines[0].replace("→", "->"), LONGEST_VALUE)
+
+
+def _status(text: str) -> str:
+    branch = BRANCH.search(text)
+    changed = [(long or short).strip() for long, short in CHANGED.findall(text)]
+    names = ", ".join(islice(changed, SHOWN)) + ("…" if len(changed) > SHOWN else "")
+    clean = CLEAN.search(text)
+    parts = (
+        f"on {next(filter(None, branch.groups()))}" if branch else "",
+        next(iter(TRACKING.findall(text)), ""),
+        clean[0] if clean else "",
+        f"{figure(len(changed), 'changed file')}: {names}" if changed else "",
+    )
+    return "; ".join(filter(None, parts))
+
+
+def _commit(text: str) -> str:
+    found = [*COMMIT.finditer(text)]
+    if not found:
+        return ""
+    extent = EXTENT.search(text, found[-1].end())
+    branch, commit, subject = found[-1].groups()
+    return f"{commit} on {branch}: {subject}" + (f" ({extent[0].strip()})" if extent else "")
+
+
+def _pushed(text: str) -> str:
+    return "; ".join(islice(PUSHED.findall(text), 2))
+
+
+def _tests(deed: Deed, text: str) -> str:
+    """The command of a test run, with its figures."""
+    command = shell.essence(deed.command)
+    if not TESTING.search(command):
+        return ""
+    found = [match["pytest"] or match["line"] for match in FIGURES.finditer(text)]
+    figures = "; ".join(line.strip() for line in found[-3:]) or _packages(GO.findall(text))
+    return f"{one_line(command, LONGEST_NAME)}: {figures or deed.outcome}"
+
+
+def _packages(found: Sequence[tuple[str, str]]) -> str:
+    """What `go test` says of packages and tests."""
+    passed = sum(word == "ok" for word, _ in found)
+    failed = [name for word, name in found if word != "ok"]
+    named = f" ({', '.join(failed[:SHOWN])})" if failed else ""
+    return f"{figure(passed, 'package')} ok, {len(failed)} failed{named}" if found else ""
