@@ -120,6 +120,9 @@ def test_a_digest_says_what_was_asked_done_and_found():
             "## Files changed (1 line)",
             "- src/app.py → edited",
             "",
+            "## State of version control and tests (1 line)",
+            "- last test run → pytest: 1 passed",
+            "",
             "## Commands, and how they went last (2 lines)",
             "- pytest → ran (×2)",
             "- git commit -am fix → no result yet",
@@ -167,6 +170,65 @@ def test_every_format_gives_the_same_digest(format: str):
         ("bash", {"command": "sed -n '1,9p' src/a.py"}, "x", "Files read", "- src/a.py → read"),
         ("bash", {"command": "rm -f src/a.py"}, "", "Files changed", "- src/a.py → deleted"),
         ("bash", {"command": "cat > a.py <<'EOF'\nx > b.py\nEOF"}, "", "Files changed", "- a.py → written"),
+        ("bash", {"command": "cat <<EOF > a.py\nx\nEOF\necho 1"}, "", "Files changed", "- a.py → written"),
+        ("bash", {"command": "echo a <<A\nx\nA\nsed -i s/a/b/ src/a.py"}, "", "Files changed", "- src/a.py → edited"),
+        ("bash", {"command": "sed -i.bak -e 's/a/b/' src/a.py"}, "", "Files changed", "- src/a.py → edited"),
+        ("bash", {"command": "sed --in-place s/a/b/ src/a.py"}, "", "Files changed", "- src/a.py → edited"),
+        ("bash", {"command": "perl -pi -e 's/a/b/' src/a.py"}, "", "Files changed", "- src/a.py → edited"),
+        ("bash", {"command": "perl -i -pe 's/a/b/' src/a.py"}, "", "Files changed", "- src/a.py → edited"),
+        ("bash", {"command": "make | tee out.log"}, "", "Files changed", "- out.log → written"),
+        ("bash", {"command": "cp old.py src/new.py"}, "", "Files changed", "- src/new.py → created"),
+        ("bash", {"command": "cp -r src/a.py lib/"}, "", "Files changed", "- lib/a.py → created"),
+        ("bash", {"command": "gofmt -s -w src/a.go"}, "", "Files changed", "- src/a.go → edited"),
+        (
+            "bash",
+            {"command": "python3 - <<'PY'\np = Path('src/a.py')\np.write_text(p.read_text())\nPY"},
+            "",
+            "Files changed",
+            "- src/a.py → written",
+        ),
+        ("bash", {"command": "python -c \"open('a.txt', 'w').write('x')\""}, "", "Files changed", "- a.txt → written"),
+        (
+            "bash",
+            {"command": "git apply <<'D'\n--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-a\n+b\nD"},
+            "",
+            "Files changed",
+            "- src/a.py → edited",
+        ),
+        (
+            "shell",
+            {
+                "command": [
+                    "bash",
+                    "-lc",
+                    "apply_patch <<'E'\n*** Begin Patch\n*** Update File: a.py\n+x\n*** End Patch\nE",
+                ]
+            },
+            "Success. Updated the following files:",
+            "Files changed",
+            "- a.py → edited",
+        ),
+        (
+            "bash",
+            {"command": "edit 14:75\nx\nend_of_edit"},
+            "[File: /t/a.py (9 lines total)]\n1:x",
+            "Files changed",
+            "- /t/a.py → edited",
+        ),
+        (
+            "bash",
+            {"command": "create a.py"},
+            "[File: /t/a.py (1 lines total)]\n1:",
+            "Files changed",
+            "- /t/a.py → written",
+        ),
+        (
+            "edit",
+            {"search": "a", "replace": "b"},
+            "Text replaced.\n(Open file: /t/a.py)\nbash-$",
+            "Files changed",
+            "- /t/a.py → edited",
+        ),
         (
             "apply_patch",
             "*** Begin Patch\n*** Add File: a.py\n+x\n*** End Patch",
@@ -178,6 +240,104 @@ def test_every_format_gives_the_same_digest(format: str):
 )
 def test_files_are_told_by_what_was_done_with_them(tool: str, arguments: Any, text: str, title: str, entry: str):
     assert sections(digest(told(user("Go."), did(tool, arguments, text))))[title] == [entry]
+
+
+def test_moving_a_file_names_both_of_its_names():
+    text = digest(told(user("Go."), ran("mv src/a.py src/b.py", "")))
+    assert sections(text)["Files changed"] == ["- src/a.py → moved", "- src/b.py → moved"]
+
+
+def test_an_edit_that_the_editor_refused_is_no_change():
+    refused = "Your proposed edit has introduced new syntax error(s).\n(Open file: /t/a.py)\n(Current directory: /t)"
+    assert "Files changed" not in sections(digest(told(user("Go."), ran("edit 1:2\nx\nend_of_edit", refused))))
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "state"),
+    [
+        (
+            "git status",
+            "On branch main\nYour branch is ahead of 'origin/main' by 1 commit.\n\nChanges:\n\tmodified:   a.py\n",
+            "git status → on main; Your branch is ahead of 'origin/main' by 1 commit.; 1 changed file: a.py",
+        ),
+        (
+            "git status -sb",
+            "## main...origin/main\n M a.py\n?? b.py",
+            "git status → on main...origin/main; 2 changed files: a.py, b.py",
+        ),
+        (
+            "git status",
+            "On branch x\nnothing to commit, working tree clean",
+            "git status → on x; nothing to commit, working tree clean",
+        ),
+        (
+            "git commit -m Fix",
+            "[main 1234567] Fix\n 2 files changed, 3 insertions(+)",
+            "last commit → 1234567 on main: Fix (2 files changed, 3 insertions(+))",
+        ),
+        ("git push", "To github.com:a/b\n   1234567..89abcde  main -> main", "last push → main -> main"),
+        ("pytest -q", "....\n1 failed, 3 passed in 0.12s", "last test run → pytest -q: 1 failed, 3 passed in 0.12s"),
+        ("pytest", "=== 4 passed in 0.12s ===", "last test run → pytest: 4 passed in 0.12s"),
+        (
+            "npx jest",
+            "Tests:       1 failed, 2 passed, 3 total",
+            "last test run → npx jest: Tests: 1 failed, 2 passed, 3 total",
+        ),
+        (
+            "cargo test",
+            "test result: ok. 4 passed; 0 failed",
+            "last test run → cargo test: test result: ok. 4 passed; 0 failed",
+        ),
+        (
+            "go test ./...",
+            "ok  \ta/b\t1s\n--- FAIL: TestA\nFAIL\ta/c",
+            "last test run → go test ./...: 1 package ok, 2 failed (TestA, a/c)",
+        ),
+        (
+            "python -m unittest",
+            "Ran 3 tests in 0.1s\n\nOK",
+            "last test run → python -m unittest: Ran 3 tests in 0.1s; OK",
+        ),
+        ("bun test", '{"output": " 3 pass\\n 0 fail\\n"}', "last test run → bun test: 3 pass; 0 fail"),
+    ],
+)
+def test_the_state_is_what_commands_said_last(command: str, text: str, state: str):
+    earlier = ran("pytest", "9 failed") if "test run" in state else []
+    found = sections(digest(told(user("Go."), earlier, ran(command, text))))["State of version control and tests"]
+    assert found == [f"- {state}"]
+
+
+def test_a_word_of_tests_that_is_no_test_run_is_no_state():
+    text = digest(told(user("Go."), ran("jq '.tests' a.json", "3"), ran("cat test_a.py", "def test_a(): ...")))
+    assert "State of version control and tests" not in sections(text)
+
+
+def test_the_last_values_of_short_commands_are_told():
+    work = [*ran("git rev-parse HEAD", "1234567"), *ran("node --version", "v20.1.0"), *ran("node --version", "v22.1.0")]
+    work += [
+        *ran("make", "all is well"),
+        *ran("cat a.py", "a = 1\nb = 2"),
+        *ran("ls gone.py", "Error: no gone.py", True),
+    ]
+    text = digest(told(user("Go."), *work))
+    assert sections(text)["What short commands printed last"] == [
+        "- git rev-parse HEAD → 1234567",
+        "- node --version → v22.1.0",
+    ]
+    many = digest([one for number in range(20) for one in ran(f"echo $A{number}", f"{number}")], previous=text)
+    assert len(sections(many)["What short commands printed last"]) == 8
+
+
+def test_the_folder_is_no_place_that_one_command_went_to():
+    work = [*ran("cd /tmp && touch x.txt", ""), *ran("sed -i s/a/b/ src/app/a.py", "")]
+    work += [one for name in "bcd" for one in did("edit", {"path": f"/home/me/project/src/app/{name}.py"}, "ok")]
+    text = digest(told(user("Go."), *work))
+    assert sections(text)["The folder that paths are in"] == ["/home/me/project/src/app"]
+
+
+def test_a_file_is_told_once_whether_its_path_is_relative_or_not():
+    edits = [*did("edit", {"path": "/home/me/project/src/a.py"}, "ok"), *ran("sed -i s/a/b/ src/a.py", "")]
+    assert sections(digest(told(user("Go."), *edits)))["Files changed"] == ["- /home/me/project/src/a.py → edited ×2"]
 
 
 def test_a_change_that_failed_is_no_change():

@@ -112,7 +112,7 @@ class _Book:
         self._judge(deed)
         self._state(deed)
         for does, path in () if deed.failed or deed.is_late else deed.files():
-            self._touch(does, self._name(path))
+            self._touch(does, self._known(self._name(path)))
         self._note(deed)
 
     def _note(self, deed: Deed) -> None:
@@ -128,6 +128,14 @@ class _Book:
     def _name(self, text: str) -> str:
         """A name or a path as it stands in the lists."""
         return one_line(shortened(text, self.folder), len(text))
+
+    def _known(self, path: str) -> str:
+        """A path as it stands in the lists already, where it does so with more of its folders, or with fewer."""
+        if "/" not in path:
+            return path
+        listed = {**self.lists[ledgers.CHANGED], **self.lists[ledgers.READ]}
+        same = [one for one in listed if one.endswith(f"/{path}") or ("/" in one and path.endswith(f"/{one}"))]
+        return same[0] if path not in listed and len(same) == 1 else path
 
     def _touch(self, does: str, path: str) -> None:
         if does == "read" and path not in self.lists[ledgers.CHANGED]:
@@ -145,7 +153,8 @@ class _Book:
             counted = RUNS.search(before or "")
             runs = (int(counted[1]) if counted else before is not None) + (not deed.is_late)
             self.lists[ledgers.COMMANDS][name] = deed.outcome + (f" (×{runs})" if runs > 1 else "")
-        if deed.failed and not (is_look and "exit code 1" in deed.outcome):
+        found_nothing = is_look and not deed.error  # grep fails where nothing matches
+        if deed.failed and not found_nothing:
             self.lists[ledgers.RESOLVED].pop(name, None)
             self.lists[ledgers.OPEN].pop(name, None)
             self.lists[ledgers.OPEN][name] = ": ".join(filter(None, (deed.outcome, deed.error)))

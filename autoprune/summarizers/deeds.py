@@ -106,8 +106,10 @@ class Deed:
     def _given(self) -> str:
         """The short texts and numbers among the arguments, where none says what is touched: ids and names."""
         known = arguments(self.call) if self.call else {}
-        plain = (value for value in known.values() if isinstance(value, str | int) and not isinstance(value, bool))
-        return " ".join(text for value in plain if len(text := str(value)) <= LONGEST_ID)[:LONGEST_GIVEN]
+        plain = (
+            value if isinstance(value, str) or str(name).lower().endswith("id") else "" for name, value in known.items()
+        )
+        return " ".join(text for value in plain if 0 < len(text := str(value)) <= LONGEST_ID)[:LONGEST_GIVEN]
 
     @property
     def paths(self) -> tuple[str, ...]:

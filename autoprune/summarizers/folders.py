@@ -52,11 +52,11 @@ def _merged(title: str, entries: Mapping[str, str], folder: str) -> dict[str, st
 def _folder(ledger: Ledger, worked_in: Sequence[str]) -> str:
     """The folder that most commands were run in; else the one that saves most characters, if it saves enough."""
     paths = [path for title in (CHANGED, READ) for path in ledger.lists.get(title, {})]
-    for folder, _ in Counter(worked_in).most_common(1):
-        if any(path.startswith(f"{folder}/") or path[0] not in "/~" for path in paths):
-            return folder
     around = Counter(folder for path in paths if path[0] == "/" for folder in _around(path))
     found = [(times * len(folder), folder) for folder, times in around.items() if times >= LEAST_PATHS]
+    for folder, _ in Counter(folder for folder in worked_in if folder.count("/") >= LEAST_DEPTH).most_common(1):
+        if any(path.startswith(f"{folder}/") for path in paths) or (paths and not found):
+            return folder
     return max(found, default=(0, ""))[1]
 
 

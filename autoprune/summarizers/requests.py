@@ -84,8 +84,10 @@ def _ended(text: str, most: int) -> str:
     if len(text) <= most:
         return text.strip()
     start = len(text) - most
-    space = re.compile(r"\s").search(text, start, start + NEAR)
-    return text[space.end() if space else start :].strip()
+    found = re.compile(r"\n").search(text, start, start + 2 * NEAR) or re.compile(r"\s").search(
+        text, start, start + NEAR
+    )
+    return text[found.end() if found else start :].strip()
 
 
 def _asking(rest: str, last: str, room: int) -> Iterator[str]:

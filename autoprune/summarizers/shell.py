@@ -181,10 +181,11 @@ def _touched(words: list[str]) -> Iterator[tuple[str, str]]:
         return
     if not words:
         return
-    given = [word for word in words[1:] if _is_path(word) and not SCRIPT.fullmatch(word)]
     if words[0] == "cp":
-        yield from (("created", path) for path in _copied(given))
+        given = [word for word in words[1:] if word[:1] != "-" and PATH.fullmatch(word)]
+        yield from (("created", path) for path in _copied(given) if _is_path(path))
         return
+    given = [word for word in words[1:] if _is_path(word) and not SCRIPT.fullmatch(word)]
     does = "edited" if _edits(words) else DOES.get(words[0])
     yield from ((does, path) for path in given if does)
 

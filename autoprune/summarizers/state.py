@@ -1,5 +1,6 @@
 """How things stand, as commands printed it last: version control, tests, and short values. Reads alone."""
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -16,7 +17,7 @@ LOOKED_AT = 20_000  # characters of a result, of its end
 SHOWN = 6  # changed files that are named
 
 STATUS = re.compile(r"\bgit\s+(?:-C\s+\S+\s+)?status\b")
-BRANCH = re.compile(r"^(?:On branch (\S+)|HEAD detached at (\S+)|## (\S[^\n]*))", re.MULTILINE)
+BRANCH = re.compile(r"^(?:Output: )?(?:On branch (\S+)|HEAD detached at (\S+)|## (\S[^\n]*))", re.MULTILINE)
 TRACKING = re.compile(r"^Your branch (?:is|and) [^\n]*", re.MULTILINE)
 CLEAN = re.compile(r"^nothing to commit[^\n]*", re.MULTILINE)
 CHANGED = re.compile(
@@ -28,8 +29,10 @@ COMMIT = re.compile(r"^\[([^\]\n]{1,120}?)(?: \([^)\n]*\))? ([0-9a-f]{7,40})\] (
 EXTENT = re.compile(r"^ \d+ files? changed[^\n]*", re.MULTILINE)
 PUSHED = re.compile(r"^ ?[*+!=-]?[ \t]*\S+[ \t]+(\S+ -> \S+[^\n]*)", re.MULTILINE)
 PULL_REQUEST = re.compile(r"https://[\w.-]+/[\w./-]+/(?:pull|merge_requests)/\d+")
-TESTING = re.compile(
-    r"(?i)\b(?:pytest|tox|nox|unittest|jest|vitest|mocha|rspec|phpunit|ctest|tests?|check|spec)\b|\btest[:_-]\w"
+TESTING = re.compile(r"(?i)\b(?:tests?|check|spec|[a-z]*unit)\b|\btest[:_-]\w")
+RUNNERS = re.compile(
+    r"\b(?:pytest|tox|nox|unittest|jest|vitest|mocha|rspec|phpunit|ctest)\b"
+    r"|\b(?:go|cargo|npm|pnpm|yarn|bun|dotnet|mvn|swift|deno|make|mise|just|rake|gradlew?|mix)\s+(?:run\s+)?test\b"
 )
 # How runners of tests tell their figures, on a line.
 FIGURES = re.compile(
@@ -40,13 +43,18 @@ FIGURES = re.compile(
 )
 GO = re.compile(r"^(ok|FAIL|--- FAIL:)\s+(\S+)", re.MULTILINE)
 VALUE = re.compile(r"\d|[/=@]|\btrue\b|\bfalse\b")
+# Lines that look like values, and tell nothing of one: what programs of agents add, and what git says of itself.
+NO_VALUE = re.compile(
+    r"Process running with session ID|Command running in background|Switched to |Saved working directory"
+    r"|\[Current working directory|\[Python Interpreter|\(Open file:|\(Current directory:"
+)
 
 
 def states(deed: Deed) -> Iterator[tuple[str, str]]:
     """What a command says of version control and of tests: the kind of each, and how it stands."""
     if not deed.command or not deed.result:
         return
-    text = deed.result.text[-LOOKED_AT:]
+    text = _printed(deed.result.text)[-LOOKED_AT:]
     for kind, found in (
         ("git status", _status(text) if STATUS.search(deed.command) else ""),
         ("last commit", _commit(text)),
@@ -60,12 +68,27 @@ def states(deed: Deed) -> Iterator[tuple[str, str]]:
 
 def value(deed: Deed) -> str:
     """The one short line that a command printed, if that looks like a value; "" for any other."""
-    if not deed.command or not deed.result or deed.failed or len(deed.result.text) > LONGEST_OUTPUT:
+    is_short = len(deed.name) <= LONGEST_NAME and deed.result and len(deed.result.text) <= LONGEST_OUTPUT
+    if not deed.command or not deed.result or deed.failed or not is_short:
         return ""
-    lines = [line for line in TAGS.sub(" ", deed.result.text).split("\n") if line.strip() and not NOISE.fullmatch(line)]
-    if len(lines) != 1 or len(lines[0]) > LONGEST_VALUE or not VALUE.search(lines[0]):
+    lines = [
+        line
+        for line in TAGS.sub(" ", _printed(deed.result.text)).split("\n")
+        if line.strip() and not NOISE.fullmatch(line)
+    ]
+    if len(lines) != 1 or len(lines[0]) > LONGEST_VALUE or not VALUE.search(lines[0]) or NO_VALUE.match(lines[0]):
         return ""
     return one_line(lines[0].replace("→", "->"), LONGEST_VALUE)
+
+
+def _printed(text: str) -> str:
+    """What a command printed, where its result is a JSON document that holds it."""
+    try:
+        known = json.loads(text) if text[:1] == "{" and len(text) <= LOOKED_AT else None
+    except (ValueError, RecursionError):
+        return text
+    found = (known.get(name) for name in ("output", "stdout")) if isinstance(known, dict) else ()
+    return next((value for value in found if isinstance(value, str)), text)
 
 
 def _status(text: str) -> str:
@@ -98,10 +121,13 @@ def _pushed(text: str) -> str:
 def _tests(deed: Deed, text: str) -> str:
     """The command of a test run, with its figures."""
     command = shell.essence(deed.command)
-    if not TESTING.search(command):
+    bare = shell.QUOTED.sub("''", command)
+    if not TESTING.search(bare) and not RUNNERS.search(bare):
         return ""
     found = [match["pytest"] or match["line"] for match in FIGURES.finditer(text)]
     figures = "; ".join(line.strip() for line in found[-3:]) or _packages(GO.findall(text))
+    if not figures and not RUNNERS.search(bare):
+        return ""
     return f"{one_line(command, LONGEST_NAME)}: {figures or deed.outcome}"
 
 
