@@ -16,7 +16,7 @@ from rounds import WIRE, Step
 from rounds_hypothesis import rounds
 from rounds_in_texts import DIALECTS, in_text
 
-from autoprune import sessions
+from autoprune import ConversationPruner, PruneArgs, sessions
 from autoprune.parsing import Parser, parse
 from autoprune.readable import Utterance, utterances
 from autoprune.summarizers import shell
@@ -305,6 +305,41 @@ def test_the_state_is_what_commands_said_last(command: str, text: str, state: st
     earlier = ran("pytest", "9 failed") if "test run" in state else []
     found = sections(digest(told(user("Go."), earlier, ran(command, text))))["State of version control and tests"]
     assert found == [f"- {state}"]
+
+
+def test_a_status_from_before_a_commit_is_no_state():
+    status = ran("git status -s", " M a.py")
+    commit = ran("git commit -am Fix", "[main 1234567] Fix\n 1 file changed, 1 insertion(+)")
+    found = sections(digest(told(user("Go."), status, commit)))["State of version control and tests"]
+    assert found == ["- last commit → 1234567 on main: Fix (1 file changed, 1 insertion(+))"]
+
+
+def test_goal_requests_and_files_outlive_three_folds_of_a_pruner():
+    history: list[Any] = [{"role": "user", "content": "Port the parser to Rust. Never push."}]
+    for number in range(60):
+        call = {"name": "edit", "arguments": json.dumps({"path": f"src/part_{number}.rs"})}
+        made = [{"id": f"c{number}", "type": "function", "function": call}]
+        history += [
+            {"role": "assistant", "content": None, "tool_calls": made},
+            {"role": "tool", "tool_call_id": f"c{number}", "content": f"fn part_{number}() {{}}\n" * 60},
+        ]
+        if number % 6 == 5:
+            history.append({"role": "assistant", "content": f"Part {number} is done."})
+            history.append({"role": "user", "content": f"Correction {number}: tabs, not spaces, in part {number}."})
+    pruner = ConversationPruner(PruneArgs(12_000))
+    fed: list[Any] = []
+    for at, message in enumerate(history):
+        fed = [*fed, message]
+        if at + 1 == len(history) or history[at + 1]["role"] == "assistant":
+            fed = pruner.prune_conversations(fed)
+    full = pruner.prune(history)
+    assert full.conversation == fed
+    assert len(full.plan.folds) >= 3
+    text = str(fed)
+    assert [one for one in history if one["role"] == "user" and one["content"] not in text] == []
+    assert [
+        number for number in range(60) if f"src/part_{number}.rs" not in text and f"part_{number}.rs" not in text
+    ] == []
 
 
 def test_a_word_of_tests_that_is_no_test_run_is_no_state():

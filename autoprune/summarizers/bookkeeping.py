@@ -14,7 +14,7 @@ from autoprune.summarizers.folders import relative, shortened
 from autoprune.summarizers.ledger import Ledger, Turn
 from autoprune.summarizers.plans import planned
 from autoprune.summarizers.sections import one_line
-from autoprune.summarizers.state import states, value
+from autoprune.summarizers.state import COMMIT, STATUS, states, value
 from autoprune.transcript import Speaker
 
 LONGEST_ANSWER = 400  # characters
@@ -164,6 +164,8 @@ class _Book:
     def _state(self, deed: Deed) -> None:
         """Take down what a command says of version control and tests, and the one value that it printed."""
         known = dict(states(deed))
+        if STATUS not in known and COMMIT in known:
+            self.lists[ledgers.STATE].pop(STATUS, None)  # it was of what is committed now
         for kind, found in known.items():
             self._set(ledgers.STATE, kind, shortened(found, self.folder))
         if (found := value(deed)) and not known:

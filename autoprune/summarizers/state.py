@@ -9,6 +9,7 @@ from autoprune.summarizers import shell
 from autoprune.summarizers.deeds import NOISE, TAGS, Deed
 from autoprune.summarizers.sections import figure, one_line
 
+STATUS, COMMIT = "git status", "last commit"
 LONGEST = 240  # characters of a state
 LONGEST_NAME = 100  # of a command in one
 LONGEST_VALUE = 160  # characters of a value
@@ -16,7 +17,7 @@ LONGEST_OUTPUT = 400  # characters of a result that may be nothing but a value
 LOOKED_AT = 20_000  # characters of a result, of its end
 SHOWN = 6  # changed files that are named
 
-STATUS = re.compile(r"\bgit\s+(?:-C\s+\S+\s+)?status\b")
+STATUS_COMMAND = re.compile(r"\bgit\s+(?:-C\s+\S+\s+)?status\b")
 BRANCH = re.compile(r"^(?:Output: )?(?:On branch (\S+)|HEAD detached at (\S+)|## (\S[^\n]*))", re.MULTILINE)
 TRACKING = re.compile(r"^Your branch (?:is|and) [^\n]*", re.MULTILINE)
 CLEAN = re.compile(r"^nothing to commit[^\n]*", re.MULTILINE)
@@ -25,7 +26,7 @@ CHANGED = re.compile(
     r"|(?! {3})[ MADRCU?!]{2} (\S[^\n]*))",
     re.MULTILINE,
 )
-COMMIT = re.compile(r"^\[([^\]\n]{1,120}?)(?: \([^)\n]*\))? ([0-9a-f]{7,40})\] ([^\n]*)", re.MULTILINE)
+COMMITTED = re.compile(r"^\[([^\]\n]{1,120}?)(?: \([^)\n]*\))? ([0-9a-f]{7,40})\] ([^\n]*)", re.MULTILINE)
 EXTENT = re.compile(r"^ \d+ files? changed[^\n]*", re.MULTILINE)
 PUSHED = re.compile(r"^ ?[*+!=-]?[ \t]*\S+[ \t]+(\S+ -> \S+[^\n]*)", re.MULTILINE)
 PULL_REQUEST = re.compile(r"https://[\w.-]+/[\w./-]+/(?:pull|merge_requests)/\d+")
@@ -56,8 +57,8 @@ def states(deed: Deed) -> Iterator[tuple[str, str]]:
         return
     text = _printed(deed.result.text)[-LOOKED_AT:]
     for kind, found in (
-        ("git status", _status(text) if STATUS.search(deed.command) else ""),
-        ("last commit", _commit(text)),
+        (STATUS, _status(text) if STATUS_COMMAND.search(deed.command) else ""),
+        (COMMIT, _commit(text)),
         ("last push", _pushed(text) if "push" in deed.command else ""),
         ("pull request", next(iter(PULL_REQUEST.findall(text)), "") if "pr create" in deed.command else ""),
         ("last test run", _tests(deed, text)),
@@ -106,7 +107,7 @@ def _status(text: str) -> str:
 
 
 def _commit(text: str) -> str:
-    found = [*COMMIT.finditer(text)]
+    found = [*COMMITTED.finditer(text)]
     if not found:
         return ""
     extent = EXTENT.search(text, found[-1].end())
