@@ -36,7 +36,8 @@ def chosen(text: str | None, environ: Mapping[str, str]) -> Strategy | FoldingSt
     makers = _makers()
     name, bracket, rest = named.partition("(")
     if name.strip() not in makers:
-        raise SettingsError(f"there is no strategy {name.strip()!r}{did_you_mean(name, makers)}; there are {', '.join(makers)}")
+        near = did_you_mean(name, makers)
+        raise SettingsError(f"there is no strategy {name.strip()!r}{near}; there are {', '.join(makers)}")
     if bracket and not rest.rstrip().endswith(")"):
         raise SettingsError(f"strategy {named!r} cannot be read: write it as {typed(name.strip())}")
     return configured(named, makers)

@@ -11,7 +11,7 @@ from autoprune import answers
 from autoprune.clamping import Clamp
 from autoprune.formats import harness
 from autoprune.formats.content import NOTHING, fields
-from autoprune.formats.words import words
+from autoprune.formats.words import texts
 from autoprune.outcomes import failed
 from autoprune.targets import arguments, target
 from autoprune.tokens import Count, Memo
@@ -33,18 +33,20 @@ class Utterance:
     """One message in plain words: who speaks, the words, the calls and the results.
 
     `words` are the texts of the message without its results, calls and thinking, blank-line separated; each image,
-    audio, document or other medium is a line such as "[image]". Results know their call (`result.call`).
+    audio, document or other medium is a line such as "[image]". Results know their call (`result.call`). `texts` are
+    the same texts one by one, where they are known.
     """
 
     speaker: Speaker
     words: str
     calls: tuple[ToolCall, ...] = field(default=())
     results: tuple[ToolResult, ...] = field(default=())
+    texts: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def said(self) -> str:
         """The words without what the program of an agent puts around the user's own: reminders, the environment."""
-        return harness.said(self.words)
+        return harness.said(self.texts or self.words)
 
 
 def utterances(
@@ -58,7 +60,8 @@ def utterances(
     """
     told: list[Utterance] = []
     for message, entry in zip(messages, entries, strict=True):
-        told.append(Utterance(entry.speaker, words(message, entry), entry.calls, entry.results))
+        found = texts(message, entry)
+        told.append(Utterance(entry.speaker, "\n\n".join(found), entry.calls, entry.results, found))
         said = (answers.words(result) for result in entry.results if is_answer(result))
         told += (Utterance(Speaker.USER, answer) for answer in said if answer)
     return tuple(told)
@@ -66,7 +69,7 @@ def utterances(
 
 def is_note(message: object, entry: Entry) -> bool:
     """Whether a user's message holds nothing but what an agent's program put there: a reminder, the environment."""
-    spoken = words(message, entry)
+    spoken = texts(message, entry)
     return bool(spoken) and not harness.said(spoken)
 
 

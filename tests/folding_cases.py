@@ -136,7 +136,7 @@ KEPT = (
     *(BY_POSITION, Retention(pinned=mentions_the_first_call), Retention(roles=("tool", "assistant"))),
     *(Retention(roles=("user",), first_request=True), Retention(system=False)),
 )
-ROOMS = (2_000, 2_000, 60, 25)
+ROOMS = (None, 2_000, 60, 25)
 
 
 @st.composite

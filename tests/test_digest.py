@@ -16,7 +16,7 @@ from rounds import WIRE, Step
 from rounds_hypothesis import rounds
 from rounds_in_texts import DIALECTS, in_text
 
-from autoprune import sessions
+from autoprune import ConversationPruner, PruneArgs, sessions
 from autoprune.parsing import Parser, parse
 from autoprune.placeholders import SENTENCE
 from autoprune.readable import Utterance, utterances
@@ -24,7 +24,7 @@ from autoprune.summarizers import shell
 from autoprune.summarizers.bookkeeping import continued
 from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.digest import Digest
-from autoprune.summarizers.findings import findings, rules
+from autoprune.summarizers.findings import findings
 from autoprune.summarizers.ledger import Ledger, parsed
 from autoprune.summarizers.sections import read
 from autoprune.tokens import Count, exact
@@ -121,6 +121,9 @@ def test_a_digest_says_what_was_asked_done_and_found():
             "## Files changed (1 line)",
             "- src/app.py → edited",
             "",
+            "## State of version control and tests (1 line)",
+            "- last test run → pytest: 1 passed",
+            "",
             "## Commands, and how they went last (2 lines)",
             "- pytest → ran (×2)",
             "- git commit -am fix → no result yet",
@@ -168,6 +171,65 @@ def test_every_format_gives_the_same_digest(format: str):
         ("bash", {"command": "sed -n '1,9p' src/a.py"}, "x", "Files read", "- src/a.py → read"),
         ("bash", {"command": "rm -f src/a.py"}, "", "Files changed", "- src/a.py → deleted"),
         ("bash", {"command": "cat > a.py <<'EOF'\nx > b.py\nEOF"}, "", "Files changed", "- a.py → written"),
+        ("bash", {"command": "cat <<EOF > a.py\nx\nEOF\necho 1"}, "", "Files changed", "- a.py → written"),
+        ("bash", {"command": "echo a <<A\nx\nA\nsed -i s/a/b/ src/a.py"}, "", "Files changed", "- src/a.py → edited"),
+        ("bash", {"command": "sed -i.bak -e 's/a/b/' src/a.py"}, "", "Files changed", "- src/a.py → edited"),
+        ("bash", {"command": "sed --in-place s/a/b/ src/a.py"}, "", "Files changed", "- src/a.py → edited"),
+        ("bash", {"command": "perl -pi -e 's/a/b/' src/a.py"}, "", "Files changed", "- src/a.py → edited"),
+        ("bash", {"command": "perl -i -pe 's/a/b/' src/a.py"}, "", "Files changed", "- src/a.py → edited"),
+        ("bash", {"command": "make | tee out.log"}, "", "Files changed", "- out.log → written"),
+        ("bash", {"command": "cp old.py src/new.py"}, "", "Files changed", "- src/new.py → created"),
+        ("bash", {"command": "cp -r src/a.py lib/"}, "", "Files changed", "- lib/a.py → created"),
+        ("bash", {"command": "gofmt -s -w src/a.go"}, "", "Files changed", "- src/a.go → edited"),
+        (
+            "bash",
+            {"command": "python3 - <<'PY'\np = Path('src/a.py')\np.write_text(p.read_text())\nPY"},
+            "",
+            "Files changed",
+            "- src/a.py → written",
+        ),
+        ("bash", {"command": "python -c \"open('a.txt', 'w').write('x')\""}, "", "Files changed", "- a.txt → written"),
+        (
+            "bash",
+            {"command": "git apply <<'D'\n--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-a\n+b\nD"},
+            "",
+            "Files changed",
+            "- src/a.py → edited",
+        ),
+        (
+            "shell",
+            {
+                "command": [
+                    "bash",
+                    "-lc",
+                    "apply_patch <<'E'\n*** Begin Patch\n*** Update File: a.py\n+x\n*** End Patch\nE",
+                ]
+            },
+            "Success. Updated the following files:",
+            "Files changed",
+            "- a.py → edited",
+        ),
+        (
+            "bash",
+            {"command": "edit 14:75\nx\nend_of_edit"},
+            "[File: /t/a.py (9 lines total)]\n1:x",
+            "Files changed",
+            "- /t/a.py → edited",
+        ),
+        (
+            "bash",
+            {"command": "create a.py"},
+            "[File: /t/a.py (1 lines total)]\n1:",
+            "Files changed",
+            "- /t/a.py → written",
+        ),
+        (
+            "edit",
+            {"search": "a", "replace": "b"},
+            "Text replaced.\n(Open file: /t/a.py)\nbash-$",
+            "Files changed",
+            "- /t/a.py → edited",
+        ),
         (
             "apply_patch",
             "*** Begin Patch\n*** Add File: a.py\n+x\n*** End Patch",
@@ -179,6 +241,139 @@ def test_every_format_gives_the_same_digest(format: str):
 )
 def test_files_are_told_by_what_was_done_with_them(tool: str, arguments: Any, text: str, title: str, entry: str):
     assert sections(digest(told(user("Go."), did(tool, arguments, text))))[title] == [entry]
+
+
+def test_moving_a_file_names_both_of_its_names():
+    text = digest(told(user("Go."), ran("mv src/a.py src/b.py", "")))
+    assert sections(text)["Files changed"] == ["- src/a.py → moved", "- src/b.py → moved"]
+
+
+def test_an_edit_that_the_editor_refused_is_no_change():
+    refused = "Your proposed edit has introduced new syntax error(s).\n(Open file: /t/a.py)\n(Current directory: /t)"
+    assert "Files changed" not in sections(digest(told(user("Go."), ran("edit 1:2\nx\nend_of_edit", refused))))
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "state"),
+    [
+        (
+            "git status",
+            "On branch main\nYour branch is ahead of 'origin/main' by 1 commit.\n\nChanges:\n\tmodified:   a.py\n",
+            "git status → on main; Your branch is ahead of 'origin/main' by 1 commit.; 1 changed file: a.py",
+        ),
+        (
+            "git status -sb",
+            "## main...origin/main\n M a.py\n?? b.py",
+            "git status → on main...origin/main; 2 changed files: a.py, b.py",
+        ),
+        (
+            "git status",
+            "On branch x\nnothing to commit, working tree clean",
+            "git status → on x; nothing to commit, working tree clean",
+        ),
+        (
+            "git commit -m Fix",
+            "[main 1234567] Fix\n 2 files changed, 3 insertions(+)",
+            "last commit → 1234567 on main: Fix (2 files changed, 3 insertions(+))",
+        ),
+        ("git push", "To github.com:a/b\n   1234567..89abcde  main -> main", "last push → main -> main"),
+        ("pytest -q", "....\n1 failed, 3 passed in 0.12s", "last test run → pytest -q: 1 failed, 3 passed in 0.12s"),
+        ("pytest", "=== 4 passed in 0.12s ===", "last test run → pytest: 4 passed in 0.12s"),
+        (
+            "npx jest",
+            "Tests:       1 failed, 2 passed, 3 total",
+            "last test run → npx jest: Tests: 1 failed, 2 passed, 3 total",
+        ),
+        (
+            "cargo test",
+            "test result: ok. 4 passed; 0 failed",
+            "last test run → cargo test: test result: ok. 4 passed; 0 failed",
+        ),
+        (
+            "go test ./...",
+            "ok  \ta/b\t1s\n--- FAIL: TestA\nFAIL\ta/c",
+            "last test run → go test ./...: 1 package ok, 2 failed (TestA, a/c)",
+        ),
+        (
+            "python -m unittest",
+            "Ran 3 tests in 0.1s\n\nOK",
+            "last test run → python -m unittest: Ran 3 tests in 0.1s; OK",
+        ),
+        ("bun test", '{"output": " 3 pass\\n 0 fail\\n"}', "last test run → bun test: 3 pass; 0 fail"),
+    ],
+)
+def test_the_state_is_what_commands_said_last(command: str, text: str, state: str):
+    earlier = ran("pytest", "9 failed") if "test run" in state else []
+    found = sections(digest(told(user("Go."), earlier, ran(command, text))))["State of version control and tests"]
+    assert found == [f"- {state}"]
+
+
+def test_a_status_from_before_a_commit_is_no_state():
+    status = ran("git status -s", " M a.py")
+    commit = ran("git commit -am Fix", "[main 1234567] Fix\n 1 file changed, 1 insertion(+)")
+    found = sections(digest(told(user("Go."), status, commit)))["State of version control and tests"]
+    assert found == ["- last commit → 1234567 on main: Fix (1 file changed, 1 insertion(+))"]
+
+
+def test_goal_requests_and_files_outlive_three_folds_of_a_pruner():
+    history: list[Any] = [{"role": "user", "content": "Port the parser to Rust. Never push."}]
+    for number in range(60):
+        call = {"name": "edit", "arguments": json.dumps({"path": f"src/part_{number}.rs"})}
+        made = [{"id": f"c{number}", "type": "function", "function": call}]
+        history += [
+            {"role": "assistant", "content": None, "tool_calls": made},
+            {"role": "tool", "tool_call_id": f"c{number}", "content": f"fn part_{number}() {{}}\n" * 60},
+        ]
+        if number % 6 == 5:
+            history.append({"role": "assistant", "content": f"Part {number} is done."})
+            history.append({"role": "user", "content": f"Correction {number}: tabs, not spaces, in part {number}."})
+    pruner = ConversationPruner(PruneArgs(12_000))
+    fed: list[Any] = []
+    for at, message in enumerate(history):
+        fed = [*fed, message]
+        if at + 1 == len(history) or history[at + 1]["role"] == "assistant":
+            fed = pruner.prune_conversations(fed)
+    full = pruner.prune(history)
+    assert full.conversation == fed
+    assert len(full.plan.folds) >= 3
+    text = str(fed)
+    assert [one for one in history if one["role"] == "user" and one["content"] not in text] == []
+    assert [
+        number for number in range(60) if f"src/part_{number}.rs" not in text and f"part_{number}.rs" not in text
+    ] == []
+
+
+def test_a_word_of_tests_that_is_no_test_run_is_no_state():
+    text = digest(told(user("Go."), ran("jq '.tests' a.json", "3"), ran("cat test_a.py", "def test_a(): ...")))
+    assert "State of version control and tests" not in sections(text)
+
+
+def test_the_last_values_of_short_commands_are_told():
+    work = [*ran("git rev-parse HEAD", "1234567"), *ran("node --version", "v20.1.0"), *ran("node --version", "v22.1.0")]
+    work += [
+        *ran("make", "all is well"),
+        *ran("cat a.py", "a = 1\nb = 2"),
+        *ran("ls gone.py", "Error: no gone.py", True),
+    ]
+    text = digest(told(user("Go."), *work))
+    assert sections(text)["What short commands printed last"] == [
+        "- git rev-parse HEAD → 1234567",
+        "- node --version → v22.1.0",
+    ]
+    many = digest([one for number in range(20) for one in ran(f"echo $A{number}", f"{number}")], previous=text)
+    assert len(sections(many)["What short commands printed last"]) == 8
+
+
+def test_the_folder_is_no_place_that_one_command_went_to():
+    work = [*ran("cd /tmp && touch x.txt", ""), *ran("sed -i s/a/b/ src/app/a.py", "")]
+    work += [one for name in "bcd" for one in did("edit", {"path": f"/home/me/project/src/app/{name}.py"}, "ok")]
+    text = digest(told(user("Go."), *work))
+    assert sections(text)["The folder that paths are in"] == ["/home/me/project/src/app"]
+
+
+def test_a_file_is_told_once_whether_its_path_is_relative_or_not():
+    edits = [*did("edit", {"path": "/home/me/project/src/a.py"}, "ok"), *ran("sed -i s/a/b/ src/a.py", "")]
+    assert sections(digest(told(user("Go."), *edits)))["Files changed"] == ["- /home/me/project/src/a.py → edited ×2"]
 
 
 def test_a_change_that_failed_is_no_change():
@@ -352,41 +547,13 @@ def test_an_error_is_resolved_by_a_later_success_of_the_same_command():
 )
 def test_the_plan_is_that_of_the_last_call_that_gave_one(tool: str, arguments: Any, plan: list[str]):
     earlier = did("TodoWrite", {"todos": [{"content": "old", "status": "pending"}]}, "ok")
-    assert sections(digest(told(earlier, did(tool, arguments, "ok"))))["Plan"] == plan
+    assert sections(digest(told(earlier, did(tool, arguments, "ok"))))["Plan, and what is still open"] == plan
 
 
 def test_tasks_are_known_by_their_numbers_across_digests():
     created = told(did("TaskCreate", {"subject": "Write it"}, "Task #3 created successfully: Write it"))
     done = told(did("TaskUpdate", {"taskId": "3", "status": "completed"}, "Updated task #3 status"))
-    assert sections(digest(done, previous=digest(created)))["Plan"] == ["- [x] #3 Write it"]
-
-
-def test_rules_are_told_where_the_request_that_gave_them_is_cut():
-    log = "Here is what the log says, line by line. " * 100
-    long = f"{log} Never push to main. {log}"
-    requests = [user("Go."), user(long), *(user(f"Step {number}.") for number in range(20)), user("The last.")]
-    assert "Rules that the user gave" not in sections(digest(requests))
-    assert sections(digest(requests, 300))["Rules that the user gave"] == ["- Never push to main."]
-
-
-def test_a_rule_outlives_the_request_that_gave_it():
-    text = digest(told(user("Go."), user("Never push to main. " + "This is what the log says. " * 9)), 150)
-    for number in range(12):
-        text = digest([user(f"And now do step number {number}, please.")], 150, text)
-    assert "This is what" not in text
-    assert sections(text)["Rules that the user gave"] == ["- Never push to main."]
-
-
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        ("Do not use mocks. Is that right? I don't know.", ["Do not use mocks."]),
-        ("Always run `make`!\n- You must sign it off.", ["Always run `make`!", "You must sign it off."]),
-        ("The log says nothing.", []),
-    ],
-)
-def test_a_rule_is_an_order_and_no_question(words: str, found: list[str]):
-    assert [*rules(words)] == found
+    assert sections(digest(done, previous=digest(created)))["Plan, and what is still open"] == ["- [x] #3 Write it"]
 
 
 @pytest.mark.parametrize(
@@ -408,6 +575,59 @@ def test_a_finding_is_a_cause_an_outcome_or_a_decision(words: str, found: list[s
 def test_what_a_program_added_is_no_request():
     text = digest(told(user("<environment_context>\n<cwd>/a</cwd>\n</environment_context>"), user("Fix it.")))
     assert sections(text) == {"The user's first request": ["Fix it."]}
+
+
+@pytest.mark.parametrize(
+    ("words", "own"),
+    [
+        ("<local-command-caveat>Caveat: no\n</local-command-caveat>", ""),
+        ("Caveat: The messages below were generated by the user while running local commands. DO NOT respond.", ""),
+        ("[Request interrupted by user for tool use]", ""),
+        (
+            "<command-name>/exit</command-name>\n<command-message>exit</command-message>\n<command-args></command-args>",
+            "",
+        ),
+        ("<command-name>/review</command-name>\n<command-args>#12</command-args>", "/review\n#12"),
+        ("<bash-input>git status</bash-input>\n<bash-stdout>clean</bash-stdout>", "git status"),
+        ("<skill>\n<name>coordinator</name>\nNever edit.\n</skill>", ""),
+        ("Base directory for this skill: /a/b\n\n# Review\n\nNever push.", ""),
+        ("Base directory for this skill: /a/b\n\n# Plans\n\nNever push.\n\nARGUMENTS: use one agent", "use one agent"),
+        ("Stop hook feedback:\n- [./check.sh]: the tests fail", ""),
+        ("PostToolUse:Edit hook additional context: formatted", ""),
+        ("<task-notification>\n<x>1</x>\n</task-notification>\nRead the output file to retrieve the result: a.out", ""),
+        ("<system-reminder>\nno\n</system-reminder>\nGo on.", "Go on."),
+        ("Why does it say `Stop hook feedback:`?", "Why does it say `Stop hook feedback:`?"),
+        ("What is <skill> for?", "What is <skill> for?"),
+    ],
+)
+def test_what_a_program_put_into_the_users_mouth_is_no_request(words: str, own: str):
+    assert user(words).said == own
+
+
+def test_a_pasted_skill_takes_all_of_its_text_and_no_other_text_of_the_message():
+    skill = "Base directory for this skill: /a/b\n\n# Review\n\nNever push."
+    blocks = [{"type": "text", "text": text} for text in ("Use it.", skill, "But be quick.")]
+    messages: list[Any] = [{"role": "user", "content": blocks}]
+    (one,) = utterances(messages, parse(messages, Parser(COUNT), 0).entries)
+    assert one.said == "Use it.\n\nBut be quick."
+    assert sections(digest([one])) == {"The user's first request": ["Use it.", "", "But be quick."]}
+
+
+def test_the_summary_of_a_conversation_that_went_before_is_no_request():
+    before = "This session is being continued from a previous conversation that ran out of context.\n\nWe ported it."
+    text = digest(told(user(before), did("edit", {"path": "a.py"}, "ok"), user("And now the tests.")))
+    assert sections(text)["Earlier summary"] == before.split("\n")
+    assert sections(text)["What the user asked later, and the answers"] == ["- And now the tests."]
+
+
+def test_a_long_request_that_comes_again_is_told_once_with_its_times():
+    again = "Your patch is empty. Please provide a patch that fixes the problem."
+    text = digest(told(user("Go."), user(again), model("It is there."), user("Yes."), user(again), user("Yes.")))
+    assert sections(text)["What the user asked later, and the answers"] == [
+        "- Yes.",
+        f"- (1 line, asked 2 times) {again}",
+        "- Yes.",
+    ]
 
 
 def test_a_request_that_is_repeated_is_told_once():
@@ -483,6 +703,51 @@ def test_a_request_that_is_too_long_leaves_room_for_what_was_done():
 )
 def test_a_digest_is_never_blank(told: tuple[Utterance, ...]):
     assert digest(told, 50).strip()
+
+
+SKILL = "# Reviewing code\n" + "Look at each file and judge its names, and its tests, too. " * 200
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        f"Use this skill on the parser.\n\n{SKILL}",
+        f"{SKILL}\n\nCan you use it on the parser?",
+        f"Here it is:\n{SKILL}\nCan you use it on the parser?\n{SKILL}\nThat is all.",
+        f"Das hier:\n{SKILL}\nBitte auf den Parser anwenden.\n{SKILL}\nDanke.",
+        f"技能\n{SKILL}\n请把它用在解析器上。\n{SKILL}\n完。",
+    ],
+)
+def test_a_pasted_file_in_a_request_is_cut_but_not_the_sentence_that_asks(request_: str):
+    asking = next(line for line in request_.split("\n") if "arser" in line or "解析器" in line)
+    text = ""
+    for words in (request_, "And then?", "Step 2.", "Step 3."):  # carried on
+        text = digest([user("Go."), user(words)] if not text else [user(words)], 500, text)
+        assert COUNT(text) <= 500
+        assert asking in text
+        assert text.count("characters left out …]") == 1
+        assert len(next(line for line in text.split("\n") if "lines)" in line)) > 10
+
+
+def test_requests_stay_when_lists_go():
+    work = [user("Port it. Never push."), user("please use tabs, not spaces")]
+    for number in range(60):
+        work += [*did("read", {"path": f"src/module_{number}/read.py"}, "x"), *ran(f"make part_{number}", "ok")]
+    work += [user(f"Correction {number}: leave the file number {number} as it is, for now.") for number in range(12)]
+    text = digest(told(*work), 420)
+    assert COUNT(text) <= 420
+    asked = [one.words for one in work if one.speaker is Speaker.USER]
+    assert [words for words in asked if words not in text] == []
+    assert "Rules that the user gave" not in text
+
+
+def test_where_not_all_requests_fit_the_oldest_goal_and_the_newest_corrections_stay():
+    corrections = [user(f"Correction {number}: " + "leave that file as it is. " * 9) for number in range(40)]
+    text = digest(told(user("Port it."), *corrections), 600)
+    assert sections(text)["The user's first request"] == ["Port it."]
+    kept = [number for number in range(40) if f"Correction {number}:" in text]
+    assert kept == [*range(kept[0], 40)]
+    assert f"[{kept[0]} older ones left out]" in text
 
 
 # Carried on

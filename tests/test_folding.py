@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import pytest
@@ -167,6 +168,36 @@ def test_the_room_of_a_summary_never_shrinks():
         (first(3), "too_many_messages", 300 - MARK - 1, 2),
         ([3, 4, 5, 6], "too_many_messages", 300, 4),
     ]
+
+
+@pytest.mark.parametrize(
+    ("folded", "before", "room"),
+    [
+        (5_000, 0, 2_000),  # at least
+        (100_000, 0, 10_000),  # a tenth of what is folded
+        (30_000, 10_000, 13_000),  # and of what is folded then
+    ],
+)
+def test_the_room_of_a_summary_scales_with_what_is_folded(folded: int, before: int, room: int):
+    assert Folding("f")._room(SimpleNamespace(room=before), folded) == room  # type: ignore[arg-type]
+    assert Folding("f", summary_tokens=700)._room(SimpleNamespace(room=before), folded) == 700  # type: ignore[arg-type]
+
+
+def test_the_room_of_a_summary_is_a_quarter_of_the_safe_zone_at_most():
+    assert folds(Folding("f"), 121, 4_000)[-1][2] == 1_000
+    assert folds(Folding("f"), 121, 8_000)[-1][2] == 2_000
+    grown = [room for _, _, room, _ in folds(Folding("f", buffer=0.2), 1_601, 40_000)]
+    assert grown == sorted(grown)
+    assert 2_000 == grown[0] < grown[-1] == 10_000
+
+
+def test_a_room_that_scales_is_the_same_for_a_full_history_and_for_one_that_is_fed_back():
+    given, fed = chat(801), []
+    ours, theirs = pruner(12_000), pruner(12_000)
+    for at in range(0, len(given), 2):
+        fed = ours.prune_conversations([*fed, *given[max(0, at - 1) : at + 1]], Folding("f", buffer=0.2))
+        assert fed == theirs.prune_conversations(given[: at + 1], Folding("f", buffer=0.2))
+    assert "(max 3000 tokens)" in fed[0]["content"]
 
 
 # What is dropped
@@ -346,8 +377,8 @@ def test_what_is_protected_is_not_shortened():
         ({"keep": 1.5}, "f: keep is 1.5: give a number, 0 or more, or None"),
         ({"group_size": "4"}, "f: group_size is '4': give a number, 0 or more, or None"),
         ({"keep": True}, "f: keep is True: give a number, 0 or more, or None"),
-        ({"summary_tokens": 0}, "f: summary_tokens is 0: give a number, 1 or more"),
-        ({"summary_tokens": None}, "f: summary_tokens is None: give a number, 1 or more"),
+        ({"summary_tokens": 0}, "f: summary_tokens is 0: give a number, 1 or more, or None"),
+        ({"summary_tokens": "2k"}, "f: summary_tokens is '2k': give a number, 1 or more, or None"),
         ({"buffer": 1.0}, "f: buffer is 1.0: give a share, 0 or more and less than 1"),
         ({"buffer": -0.1}, "f: buffer is -0.1: give a share, 0 or more and less than 1"),
         ({"buffer": True}, "f: buffer is True: give a share, 0 or more and less than 1"),

@@ -46,14 +46,19 @@ CALLS, CALLS_END = function_results_text.CALL_MARK, "</function_calls>"
 
 
 def words(message: object, entry: Entry) -> str:
-    """The texts of a message, blank-line separated; `entry` is what it was parsed to.
+    """Return the texts of a message, blank-line separated; `entry` is what it was parsed to."""
+    return "\n\n".join(texts(message, entry))
+
+
+def texts(message: object, entry: Entry) -> tuple[str, ...]:
+    """Return the texts of a message that are not blank; `entry` is what it was parsed to.
 
     Left out are its results and calls, with the tags or the heading around those in a text, and the model's thinking.
     Each image, audio, document or other medium is a line such as "[image]".
     """
     reader = _Reader(*_places(entry))
     pieces = (piece.strip() for piece in reader.message(fields(message) or NOTHING))
-    return "\n\n".join(piece for piece in pieces if piece)
+    return tuple(piece for piece in pieces if piece)
 
 
 def _places(entry: Entry) -> tuple[set[Path], dict[Path, list[ToolResult | ToolCall]]]:

@@ -12,7 +12,8 @@ from autoprune.retention import BY_AGE, Retention
 from autoprune.strategies.per_result import PerResult
 
 GROUP_SIZE = 4  # messages
-SUMMARY_TOKENS = 2_000
+LEAST_SUMMARY_TOKENS = 2_000  # of a summary's room, where nobody sets it
+SUMMARY_PART = 10  # of what is folded, a summary's room is one part in so many
 ROUNDS = 3  # in which more is folded, where something had to wait for a larger summary
 MINIMUM_RECLAIM = 0.1  # of the safe zone, where that is out of reach
 LEAST_LEFT = 0.5  # of the safe zone, when more is dropped than need be so that no half of a turn stays
@@ -27,9 +28,10 @@ class Folding:
     setting `conversation_prune_group_size`), by messages until the last `keep` are left, by tokens until a `buffer`
     below that share is reached. The last `keep` messages stay in any case (None: as many as a group has).
 
-    They are summed up by `summarizer` (None: the pruner's) in at most `summary_tokens` tokens, or dropped where `drops`
-    is true; `summary_share` is the most that a summary may take of what is folded into it. `then_drops`: when it is
-    still too much, the last messages are folded too, and dropped where that wins nothing. `minimum_saved`: a
+    They are summed up by `summarizer` (None: the pruner's) in at most `summary_tokens` tokens (None: a tenth of what is
+    folded, 2,000 at least), never more than a quarter of the safe zone, or dropped where `drops` is true;
+    `summary_share` is the most that a summary may take of what is folded into it. `then_drops`: when it is still too
+    much, the last messages are folded too, and dropped where that wins nothing. `minimum_saved`: a
     summary that may save a smaller share of what it stands for is not written, and the messages are dropped.
     `minimum_foldable`: nothing is folded while less than that share of the prompt's tokens may be, since a summary of
     little is not worth a call; then it may stay above the safe zone, unless `then_drops`. With `at_turns` a fold for
@@ -52,7 +54,7 @@ class Folding:
     minimum_saved: float = 0.0
     minimum_foldable: float = 0.0
     summary_share: float = 1.0
-    summary_tokens: int = SUMMARY_TOKENS
+    summary_tokens: int | None = None
     summarizer: Callable[..., object] | None = None
     style: str | None = None
     title: str | None = None
@@ -116,10 +118,16 @@ class Folding:
         return sum(group.tokens for group in view.groups(1, keep)) >= self.minimum_foldable * view.tokens
 
     def _room(self, view: FoldView, weight: int) -> int:
-        """The tokens that the summary's text may have once so many more are folded into it."""
+        """Return the tokens that the summary's text may have once `weight` more tokens are folded into it.
+
+        The room grows from the one that the summary has, which its mark carries: so it is the same for a history that
+        is passed in full and for pruned output that is fed back.
+        """
+        scaled = max(LEAST_SUMMARY_TOKENS, view.room + weight // SUMMARY_PART)
+        most = scaled if self.summary_tokens is None else self.summary_tokens
         if self.summary_share == 1:
-            return self.summary_tokens
-        return min(self.summary_tokens, max(1, view.room + int(self.summary_share * weight)))
+            return most
+        return min(most, max(1, view.room + int(self.summary_share * weight)))
 
     def _least_harmful(self, view: FoldView) -> Iterator[Fold]:
         """Where nothing can be cut safely and it is still too much: the cut that harms least, if it is enough."""
@@ -127,10 +135,11 @@ class Folding:
         if not (self._is_many(view) or self._is_large(view)) or view.groups(1, keep):
             return
         excess = 0.0 if self._is_many(view) else view.tokens - view.limit
-        added = 0 if self.drops or not excess else view.added(self.summary_tokens)
+        added = 0 if self.drops or not excess else view.added(self.summary_tokens or view.limit)
         harmful = view.least_harmful(keep, excess + added)
-        if harmful and sum(group.tokens for group in harmful) >= excess:
-            yield _together(harmful, Reason.LEAST_HARMFUL, 0 if self.drops else self.summary_tokens)
+        weight = sum(group.tokens for group in harmful)
+        if harmful and weight >= excess:
+            yield _together(harmful, Reason.LEAST_HARMFUL, 0 if self.drops else self._room(view, weight))
 
     def _reason(self, view: FoldView) -> Reason:
         return Reason.TOO_MANY_MESSAGES if self._is_many(view) else Reason.OVER_SAFE_ZONE
@@ -179,8 +188,9 @@ class Folding:
             value = getattr(self, name)
             if value is not None and not _is_number(value):
                 raise SettingsError(f"{self.name}: {name} is {value!r}: give a number, 0 or more, or None")
-        if not _is_number(self.summary_tokens) or not self.summary_tokens:
-            raise SettingsError(f"{self.name}: summary_tokens is {self.summary_tokens!r}: give a number, 1 or more")
+        room = self.summary_tokens
+        if room is not None and (not _is_number(room) or not room):
+            raise SettingsError(f"{self.name}: summary_tokens is {room!r}: give a number, 1 or more, or None")
         for name in ("buffer", "minimum_saved", "minimum_foldable"):
             value = getattr(self, name)
             if not _is_share(value) or value >= 1:

@@ -19,14 +19,15 @@ def truncate(group_size: int | None = None) -> Folding:
     return Folding("truncate", _first_line(truncate), group_size=group_size, keep=1, drops=True, at_turns=True)
 
 
-def summarize(group_size: int | None = None, buffer: float = BUFFER) -> Folding:
+def summarize(group_size: int | None = None, buffer: float = BUFFER, summary_tokens: int | None = None) -> Folding:
     """Fold the oldest groups into one running summary until within the safe zone."""
-    return Folding("summarize", _first_line(summarize), group_size=group_size, buffer=buffer)
+    known = Folding("summarize", _first_line(summarize), group_size=group_size, buffer=buffer)
+    return replace(known, summary_tokens=summary_tokens)
 
 
-def hybrid(group_size: int | None = None, buffer: float = BUFFER) -> Folding:
+def hybrid(group_size: int | None = None, buffer: float = BUFFER, summary_tokens: int | None = None) -> Folding:
     """Fold the oldest groups into one running summary, and drop more where that is not enough."""
-    known = summarize(group_size, buffer)
+    known = summarize(group_size, buffer, summary_tokens)
     return replace(known, name="hybrid", does=_first_line(hybrid), then_drops=True)
 
 

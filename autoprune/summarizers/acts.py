@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 from autoprune.commands import RUNNING, continues
-from autoprune.formats.harness import said
 from autoprune.outcomes import error_lines, exit_code, failed, running
 from autoprune.readable import Utterance
 from autoprune.summarizers.sections import figure, one_line
@@ -136,7 +135,7 @@ def _made(utterances: Sequence[Utterance], request: str) -> Iterator[Iterator[tu
     answered = ((result.call, running(result.text)) for result in results.values())
     started = {session: touched(call) for call, session in answered if session and not continues(call)}
     for one in utterances:
-        words = said(one.words) if one.speaker is Speaker.USER else ""
+        words = one.said if one.speaker is Speaker.USER else ""
         if words and words != request:
             yield iter(((Act(USER, 0, _plain(words)), None),))
         pairs = ((call, results.get(call.location)) for call in one.calls)

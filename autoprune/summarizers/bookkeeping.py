@@ -5,20 +5,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from autoprune.commands import RUNNING, hides_failures
+from autoprune.formats.harness import continues
 from autoprune.readable import Utterance
 from autoprune.summarizers import ledger as ledgers
 from autoprune.summarizers import shell
 from autoprune.summarizers.deeds import OPEN, Deed, deeds
-from autoprune.summarizers.findings import findings, rules
+from autoprune.summarizers.findings import findings
 from autoprune.summarizers.folders import relative, shortened
 from autoprune.summarizers.ledger import Ledger, Turn
 from autoprune.summarizers.plans import planned
 from autoprune.summarizers.sections import one_line
+from autoprune.summarizers.state import COMMIT, STATUS, states, value
 from autoprune.transcript import Speaker
 
 LONGEST_ANSWER = 400  # characters
 LONGEST_LAST = 900
+LONG_REQUEST = 40  # characters: one that is made again in the same words is told once
 LAST_DEEDS = 5
+MOST_VALUES = 8
 SAID = "The assistant: "
 RUNS = re.compile(r" \(×([0-9]{1,9})\)\Z")
 
@@ -27,8 +31,6 @@ def continued(ledger: Ledger, utterances: Sequence[Utterance]) -> Ledger:
     """The ledger after some more messages."""
     lists = {title: dict(ledger.lists.get(title, {})) for title in ledgers.LISTS}
     book = _Book(ledger.goal, ledger.earlier, ledger.folder, [*ledger.turns], lists)
-    for request in (ledger.goal, *(turn.request for turn in ledger.turns)):
-        book.put(ledgers.RULES, *rules(request))  # they stand in the requests, until those are left out
     made = [*deeds(utterances)]
     for one, done in zip(utterances, made, strict=True):
         book.add(one, done)
@@ -63,6 +65,9 @@ class _Book:
 
     def _asked(self, request: str) -> None:
         """A new turn; the assistant's last words were the answer to the one before."""
+        if continues(request):
+            self.earlier = "\n\n".join(filter(None, (self.earlier, request)))
+            return
         self._answered()
         before = self.turns[-1] if self.turns else None
         # A digest that had no room for headings, of what the assistant said alone, knows no request yet.
@@ -73,8 +78,14 @@ class _Book:
         elif before and request == (before.request or self.goal):
             self.turns[-1] = replace(before, times=before.times + 1)
         else:
-            self.turns.append(Turn(request))
-        self.put(ledgers.RULES, *rules(request))
+            times = self._asked_before(request) + 1
+            self.turns.append(Turn(request, times=times))
+
+    def _asked_before(self, request: str) -> int:
+        """Take away a long request that was made before in the same words; how many times it was made."""
+        same = [turn for turn in self.turns if len(request) >= LONG_REQUEST and turn.request == request]
+        self.turns = [turn for turn in self.turns if turn not in same]
+        return sum(turn.times for turn in same)
 
     def _answered(self) -> None:
         words = next((entry for entry in self.lists[ledgers.LAST] if entry.startswith(SAID)), "")
@@ -101,8 +112,9 @@ class _Book:
         self.lists[ledgers.PLAN] = dict(planned(deed, self.lists[ledgers.PLAN]))
         deed = self._continuing(deed)
         self._judge(deed)
+        self._state(deed)
         for does, path in () if deed.failed or deed.is_late else deed.files():
-            self._touch(does, self._name(path))
+            self._touch(does, self._known(self._name(path)))
         self._note(deed)
 
     def _continuing(self, deed: Deed) -> Deed:
@@ -128,6 +140,14 @@ class _Book:
         """A name or a path as it stands in the lists."""
         return one_line(shortened(text, self.folder), len(text))
 
+    def _known(self, path: str) -> str:
+        """A path as it stands in the lists already, where it does so with more of its folders, or with fewer."""
+        if "/" not in path:
+            return path
+        listed = {**self.lists[ledgers.CHANGED], **self.lists[ledgers.READ]}
+        same = [one for one in listed if one.endswith(f"/{path}") or ("/" in one and path.endswith(f"/{one}"))]
+        return same[0] if path not in listed and len(same) == 1 else path
+
     def _touch(self, does: str, path: str) -> None:
         if does == "read" and path not in self.lists[ledgers.CHANGED]:
             self._count(ledgers.READ, path, does)
@@ -144,15 +164,33 @@ class _Book:
             counted = RUNS.search(before or "")
             runs = (int(counted[1]) if counted else before is not None) + (not deed.is_late)
             self.lists[ledgers.COMMANDS][name] = deed.outcome + (f" (×{runs})" if runs > 1 else "")
+        found_nothing = is_look and not deed.error  # grep fails where nothing matches
         if deed.is_refused:
             self.lists[ledgers.OPEN].pop(name, None)
-        elif deed.failed and not (is_look and "exit code 1" in deed.outcome):
+        elif deed.failed and not found_nothing:
             self.lists[ledgers.RESOLVED].pop(name, None)
             for again in self._same(name):
                 self.lists[ledgers.OPEN].pop(again)
             self.lists[ledgers.OPEN][name] = ": ".join(filter(None, (deed.outcome, deed.error)))
         elif deed.result and (deed.failed is False or not hides_failures(command)):
             self._resolve(name, *(name.split(" && ") if command else ()))
+
+    def _state(self, deed: Deed) -> None:
+        """Take down what a command says of version control and tests, and the one value that it printed."""
+        known = dict(states(deed))
+        if STATUS not in known and COMMIT in known:
+            self.lists[ledgers.STATE].pop(STATUS, None)  # it was of what is committed now
+        for kind, found in known.items():
+            self._set(ledgers.STATE, kind, shortened(found, self.folder))
+        if (found := value(deed)) and not known:
+            self._set(ledgers.VALUES, self._name(deed.name), found)
+        for old in [*self.lists[ledgers.VALUES]][:-MOST_VALUES]:
+            del self.lists[ledgers.VALUES][old]
+
+    def _set(self, title: str, key: str, value: str) -> None:
+        """An entry at the end of a list, in place of the one that it had before."""
+        self.lists[title].pop(key, None)
+        self.lists[title][key] = value
 
     def _resolve(self, *names: str) -> None:
         """What did not fail again; of commands that only run after each other's success, each."""

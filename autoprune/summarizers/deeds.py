@@ -17,6 +17,8 @@ from autoprune.transcript import ToolCall, ToolResult
 LONGEST_NAME = 60  # characters of a tool's name
 LONGEST_TARGET = 160  # of what a call touches
 LONGEST_COMMAND = 220
+LONGEST_ID = 40  # of an argument that names something: an id
+LONGEST_GIVEN = 80  # of such arguments together
 LONGEST_ERROR = 300
 ERROR_SPANS = 3
 FIRST_LINES = 4_000  # characters that are searched for a first line, or a last one
@@ -39,6 +41,10 @@ EDITORS: Mapping[object, str] = {
 }
 PATCH = re.compile(r"^\*\*\* (Add|Update|Delete) File: ([^\r\n]+)", re.MULTILINE)
 PATCH_DOES = {"Add": "created", "Update": "edited", "Delete": "deleted"}
+# SWE-agent's commands work on the file that is open: "edit 14:75", "insert 3", "create a.py".
+OPENED = re.compile(r"\s*(edit|insert|append|create|open|goto|scroll)(?:_\w+)?(?=\s|\Z)")
+OPEN_FILE = re.compile(r"^[(\[](?:Open file|File): ((?!n/a)[^\n()]+?)(?: \(\d+ lines total\)\]|\))\s*$", re.MULTILINE)
+NOT_EDITED = re.compile(r"\s*Your proposed edit has introduced new syntax error")
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 WORDS = re.compile(r"[a-z]+")
 CREATED = re.compile(r"\b(?:created|new file|\"type\": ?\"create\")", re.IGNORECASE)
@@ -75,16 +81,29 @@ class Deed:
     @cached_property
     def command(self) -> str:
         """The shell command that was run; "" where none was."""
-        return command(self.call)
+        return "" if self._opened else command(self.call)
 
     @cached_property
     def name(self) -> str:
         """What was done, on one line: a command's essence, or a tool with what it touches."""
         if command := self.command:
             return one_line(shell.essence(command), LONGEST_COMMAND) or self.tool
+        if self._opened:
+            known = arguments(self.call) if self.call else {}
+            word = str(known.get("command", self.tool)).split()[0]
+            return f"{one_line(word, LONGEST_NAME)}({self._opened[1]})"
         patched = " ".join(path for _, path in self._patched())
-        touched = one_line(patched or target(self.call) or " ".join(self.paths), LONGEST_TARGET)
+        touched = one_line(patched or target(self.call) or " ".join(self.paths) or self._given, LONGEST_TARGET)
         return f"{self.tool}({touched})" if touched else self.tool
+
+    @property
+    def _given(self) -> str:
+        """The short texts and numbers among the arguments, where none says what is touched: ids and names."""
+        known = arguments(self.call) if self.call else {}
+        plain = (
+            value if isinstance(value, str) or str(name).lower().endswith("id") else "" for name, value in known.items()
+        )
+        return " ".join(text for value in plain if 0 < len(text := str(value)) <= LONGEST_ID)[:LONGEST_GIVEN]
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -138,15 +157,29 @@ class Deed:
         """What it did with which files: ("read", path), ("edited", path), ("created", path) and so on."""
         if patched := self._patched():
             yield from patched
+        elif self._opened:
+            yield self._opened
         elif command := self.command:
             yield from shell.files(command)
         elif does := self._does():
             is_new = does == "written" and self.result and CREATED.search(self.result.text[:CREATED_IN])
             yield from (("created" if is_new else does, path) for path in self.paths)
 
+    @cached_property
+    def _opened(self) -> tuple[str, str] | None:
+        """What a command of SWE-agent's did with the file that was open, which only its result names."""
+        command = arguments(self.call).get("command", self.tool) if self.call else ""
+        match = OPENED.match(command) if isinstance(command, str) and not self.paths else None
+        file = OPEN_FILE.search(self.result.text) if match and self.result else None
+        if not match or not file or not self.result:
+            return None
+        refused = NOT_EDITED.match(self.result.text)
+        return "read" if refused or match[1] in ("open", "goto", "scroll") else DOES.get(match[1], "edited"), file[1]
+
     def _patched(self) -> list[tuple[str, str]]:
         given = self.call.arguments if self.call else None
-        texts = [given, *arguments(self.call).values()] if self.call else []
+        held = [given, *arguments(self.call).values()] if self.call else []
+        texts = (text for value in held for text in (value if isinstance(value, list | tuple) else [value]))
         patches = (text for text in texts if isinstance(text, str) and "*** Begin Patch" in text)
         return [(PATCH_DOES[does], path.rstrip()) for text in islice(patches, 1) for does, path in PATCH.findall(text)]
 

@@ -12,7 +12,7 @@ from autoprune.summarizers.ledger import parsed
 
 @dataclass(frozen=True)
 class Digest:
-    """Writes a digest of a brief: sections with the user's requests, rules, plan, files, commands, errors and findings.
+    """Writes a digest of a brief: sections with the user's requests, plan, files, commands, errors and findings.
 
     Deterministic: the same brief gives the same text, in any process. It has at most `brief.max_tokens` tokens and is
     not blank, unless not even a character fits. The user's words stand in it word for word as far as they fit: of all

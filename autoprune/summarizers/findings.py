@@ -1,4 +1,4 @@
-"""Which sentences of a text are worth keeping: rules that the user gave, findings and decisions. Calls no model."""
+"""Which sentences of a text are worth keeping: findings and decisions. Calls no model."""
 
 import re
 from collections.abc import Iterator
@@ -13,14 +13,6 @@ ANNOUNCED = re.compile(r"(?i)\b(?:found|cause|problem|issue|reason|bug|culprit|h
 CODE = re.compile(r"^(?:```|~~~).*?^(?:```|~~~)[ \t]*$", re.MULTILINE | re.DOTALL)
 END = re.compile(r"(?<=[.!?。！？])[\"')*`]*\s+|(?<=[。！？])|\n+")
 BULLET = re.compile(r"^(?:\s|[-*•>#]+\s|\d+[.)]\s)+")
-# How a rule is said, in the languages that most agents are spoken to in.
-RULE = re.compile(
-    r"(?i)\b(?:never|always|must(?:n['’]t)?|(?<!\bi )(?<!\bwe )(?<!\bthey )(?:don['’]?t|do not)"
-    r"|should(?:n['’]t| not| never| always| only)"
-    r"|make sure|ensure|avoid|prefer|instead of|at (?:most|least)|(?:use|only) (?:only|use|if|when)|keep|except|unless"
-    r"|no (?:need|longer|more)|leave|forbidden|required?)\b"
-    r"|不要|必须|不能|只能|不准|禁止|务必|nicht|immer|nie(?:mals)?\b|keine?\b|必ず|しないで"
-)
 # How a finding or a decision is said, and what is said of the next step alone.
 FINDING = re.compile(
     r"(?i)\b(?:root cause|the (?:cause|reason|problem|issue|bug|culprit|fix|solution|answer|key|catch) (?:is|was|here)"
@@ -40,11 +32,6 @@ STEP = re.compile(
     r"|I(?:['’]ll| will)(?: now)? (?:check|look|read|run|see|start|view|search|find|open|verify|examine)"
     r")\b"
 )
-
-
-def rules(words: str) -> Iterator[str]:
-    """The sentences of the user's that give a rule."""
-    return (sentence for sentence in sentences(words) if RULE.search(sentence) and sentence[-1] not in "?？")
 
 
 def findings(words: str) -> Iterator[str]:

@@ -8,37 +8,36 @@ from autoprune.readable import sendable
 from autoprune.summarizers import ledger as ledgers
 from autoprune.summarizers.folders import SHORTENED
 from autoprune.summarizers.ledger import ANSWER, Ledger, Turn
+from autoprune.summarizers.requests import shortened
 from autoprune.summarizers.sections import cut, one_line
 from autoprune.tokens import Count, Memo
 
 # What each part of a ledger gets of the room, in proportion; what one does not need goes to the others.
 ANSWERS = "answers"
 SHARES: Mapping[str, float] = {
-    ledgers.REQUESTS: 8,
     ANSWERS: 3,
-    ledgers.RULES: 2,
     ledgers.PLAN: 3,
-    ledgers.CHANGED: 3,
+    ledgers.CHANGED: 6,
     ledgers.READ: 1,
+    ledgers.STATE: 3,
     ledgers.COMMANDS: 2,
-    ledgers.OPEN: 2.5,
-    ledgers.RESOLVED: 0.5,
+    ledgers.VALUES: 1.5,
+    ledgers.OPEN: 4,
+    ledgers.RESOLVED: 1,
     ledgers.FINDINGS: 3,
-    ledgers.TOOLS: 0.6,
-    ledgers.LAST: 5,
+    ledgers.TOOLS: 0.3,
+    ledgers.LAST: 4,
 }
-HEADS = (3, 2, 2)  # the shares of the first request, the latest one and somebody else's summary, where all are too long
-WHOLE_SHARE = 0.9  # of the tokens, up to which these three stand whole
-HEADS_SHARE = 0.75  # that they have where they are cut: so that there is room for what was done
-REQUESTS_BESIDE = 0.5  # that the two requests may have then beside a summary
-TINY = 200  # tokens, below which they may take all
+HEAD_WEIGHT = 3  # of the first and of the latest request, where not all requests have room; that of others is 1
+EARLIER_WEIGHT = 2  # of somebody else's summary
+REQUESTS_SHARE = 0.65  # of the tokens, that requests have where there is no room for all; more, where lists are short
+MOST_SHARE = 0.85  # where even with the least for each they need more: then lists go before requests
+TINY = 200  # tokens, below which requests may take that much in any case
 HEADING_TOKENS = 22  # of a section, its blank line and what says how many are left out, at most
+ENTRY_TOKENS = 8  # of what stands around a request: a dash, the number of its lines
 ROUNDS = 3  # of filling: what entries take is only known for sure once they stand together
-REQUESTS_SHARES = (0.7, 0.5, 0.3)  # of the tokens, for all other requests: the long ones are cut until they fit
-ROOM_FOR_BOTH_ENDS = 80  # tokens, for head and tail of a request with a mark between them
-CHARACTERS = 4  # of a token, about
 LONGEST_ANSWER = 240  # characters of an answer but the last, where not all fit
-LEAST_REQUEST = 25  # tokens of a request that is cut; then the oldest are left out instead
+LEAST_REQUEST = 70  # tokens of a request that is cut; where there is less for each, the oldest are left out instead
 
 Candidate = tuple[float, str, int]  # when its turn is, the part that it is of, and what it takes
 
@@ -55,13 +54,11 @@ def fitted(ledger: Ledger, count: Count, max_tokens: int) -> str:
 
 def _attempts(ledger: Ledger, count: Count, max_tokens: int) -> Iterator[str]:
     """Texts of a ledger, each with less in it than the one before."""
-    yield str(_with_rules(ledger, ledger, ledger.turns))
-    for share in REQUESTS_SHARES:
-        heads = _cut_heads(ledger, count, max_tokens, share)
-        yield str(_with_rules(heads, heads, heads.turns))
-    kept = _Room(_with_rules(heads, ledger, ledger.turns), count, max_tokens).filled()
-    shown = heads.turns[len(heads.turns) - kept[ledgers.REQUESTS] :]
-    yield from _Room(_with_rules(heads, heads, shown), count, max_tokens).texts()
+    yield str(ledger)
+    shorter = _with_cut_requests(ledger, count, max_tokens)
+    yield str(shorter)
+    yield from _Room(shorter, count, max_tokens).texts()
+    yield str(Ledger(shorter.goal, turns=tuple(replace(turn, answer="") for turn in shorter.turns[-1:])))
     yield str(Ledger(ledger.goal))
     yield cut(_words(ledger), max_tokens, count)
 
@@ -87,42 +84,44 @@ def _words(ledger: Ledger) -> str:
     )
 
 
-def _with_rules(ledger: Ledger, showing: Ledger, turns: Sequence[Turn]) -> Ledger:
-    """The ledger with those rules alone that do not stand in a request that is shown."""
-    shown = " ".join(" ".join((showing.goal, *(turn.request for turn in turns))).split())
-    rules = {rule: "" for rule in ledger.lists.get(ledgers.RULES, {}) if rule not in shown}
-    return replace(ledger, lists={**ledger.lists, ledgers.RULES: rules})
+def _with_cut_requests(ledger: Ledger, count: Count, max_tokens: int) -> Ledger:
+    """The ledger with requests, and somebody else's summary, cut to the room that they have beside the lists.
 
-
-def _cut_heads(ledger: Ledger, count: Count, max_tokens: int, share: float) -> Ledger:
-    """The ledger with its first request, its latest one and somebody else's summary cut to the room that they have.
-
-    Of the other requests the long ones are cut, until all fit into a share of the tokens.
+    The long ones are cut first. Where each would have too little, the oldest of the user's later requests are left out.
     """
+    rest = count(str(replace(ledger, goal="", earlier="", turns=())))
+    share = MOST_SHARE if max_tokens < TINY else min(MOST_SHARE, max(REQUESTS_SHARE, 1 - rest / max_tokens))
     *older, latest = ledger.turns or (Turn(""),)
-    goal, request, earlier = _cut_to_shares((ledger.goal, latest.request, ledger.earlier), max_tokens, count)
-    limit = _level([count(turn.request) for turn in older], int(max_tokens * share))
-    shorter = [
-        Turn(_shortened(turn.request, limit, count), one_line(turn.answer, LONGEST_ANSWER), turn.times)
-        for turn in older
-    ]
-    turns = (*shorter, replace(latest, request=request)) if ledger.turns else ()
-    return replace(ledger, goal=goal, earlier=earlier, turns=turns)
-
-
-def _cut_to_shares(texts: Sequence[str], max_tokens: int, count: Count) -> Iterator[str]:
-    """The three heads whole, where all of them have room with their headings; else the long ones cut."""
-    sizes = [count(text) + HEADING_TOKENS // 2 if text else 0 for text in texts]
-    *requests, earlier = sizes
-    if max_tokens < TINY:
-        rooms = _rooms(sizes, HEADS, max_tokens)
-    elif sum(sizes) <= max_tokens * WHOLE_SHARE:
-        rooms = sizes
-    else:
-        rooms = _rooms(requests, HEADS[:2], int(max_tokens * (REQUESTS_BESIDE if earlier else HEADS_SHARE)))
-        rooms.append(min(earlier, int(max_tokens * HEADS_SHARE) - sum(rooms)))
-    for text, room in zip(texts, rooms, strict=True):
-        yield cut(text, max(room - HEADING_TOKENS // 2, 1), count) if text else ""
+    heads = (ledger.goal, latest.request, ledger.earlier)
+    sizes = [count(text) + HEADING_TOKENS // 2 if text else 0 for text in heads]
+    weights: list[float] = [HEAD_WEIGHT, HEAD_WEIGHT, EARLIER_WEIGHT]
+    least = sum(min(size, LEAST_REQUEST * weight) for size, weight in zip(sizes, weights, strict=True))
+    kept: list[Turn] = []
+    for turn in reversed(older):
+        size = count(turn.request) + ENTRY_TOKENS
+        if least + min(size, LEAST_REQUEST) > max_tokens * MOST_SHARE:
+            break
+        least += min(size, LEAST_REQUEST)
+        kept.insert(0, turn)
+        sizes.append(size)
+        weights.append(1)
+    rooms = _rooms(sizes, weights, min(max(int(max_tokens * share), int(least)), int(max_tokens * MOST_SHARE)))
+    goal, request, earlier = (
+        shortened(text, max(room - HEADING_TOKENS // 2, 1), count) if text else ""
+        for text, room in zip(heads, rooms, strict=False)
+    )
+    turns = tuple(
+        replace(
+            turn,
+            request=shortened(turn.request, max(room - ENTRY_TOKENS, 1), count),
+            answer=one_line(turn.answer, LONGEST_ANSWER),
+        )
+        for turn, room in zip(kept, reversed(rooms[len(heads) :]), strict=True)
+    )
+    missing = sum(bool(turn.request) for turn in older[: len(older) - len(kept)])
+    left_out = {**ledger.left_out, ledgers.REQUESTS: ledger.left_out.get(ledgers.REQUESTS, 0) + missing}
+    last = (replace(latest, request=request),) if ledger.turns else ()
+    return replace(ledger, goal=goal, earlier=earlier, turns=(*turns, *last), left_out=left_out)
 
 
 def _rooms(sizes: Sequence[int], shares: Sequence[float], room: int) -> list[int]:
@@ -133,23 +132,6 @@ def _rooms(sizes: Sequence[int], shares: Sequence[float], room: int) -> list[int
         room -= rooms[at]
         waiting -= shares[at]
     return rooms
-
-
-def _shortened(request: str, limit: int, count: Count) -> str:
-    """A request of about `limit` tokens: itself, its head and its tail, or its beginning where there is little room."""
-    if count(request) <= limit:
-        return request
-    words = one_line(request, limit * CHARACTERS)
-    return words if limit < ROOM_FOR_BOTH_ENDS else cut(request, limit, count) or words
-
-
-def _level(sizes: Sequence[int], room: int) -> int:
-    """What each may take at most, so that all fit together."""
-    for at, size in enumerate(sorted(sizes)):
-        if size * (len(sizes) - at) > room:
-            return max(room // (len(sizes) - at), LEAST_REQUEST)
-        room -= size
-    return max(sizes, default=LEAST_REQUEST)
 
 
 @dataclass(frozen=True)
@@ -171,7 +153,7 @@ class _Room:
 
     def filled(self, order: list[str] | None = None) -> dict[str, int]:
         """How many entries of each part fit; `order` is told in which order they were taken."""
-        kept = self._least()
+        kept = dict.fromkeys(SHARES, 0)
         taken: list[str] = []
         waiting = sorted(self._candidates())
         for _ in range(ROUNDS):
@@ -197,15 +179,10 @@ class _Room:
             taken.append(part)
         return left
 
-    def _least(self) -> dict[str, int]:
-        """What is taken in any case: the latest request."""
-        return {**dict.fromkeys(SHARES, 0), ledgers.REQUESTS: int(bool(self.ledger.turns))}
-
     def _candidates(self) -> Iterator[Candidate]:
         """Each entry of each part, newest first: when its turn is, and what it takes."""
         for part, lines in self._lines().items():
             costs = [self.count(f"\n{line}") for line in reversed(lines)]
-            costs = costs[1:] if part == ledgers.REQUESTS else costs
             for total, cost in zip(accumulate(costs), costs, strict=True):
                 yield total / SHARES[part], part, cost
 
@@ -216,20 +193,17 @@ class _Room:
             for title, entries in self.ledger.lists.items()
         }
         answers = [ANSWER + turn.answer if turn.answer else "" for turn in turns]
-        return {**lists, ledgers.REQUESTS: [ledgers.request_line(turn) for turn in turns], ANSWERS: answers}
+        return {**lists, ANSWERS: answers}
 
     def _text(self, kept: Mapping[str, int]) -> str:
         turns = self.ledger.turns
-        start, answered = len(turns) - kept[ledgers.REQUESTS], len(turns) - kept[ANSWERS]
-        shown = tuple(
-            replace(turn, answer=turn.answer if at >= answered else "") for at, turn in enumerate(turns) if at >= start
-        )
+        answered = len(turns) - kept[ANSWERS]
+        shown = tuple(replace(turn, answer=turn.answer if at >= answered else "") for at, turn in enumerate(turns))
         lists = {
             title: dict([*entries.items()][len(entries) - kept[title] :])
             for title, entries in self.ledger.lists.items()
         }
         missing = {title: len(entries) - kept[title] for title, entries in self.ledger.lists.items()}
-        missing[ledgers.REQUESTS] = sum(bool(turn.request) for turn in turns[:start])
         before = self.ledger.left_out
         left_out = {title: before.get(title, 0) + missing.get(title, 0) for title in {*before, *missing}}
         folder = self.ledger.folder if any(lists[title] for title in SHORTENED & lists.keys()) else ""

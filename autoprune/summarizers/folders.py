@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from autoprune.summarizers.ledger import CHANGED, COMMANDS, LAST, OPEN, READ, RESOLVED, Ledger, tally
+from autoprune.summarizers.ledger import CHANGED, COMMANDS, LAST, OPEN, READ, RESOLVED, VALUES, Ledger, tally
 
 LEAST_PATHS = 3  # in a folder, for it to be worth a section
 LEAST_DEPTH = 2  # names in a folder's path: "/tmp" is none
 LONGEST = 300  # characters of a folder's path
-SHORTENED = frozenset((CHANGED, READ, COMMANDS, OPEN, RESOLVED, LAST))
+SHORTENED = frozenset((CHANGED, READ, COMMANDS, VALUES, OPEN, RESOLVED, LAST))
 
 
 def relative(ledger: Ledger, worked_in: Sequence[str]) -> Ledger:
@@ -52,11 +52,11 @@ def _merged(title: str, entries: Mapping[str, str], folder: str) -> dict[str, st
 def _folder(ledger: Ledger, worked_in: Sequence[str]) -> str:
     """The folder that most commands were run in; else the one that saves most characters, if it saves enough."""
     paths = [path for title in (CHANGED, READ) for path in ledger.lists.get(title, {})]
-    for folder, _ in Counter(worked_in).most_common(1):
-        if any(path.startswith(f"{folder}/") or path[0] not in "/~" for path in paths):
-            return folder
     around = Counter(folder for path in paths if path[0] == "/" for folder in _around(path))
     found = [(times * len(folder), folder) for folder, times in around.items() if times >= LEAST_PATHS]
+    for folder, _ in Counter(folder for folder in worked_in if folder.count("/") >= LEAST_DEPTH).most_common(1):
+        if any(path.startswith(f"{folder}/") for path in paths) or (paths and not found):
+            return folder
     return max(found, default=(0, ""))[1]
 
 

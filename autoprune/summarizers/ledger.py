@@ -9,9 +9,10 @@ from autoprune.summarizers.sections import EARLIER, GOAL, Section, figure, read,
 
 REQUESTS = "What the user asked later, and the answers"
 FOLDER = "The folder that paths are in"
-RULES = "Rules that the user gave"
-PLAN = "Plan"
+PLAN = "Plan, and what is still open"
 CHANGED = "Files changed"
+STATE = "State of version control and tests"
+VALUES = "What short commands printed last"
 READ = "Files read"
 COMMANDS = "Commands, and how they went last"
 OPEN = "Errors not seen to be resolved"
@@ -19,8 +20,8 @@ RESOLVED = "Errors resolved later"
 FINDINGS = "What the assistant found and decided"
 LAST = "What went on last"
 TOOLS = "Tools"
-LISTS = (RULES, PLAN, CHANGED, READ, COMMANDS, OPEN, RESOLVED, FINDINGS, TOOLS, LAST)
-VALUED = frozenset((CHANGED, READ, COMMANDS, OPEN, RESOLVED, TOOLS))  # lists whose entries have a value
+LISTS = (PLAN, CHANGED, READ, STATE, COMMANDS, VALUES, OPEN, RESOLVED, FINDINGS, TOOLS, LAST)
+VALUED = frozenset((CHANGED, READ, STATE, COMMANDS, VALUES, OPEN, RESOLVED, TOOLS))  # lists whose entries have a value
 
 TO = " → "
 ANSWER = "  → "

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from autoprune.clamping import Clamp
-from autoprune.formats.harness import said
 from autoprune.readable import Utterance
 from autoprune.summarizers.brief import Answer, Brief, Written
 from autoprune.tokens import Count
@@ -108,7 +107,7 @@ def is_foreign(found: tuple[Section, ...] | None) -> bool:
 
 def first_request(utterances: Iterable[Utterance]) -> str:
     """The first words of the user's own, without what a program put around them; "" where there are none."""
-    own = (said(one.words) for one in utterances if one.speaker is Speaker.USER)
+    own = (one.said for one in utterances if one.speaker is Speaker.USER)
     return next((words for words in own if words), "")
 
 
@@ -161,7 +160,7 @@ def beyond(brief: Brief, head: tuple[Section, ...]) -> tuple[Utterance, ...]:
     request = next((section.body for section in head if section.title == GOAL), "")
 
     def says_more(one: Utterance) -> bool:
-        words = said(one.words) if one.speaker is Speaker.USER else one.words.strip()
+        words = one.said if one.speaker is Speaker.USER else one.words.strip()
         is_request = one.speaker is Speaker.USER and words == request
         return bool(one.calls or one.results or (words and not is_request))
 

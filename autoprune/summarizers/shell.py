@@ -24,7 +24,32 @@ SCRIPT = re.compile(r"s/.*|/.*/[dp]")  # of sed
 FOLDER = re.compile(r"\s*cd\s+(?:\"([^\"\n]*)\"|'([^'\n]*)'|([^\s;&|]+))\s*(?:&&|;|\n)")
 HEREDOC = re.compile(r"<<-?\s*[\"']?(\w+)[\"']?")
 WRITTEN = re.compile(r"(?<![\d&>=-])>{1,2}\s*([^\s;&|<>()\"']+)|\btee\s+(?:-a\s+)?([^\s;&|<>()\"']+)")
+# What changes a file that it is given, with the flag by which it does; and what else a command does with files.
+IN_PLACE = {
+    **dict.fromkeys(("sed", "gsed"), re.compile(r"-[a-zA-Z]*i.*|--in-place.*")),
+    **dict.fromkeys(("perl", "ruby"), re.compile(r"-[a-zA-Z0-9]*i\S*")),
+    **dict.fromkeys(("gofmt", "goimports", "gofumpt", "prettier"), re.compile(r"-w|--write")),
+}
+GIT_DOES = {"rm": "deleted", "mv": "moved", "restore": "restored"}
+# Python that writes files: open("a", "w"), Path("a").write_text(…), p = Path("a") with p.write_text(…).
+ASSIGNED = re.compile(
+    r"^[ \t]*(\w+)\s*=\s*(?:(?:pathlib\.)?Path\(\s*)?([\"'])([^\"'\n]{1,200})\2\s*\)?[ \t]*;?[ \t]*$", re.MULTILINE
+)
+PYTHON_WRITES = re.compile(
+    r"\bopen\(\s*(?:[\"'](?P<opened>[^\"'\n]{1,200})[\"']|(?P<name>\w+))\s*,\s*(?:mode\s*=\s*)?[\"'](?:[wax]|r\+)"
+    r"|\bPath\(\s*[\"'](?P<path>[^\"'\n]{1,200})[\"']\s*\)\.write_(?:text|bytes)\("
+    r"|\b(?P<variable>\w+)\.write_(?:text|bytes)\("
+)
+DIFFING = re.compile(r"\bgit\s+apply\b|\bpatch\s+-")
+DIFFED = re.compile(r"^\+\+\+ (?:b/)?([^\t\r\n ]+)", re.MULTILINE)
 READING = frozenset(("cat", "head", "tail", "nl", "less", "more", "bat"))
+DOES = {
+    **dict.fromkeys((*READING, "sed"), "read"),
+    **dict.fromkeys(("touch", "ln"), "created"),
+    **dict.fromkeys(("rm",), "deleted"),
+    **dict.fromkeys(("mv",), "moved"),
+    **dict.fromkeys(("truncate",), "written"),
+}
 # Commands that only look: what they print matters, not that they ran.
 LOOKING = READING | frozenset(
     (
@@ -102,7 +127,7 @@ def _looks(words: list[tuple[str, str, str]]) -> bool:
     if not plain or plain[0] in LOOKING:
         return True
     if plain[0] == "sed":
-        return not any(word.startswith("-i") for word in plain)
+        return not _edits(plain)
     return plain[0] == "git" and next((word for word in plain[1:] if word[0:1] != "-"), "") in LOOKING_GIT
 
 
@@ -114,14 +139,42 @@ def folder(command: str) -> str:
 
 def files(command: str) -> Iterator[tuple[str, str]]:
     """What a command does with files, as far as it is plain to see: ("read", path), ("edited", path) and so on."""
-    head, _, body = command[:LONGEST].partition("<<")
-    line, _, rest = body.partition("\n")
-    text = QUOTED.sub(_unquoted, f"{head} {line if rest else ''}")
+    script, bodies = _apart(command[:LONGEST])
+    text = QUOTED.sub(_unquoted, script)
     for match in WRITTEN.finditer(text):
         if _is_path(path := match[1] or match[2]):
             yield "written", path
     for part in PART.split(text):
         yield from _touched(part.partition(">")[0].split())
+    if "python" in script:
+        yield from (("written", path) for path in _by_python(f"{script}\n{bodies}") if _is_path(path))
+    if DIFFING.search(script):
+        yield from (("edited", path) for path in DIFFED.findall(bodies) if _is_path(path))
+
+
+def _apart(command: str) -> tuple[str, str]:
+    """A command without the bodies of its heredocs, and these."""
+    script: list[str] = []
+    bodies: list[str] = []
+    end = ""
+    for line in command.split("\n"):
+        if end:
+            bodies.append(line)
+            end = "" if line.strip() == end else end
+            continue
+        script.append(line)
+        match = HEREDOC.search(line)
+        end = match[1] if match else ""
+    return "\n".join(script), "\n".join(bodies)
+
+
+def _by_python(text: str) -> Iterator[str]:
+    """The files that a Python script writes to, where their names stand in it."""
+    named = {match[1]: match[3] for match in ASSIGNED.finditer(text)}
+    for match in PYTHON_WRITES.finditer(text):
+        name = match["name"] or match["variable"]
+        if path := match["path"] or match["opened"] or named.get(name or ""):
+            yield path
 
 
 def _unquoted(match: re.Match[str]) -> str:
@@ -130,14 +183,34 @@ def _unquoted(match: re.Match[str]) -> str:
 
 
 def _touched(words: list[str]) -> Iterator[tuple[str, str]]:
-    if words[:2] in (["git", "rm"], ["git", "mv"]):
-        words = words[1:]
+    words = words[1:] if words[:1] == ["sudo"] else words
+    if words[:1] == ["git"] and words[1:2] and words[1] in GIT_DOES:
+        yield from ((GIT_DOES[words[1]], path) for path in words[2:] if _is_path(path))
+        return
     if not words:
         return
-    edits = words[0] == "sed" and any(word.startswith("-i") for word in words)
-    does = {"rm": "deleted", "mv": "moved", "touch": "created", "sed": "edited" if edits else "read"}.get(words[0])
-    does = "read" if words[0] in READING else does
-    yield from ((does, path) for path in words[1:] if does and _is_path(path) and not SCRIPT.fullmatch(path))
+    if words[0] == "cp":
+        given = [word for word in words[1:] if word[:1] != "-" and PATH.fullmatch(word)]
+        yield from (("created", path) for path in _copied(given) if _is_path(path))
+        return
+    given = [word for word in words[1:] if _is_path(word) and not SCRIPT.fullmatch(word)]
+    does = "edited" if _edits(words) else DOES.get(words[0])
+    yield from ((does, path) for path in given if does)
+
+
+def _edits(words: list[str]) -> bool:
+    """Whether a command changes the files that it is given in place."""
+    flag = IN_PLACE.get(words[0])
+    return bool(flag) and any(flag.fullmatch(word) for word in words[1:] if flag)
+
+
+def _copied(paths: list[str]) -> Iterator[str]:
+    """What `cp` makes: the last path, or in a folder the names of all before it."""
+    *sources, into = paths or [""]
+    if into.endswith("/") or len(sources) > 1:
+        yield from (f"{into.rstrip('/')}/{source.rpartition('/')[2]}" for source in sources)
+    elif sources:
+        yield into
 
 
 def _is_path(word: str) -> bool:

@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from autoprune.formats.harness import said
 from autoprune.outcomes import failed
 from autoprune.readable import Utterance, rendered
 from autoprune.summarizers.acts import outcome, touched, why
@@ -153,7 +152,7 @@ def line(one: Utterance, words: int) -> str:
     """A message in a few words: who, with which tool, on what, how it went, and the first words."""
     calls = [f"{call.name} {touched(call, LONGEST_TARGET)}" for call in one.calls]
     results = [_result(result, words) for result in one.results]
-    own = said(one.words) if one.speaker is Speaker.USER else one.words
+    own = one.said if one.speaker is Speaker.USER else one.words
     parts = "; ".join(" ".join(part.split()) for part in (*calls, *results, own) if part.strip())
     return few_words(f"{_name(one.speaker)}: {parts}", words)
 
