@@ -259,7 +259,8 @@ def _aftermath(policy: ThinkingPolicy, plan: Plan, walk: FoldWalk) -> Outcome:
     found = outcome(policy, plan)
     if policy is ThinkingPolicy.DROP_BLOCK and walk.newest_thinking:
         # What an earlier prune dropped leaves no trace by which one could tell that thinking is bound to it.
-        return replace(found, parameters=drop_block())
+        thoughts = [thought for entry in plan.transcript.entries for thought in entry.thinking]
+        return replace(found, parameters=drop_block(thoughts))
     return found
 
 
