@@ -14,7 +14,7 @@ from autoprune.validation import problems, resolved, sequence
 __all__ = ["BEGINNING", "EMPTY", "NO_RESULT", "NO_WORDS", "UNREPAIRED", "Repair", "Repaired", "repair"]
 
 # What only the program that wrote it can mend; any other problem of rules is gone after a repair.
-UNREPAIRED = ("unknown_role", "misplaced_system", "misplaced_call", "call_input")
+UNREPAIRED = ("unknown_role", "misplaced_system", "call_input")
 SHAPES: dict[str, Shape] = {"anthropic": anthropic, "bedrock": bedrock, "gemini": gemini}
 MOST_ROUNDS = 20
 

@@ -127,8 +127,9 @@ def merged(parameters: Mapping[str, object], into: Mapping[str, object]) -> dict
     """Return the arguments of a request with parameters merged in: mappings are merged, beta headers are joined.
 
     The `betas` of Anthropic's SDK are joined too: a header takes their place. In `additionalModelRequestFields`, as
-    Bedrock's `converse` takes them, lists of betas become one. The request's own type of `thinking` stays. Where it turns thinking off, it stays as it is: the API takes no `block_binding` there, and thinking from
-    before is better taken out (thinking_policy "strip").
+    Bedrock's `converse` takes them, lists of betas become one. The request's own type of `thinking` stays. Where it
+    turns thinking off, it stays as it is: the API takes no `block_binding` there, and thinking from before is better
+    taken out (thinking_policy "strip").
     """
     both = dict(into)
     for name, value in parameters.items():

@@ -42,6 +42,21 @@ def _keys(call_id: object) -> tuple[Hashable, ...]:
     return () if plain is None else (plain,)
 
 
+def weak_keys(found: object) -> tuple[Hashable, ...]:
+    """A result answers no call but that of its id."""
+    return ()
+
+
+def answering(found: object, call: object) -> object:
+    """A result says nothing of its call but the id."""
+    return found
+
+
+def name(found: object) -> str:
+    """A result has no name."""
+    return ""
+
+
 def no_result(call: object, reason: str) -> object:
     """A failed result that says so."""
     call_id = known(call).get("id")

@@ -39,6 +39,15 @@ class Shape(Protocol):
     def result_keys(self, role: str | None, found: object, /) -> tuple[Hashable, ...] | None:
         """What the call of a result is known by, best first; None for what is no result."""
 
+    def weak_keys(self, found: object, /) -> tuple[Hashable, ...]:
+        """What else a result may answer a call of the message directly before it by."""
+
+    def answering(self, found: object, call: object, /) -> object:
+        """A result that names its call as the API wants it; the same object where it does."""
+
+    def name(self, found: object, /) -> str:
+        """What a result calls its tool, if it does."""
+
     def no_result(self, call: object, reason: str, /) -> object:
         """The stated placeholder for the result of a call."""
 

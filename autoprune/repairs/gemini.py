@@ -29,7 +29,8 @@ def call_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
     """A call is known by its name and, where it has one, its id."""
     for _, _, call in first([known(found)], CALL) if role == MODEL else ():
         name, call_id = _named(call)
-        return (("id", name, call_id) if call_id is not None else ("name", name), ("any", name))
+        own = (("name", name),) if call_id is None else (("id", name, call_id), ("id", call_id))
+        return (*own, ("any", name))
     return None
 
 
@@ -37,8 +38,28 @@ def result_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
     """A response with an id answers the call that has it, or one that has none; one without an id any of its name."""
     for _, _, response in first([known(found)], RESPONSE):
         name, call_id = _named(response)
-        return (("any", name),) if call_id is None else (("id", name, call_id), ("name", name))
+        return (("any", name),) if call_id is None else (("id", name, call_id), ("id", call_id), ("name", name))
     return None
+
+
+def weak_keys(found: object) -> tuple[Hashable, ...]:
+    """A response directly behind the calls may answer one of its name, whatever its id."""
+    return (("any", name(found)),)
+
+
+def answering(found: object, call: object) -> object:
+    """A response with the name of its call."""
+    ((_, _, called),), ((_, spelled, response),) = first([known(call)], CALL), first([known(found)], RESPONSE)
+    wanted = known(called).get("name")
+    if wanted is None or wanted == known(response).get("name"):
+        return found
+    return with_item(found, spelled, with_item(response, "name", wanted))
+
+
+def name(found: object) -> str:
+    """The name that a response has."""
+    ((_, _, response),) = first([known(found)], RESPONSE)
+    return _named(response)[0]
 
 
 def _named(value: object) -> tuple[str, str | None]:

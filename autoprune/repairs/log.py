@@ -20,6 +20,10 @@ class Log:
         """The problems in a message; only those of the rules, if any are named."""
         return [problem for problem in self._found.get(at, ()) if not rules or problem.rule in rules]
 
+    def nearest(self, at: int) -> Problem:
+        """Return the first problem of the last message up to `at` that has one; of the first message, if none has."""
+        return self._found[max((one for one in self._found if one <= at), default=min(self._found))][0]
+
     def add(self, problem: Problem, what: str) -> None:
         """Note what was done about a problem."""
         self.repairs.append(Repair(problem, what))

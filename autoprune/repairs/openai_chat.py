@@ -10,17 +10,45 @@ from autoprune.repairs.repaired import BEGINNING, EMPTY, NO_WORDS, OpenCalls, Ro
 from autoprune.rewriting import with_item
 from autoprune.rules.openai_chat import has_calls
 from autoprune.rules.problem import Problem
-from autoprune.rules.reading import known, listed, text
+from autoprune.rules.reading import is_bare, known, listed, text
 
+MISPLACED = ("misplaced_call", "misplaced_result")
 Kept = list[tuple[int, object]]  # messages with the index that each had, -1 for new ones
 
 
 def mended(messages: Sequence[object], problems: Sequence[Problem], open_calls: OpenCalls) -> Round:
     """One round of repairs."""
     log = Log(problems)
+    if any(problem.rule in MISPLACED for problem in problems):
+        return Round(_separated(messages, log), log.repairs)
     kept = _answered(messages, [known(message) for message in messages], log, open_calls)
     kept = [(at, _filled(at, message, log)) for at, message in kept]
     return Round(_in_turn(kept, log), log.repairs)
+
+
+def _separated(messages: Sequence[object], log: Log) -> list[Any]:
+    """The messages, with calls that are not the assistant's in a message of the assistant's own behind theirs."""
+    is_open: set[str | None] = set()
+    kept: list[Any] = []
+    for at, message in enumerate(messages):
+        answered = text(known(message).get("tool_call_id"))
+        for problem in log.at(at, "misplaced_result"):
+            # What answers no call is somebody's words.
+            is_result = answered in is_open
+            message = with_item(message, "role", "tool") if is_result else without(message, "tool_call_id")
+            log.add(problem, "gave it the role 'tool'" if is_result else "removed the id, which no open call has")
+        is_open = (is_open - {answered}) | {*_ids(known(message))}
+        calls: list[Any] = []
+        for problem in log.at(at, "misplaced_call"):
+            calls = [{"role": "assistant", "content": None, "tool_calls": known(message)["tool_calls"]}]
+            message = without(message, "tool_calls")
+            log.add(problem, "put the calls in a message of the assistant's")
+        kept += calls if calls and is_bare(known(message).get("content")) else [message, *calls]
+    return kept
+
+
+def _ids(message: Mapping[str, object]) -> list[str | None]:
+    return [text(known(call).get("id")) for call in listed(message.get("tool_calls"))]
 
 
 def _answered(
@@ -40,7 +68,7 @@ def _answered(
     lost = unanswered(met, pairing)
     answer = (lambda call: _no_result(found, call, open_calls.reason)) if open_calls.become == "answer" else None
     given = answers(met, pairing, lambda place: messages[place[0]], answer)
-    note(is_open, taken, pairing, lost, open_calls.become, log)
+    note(is_open, [event.place for event in met if not event.is_call], pairing, lost, open_calls.become, log, {})
     removed = {at: {call for one, call in lost if one == at} for at, _ in lost if open_calls.become == "remove"}
     kept: Kept = []
     for at, message in enumerate(messages):
@@ -54,7 +82,8 @@ def _without_calls(message: object, removed: Collection[int]) -> object | None:
     calls = [call for at, call in enumerate(listed(known(message).get("tool_calls"))) if at not in removed]
     if calls:
         return with_item(message, "tool_calls", calls)
-    return without(message, "tool_calls") if known(message).get("content") else None
+    is_empty = all(is_bare(known(message).get(name)) for name in ("content", "refusal", "audio"))
+    return None if is_empty else without(message, "tool_calls")
 
 
 def _events(found: Sequence[Mapping[str, object]], is_open: set[int], taken: set[int]) -> Iterator[Event]:
@@ -91,7 +120,7 @@ def _in_turn(messages: Kept, log: Log) -> list[Any]:
         role = text(known(message).get("role"))
         found = log.at(at, "alternation")
         before = known(runs[-1][0]) if runs else {}
-        is_same = text(before.get("role")) == role and not has_calls(before)
+        is_same = text(before.get("role")) == role and not has_calls(before) and _is_plain(message, before)
         if found and not is_same:
             speaker, words = "assistant" if role == "user" else "user", NO_WORDS if has_begun else BEGINNING
             runs.append([{"role": speaker, "content": words}])
@@ -103,6 +132,12 @@ def _in_turn(messages: Kept, log: Log) -> list[Any]:
             runs.append([message])
         has_begun = has_begun or role in ("user", "assistant")
     return [_merged(run) if len(run) > 1 else run[0] for run in runs]
+
+
+def _is_plain(message: object, before: Mapping[str, object]) -> bool:
+    """True for a message that holds nothing but its content, beside what the one before it says too."""
+    found = known(message)
+    return all(is_bare(found[name]) or found[name] == before.get(name) for name in found if name != "content")
 
 
 def _merged(run: Sequence[object]) -> object:

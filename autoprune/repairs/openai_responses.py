@@ -1,15 +1,27 @@
 """The repair of OpenAI Responses items, where calls and outputs are items among others."""
 
+from collections import deque
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from autoprune.repairs.copies import without
 from autoprune.repairs.log import Log
-from autoprune.repairs.repaired import OpenCalls, Round
-from autoprune.rules.openai_responses import OUTPUTS, is_from_model, is_message, kind, pair_key
+from autoprune.repairs.repaired import EMPTY, OpenCalls, Round
+from autoprune.rewriting import with_item
+from autoprune.rules.openai_responses import CALLS, OUTPUTS, is_from_model, is_message, kind, pair_key
 from autoprune.rules.problem import Problem
-from autoprune.rules.reading import known
+from autoprune.rules.reading import known, text
 
+# What stands for a field that an item must have and does not.
+FILLED: dict[str, object] = {
+    "name": "unknown",
+    "arguments": "{}",
+    "input": "",
+    "output": EMPTY,
+    "summary": [],
+    "content": EMPTY,
+}
 REMOVED = {
     "orphan_result": "removed the output",
     "duplicate_result": "removed the output",
@@ -21,7 +33,10 @@ def mended(items: Sequence[object], problems: Sequence[Problem], open_calls: Ope
     """One round of repairs."""
     # What stands behind reasoning is seen when everything else is mended.
     others = [problem for problem in problems if problem.rule not in ("reasoning_alone", "unknown_role")]
-    log = Log(others or problems)
+    missing = [problem for problem in problems if problem.rule == "missing_field"]
+    log = Log(missing or others or problems)
+    if missing:
+        return Round(_filled(items, log), log.repairs)
     if strays := _strays(items):
         return _moved(items, strays, log)
     kept: list[Any] = []
@@ -37,6 +52,35 @@ def mended(items: Sequence[object], problems: Sequence[Problem], open_calls: Ope
             waiting += [output] if output else []
             kept += [one] if answered else []
     return Round([*kept, *waiting], log.repairs)
+
+
+def _filled(items: Sequence[object], log: Log) -> list[Any]:
+    """The items with the fields that they must have. Without an id, an output answers the oldest call that is open."""
+    found = [known(item) for item in items]
+    used = {text(item.get("call_id")) for item in found}
+    answered = {key for item in found if kind(item) in CALLS and (key := pair_key(item))}
+    waiting: dict[str, deque[object]] = {}
+    fresh = (unused for number in count(1) if (unused := f"call_{number}") not in used)
+    kept: list[Any] = []
+    for at, item in enumerate(items):
+        name, call_id = kind(found[at]), found[at].get("call_id")
+        for problem in log.at(at):
+            field = str(problem.path[1])
+            if field != "call_id":
+                item = with_item(item, field, FILLED[field])
+                log.add(problem, f"wrote {FILLED[field]!r} as its {field}")
+            elif name in OUTPUTS or waiting.get(CALLS[name]):
+                call_id = next(fresh) if name in OUTPUTS else waiting[CALLS[name]].popleft()
+                item = with_item(item, field, call_id)
+                log.add(problem, f"gave it the call_id {call_id!r}")
+            else:
+                item = None
+                log.add(problem, "removed the output, which answers no call")
+                break
+        if name in OUTPUTS and pair_key(found[at]) not in answered:
+            waiting.setdefault(name, deque()).append(call_id)
+        kept += [] if item is None else [item]
+    return kept
 
 
 def _strays(items: Sequence[object]) -> dict[int, int]:

@@ -23,9 +23,12 @@ def placed(drafts: Sequence[Draft], shape: Shape, log: Log, open_calls: OpenCall
     found = pairs(met)
     blocks = {(one.at, index): block for one in drafts for index, block in one.blocks}
     lost = unanswered(met, found)
+    answering = {result: shape.answering(blocks[result], blocks[call]) for result, call in found.items()}
+    named = {at: shape.name(block) for at, block in answering.items() if block is not blocks[at]}
     answer = (lambda call: shape.no_result(blocks[call], open_calls.reason)) if open_calls.become == "answer" else None
-    given = answers(met, found, blocks.__getitem__, answer)
-    note(is_open, taken, found, lost, open_calls.become, log)
+    given = answers(met, found, answering.__getitem__, answer)
+    results = [event.place for event in met if not event.is_call]
+    note(is_open, results, found, lost, open_calls.become, log, named)
     left = [_without_results(one, shape) if one.at in taken else one for one in drafts]
     if open_calls.become == "remove":
         left = [one.holding([(at, block) for at, block in one.blocks if (one.at, at) not in lost]) for one in left]
@@ -38,7 +41,7 @@ def events(one: Draft, shape: Shape) -> Iterator[Event]:
         if (keys := shape.call_keys(one.role, block)) is not None:
             yield Event((one.at, index), True, keys)
         elif (keys := shape.result_keys(one.role, block)) is not None:
-            yield Event((one.at, index), False, keys)
+            yield Event((one.at, index), False, keys, weak=shape.weak_keys(block))
 
 
 def _without_results(one: Draft, shape: Shape) -> Draft:

@@ -9,6 +9,7 @@ from autoprune.repairs.log import Log
 from autoprune.repairs.pairing import ASTRAY
 from autoprune.repairs.repaired import BEGINNING, EMPTY, OpenCalls, Round
 from autoprune.repairs.results import placed
+from autoprune.repairs.roles import MISPLACED, separated
 from autoprune.rewriting import with_item
 from autoprune.rules.problem import Problem
 from autoprune.rules.reading import known
@@ -31,7 +32,12 @@ def mended(
 ) -> Round:
     """One round of repairs. `alternates`: an empty message between two of the other role is filled, not removed."""
     log = Log(problems)
-    drafts = [_cleaned(draft(at, message, shape), shape, log) for at, message in enumerate(messages)]
+    drafts = [draft(at, message, shape) for at, message in enumerate(messages)]
+    if any(problem.rule in MISPLACED for problem in problems):
+        # Which calls are answered is seen when every block stands in a message of its role.
+        drafts = separated(drafts, shape, log)
+        return Round([written(one, shape) for one in drafts if one.blocks or not one.is_touched], log.repairs)
+    drafts = [_cleaned(one, shape, log) for one in drafts]
     drafts = renamed(drafts, shape, log)
     drafts = placed(drafts, shape, log, open_calls)
     drafts = _settled(drafts, shape, log, alternates=alternates)

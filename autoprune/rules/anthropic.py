@@ -21,6 +21,8 @@ ORPHAN = (
 SECOND_RESULT = (
     "messages.{}.content.{}: each tool_use must have a single result. Found multiple `tool_result` blocks with id: {}"
 )
+PLACE = "messages.{}: `{}` blocks can only be in `{}` messages"
+OTHERS = ("user", "system")  # whose messages hold nothing of the model's
 ANYWHERE = "; the directive-only form (content: [] with output_config) is accepted at any position"
 SYSTEM_FIRST = "messages.{}: use the top-level 'system' parameter for the initial system prompt" + ANYWHERE
 SYSTEM_AFTER = (
@@ -120,13 +122,15 @@ def _block(path: Path, role: str | None, block: Mapping[str, object]) -> Iterato
     match block.get("type"):
         case "text":
             yield from _text(path, block)
+        case "thinking" | "redacted_thinking" as kind if role in OTHERS:
+            said = PLACE.format(path[0], kind, "assistant")
+            yield Problem(PROVIDER, "misplaced_thinking", path, said)
         case "thinking" if block.get("signature") is None:
             place = ".".join(map(str, path))
             said = f"messages.{place}.thinking.signature: Field required"
             yield Problem(PROVIDER, "thinking_signature", path, said)
-        case "tool_use" if role == "user":
-            said = f"messages.{path[0]}: `tool_use` blocks can only be in `assistant` messages"
-            yield Problem(PROVIDER, "misplaced_call", path, said)
+        case "tool_use" if role in OTHERS:
+            yield Problem(PROVIDER, "misplaced_call", path, PLACE.format(path[0], "tool_use", "assistant"))
         case "tool_result":
             for index, part in enumerate(listed(block.get("content"))):
                 held = known(part)
@@ -196,9 +200,8 @@ def _results(at: int, one: Turn, calls: Sequence[str]) -> Iterator[Problem]:
         if block.get("type") != "tool_result":
             continue
         path, answered = (at, "content", index), text(block.get("tool_use_id"))
-        if one.role == "assistant":
-            said = f"messages.{at}: `tool_result` blocks can only be in `user` messages"
-            yield Problem(PROVIDER, "orphan_result", path, said)
+        if one.role in ("assistant", "system"):
+            yield Problem(PROVIDER, "misplaced_result", path, PLACE.format(at, "tool_result", "user"))
         elif answered is None:
             said = f"messages.{at}.content.{index}.tool_result.tool_use_id: Field required"
             yield Problem(PROVIDER, "orphan_result", path, said)

@@ -1,7 +1,7 @@
 """The rules of Amazon Bedrock's Converse API, and the words in which it refuses what breaks them."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from autoprune.rules.problem import Path, Problem
 from autoprune.rules.reading import Turn, is_bare, is_blank, known, listed, text, turn
@@ -10,6 +10,8 @@ PROVIDER = "bedrock"
 ROLES = ("user", "assistant", "system")  # botocore's service model of bedrock-runtime
 CALL_ID = re.compile(r"[a-zA-Z0-9_.:-]{1,64}")  # likewise
 NOBODY = turn(None)
+OTHERS = ("user", "system")  # whose messages hold nothing of the model's
+BEFORE_RESULTS = {"toolResult", "cachePoint"}
 ALTERNATE = (
     "A conversation must alternate between user and assistant roles. "
     "Make sure the conversation alternates between user and assistant roles and try again."
@@ -26,6 +28,12 @@ EMPTY = (
 )
 BLANK = "The text field in the ContentBlock object at {} is blank. Add text to the text field, and try again."
 EMPTY_ERROR = "The content field at {}.toolResult cannot be empty when status value is error."
+# The words of Claude's API, which Bedrock passes on.
+NOT_FIRST = (
+    "messages.{}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. "
+    "Each `tool_use` block must have a corresponding `tool_result` block in the next message."
+)
+PLACE = "messages.{}: `{}` blocks can only be in `{}` messages"
 INVALID = "1 validation error detected: Value '{}' at '{}' failed to satisfy constraint: Member must satisfy {}"
 
 
@@ -33,9 +41,11 @@ def problems(messages: Sequence[object]) -> Iterator[Problem]:
     """What the API would refuse, message by message."""
     turns = [turn(message) for message in messages]
     before = NOBODY
+    served = set[str]()
     for at, one in enumerate(turns):
         yield from _role(at, one, before)
         yield from _contents(at, one)
+        yield from _places(at, one, served)
         yield from _calls(at, one)
         yield from _results(at, one, set(call_ids(before)))
         yield from _unanswered(at, call_ids(one), turns[at + 1] if at + 1 < len(turns) else NOBODY)
@@ -88,6 +98,27 @@ def _contents(at: int, one: Turn) -> Iterator[Problem]:
                 yield _blank((*inside, part))
 
 
+def _places(at: int, one: Turn, served: set[str]) -> Iterator[Problem]:
+    """Name blocks in a message of the wrong role. The ids in `served` are those of the provider's own tools."""
+    for index, block in enumerate(one.blocks):
+        path: Path = (at, "content", index)
+        call, result = known(block.get("toolUse")), known(block.get("toolResult"))
+        if call and text(call.get("type")) == "server_tool_use":
+            served.add(text(call.get("toolUseId")) or "")
+        elif call and one.role in OTHERS:
+            yield Problem(PROVIDER, "misplaced_call", path, PLACE.format(at, "tool_use", "assistant"))
+        elif block.get("reasoningContent") is not None and one.role in OTHERS:
+            yield Problem(PROVIDER, "misplaced_thinking", path, PLACE.format(at, "thinking", "assistant"))
+        elif is_misplaced(one.role, result, served):
+            yield Problem(PROVIDER, "misplaced_result", path, PLACE.format(at, "tool_result", "user"))
+
+
+def is_misplaced(role: str | None, result: Mapping[str, object], served: Collection[str]) -> bool:
+    """True for a result of the caller's tools in a message of the model's."""
+    is_served = bool(text(result.get("type"))) or text(result.get("toolUseId")) in served
+    return role == "assistant" and bool(result) and not is_served
+
+
 def _calls(at: int, one: Turn) -> Iterator[Problem]:
     """Each call of a message has an id of its own, in the letters that are allowed."""
     seen = set[str]()
@@ -113,9 +144,18 @@ def _place(path: Path) -> str:
 
 
 def _unanswered(at: int, wanted: Sequence[str], following: Turn) -> Iterator[Problem]:
-    given = {text(result.get("toolUseId")) for _, result in results(following)} if following.role == "user" else set()
-    if missing := [call for call in dict.fromkeys(wanted) if call not in given]:
+    """The next message begins with a result for each call."""
+    given = list(results(following)) if following.role == "user" else []
+    ids = {text(result.get("toolUseId")) for _, result in given}
+    if missing := [call for call in dict.fromkeys(wanted) if call not in ids]:
         yield Problem(PROVIDER, "unanswered_call", (at,), UNANSWERED.format(at + 1, ", ".join(missing)))
+    others = (index for index, block in enumerate(following.blocks) if not BEFORE_RESULTS & block.keys())
+    first = next(others, len(following.blocks))
+    if late := [
+        (index, call) for index, one in given if index > first and (call := text(one.get("toolUseId"))) in wanted
+    ]:
+        said = NOT_FIRST.format(at, ", ".join(str(call) for _, call in late))
+        yield Problem(PROVIDER, "results_not_first", (at + 1, "content", late[0][0]), said)
 
 
 def _results(at: int, one: Turn, wanted: set[str]) -> Iterator[Problem]:

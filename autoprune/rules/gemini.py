@@ -1,6 +1,6 @@
 """The rules of the Gemini API's contents, and the words in which it refuses what breaks them."""
 
-from collections import Counter
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
 from autoprune.formats.content import fields
@@ -35,7 +35,7 @@ LIST_FOR_STRUCT = (
     "Invalid JSON payload received. Unknown name \"response\" at 'contents[{}].parts[{}].function_response': "
     "Proto field is not repeating, cannot start list."
 )
-NAMES = "contents[{}]: the function responses are named {}, the function calls before them {}"  # our words
+NAMES = "contents[{}].parts[{}]: the function response is named {}, the function calls before it {}"  # our words
 
 
 def problems(messages: Sequence[object]) -> Iterator[Problem]:
@@ -46,6 +46,7 @@ def problems(messages: Sequence[object]) -> Iterator[Problem]:
         if one.fields and one.role not in ROLES:
             yield Problem(PROVIDER, "unknown_role", (at, "role"), NO_ROLE)
         yield from _parts(at, one)
+        yield from _places(at, one)
         yield from _responses(at, one, calls(before))
         yield from _calls(at, one, before, turns[at + 1] if at + 1 < len(turns) else NOBODY)
         before = one
@@ -92,13 +93,41 @@ def _calls(at: int, one: Turn, before: Turn, following: Turn) -> Iterator[Proble
         yield Problem(PROVIDER, "unanswered_call", (at,), COUNT)
 
 
+def _places(at: int, one: Turn) -> Iterator[Problem]:
+    """Only the model's contents hold calls, and only the others responses."""
+    is_model = one.role == "model"
+    for index, name, _ in first(one.blocks, RESPONSE if is_model else CALL):
+        rule, said = ("misplaced_result", ORPHAN) if is_model else ("misplaced_call", CALL_PLACE)
+        yield Problem(PROVIDER, rule, (at, "parts", index, name), said)
+
+
 def _responses(at: int, one: Turn, wanted: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
-    given = list(first(one.blocks, RESPONSE))
-    for index, name, _ in given[len(wanted) :]:
-        yield Problem(PROVIDER, "orphan_result", (at, "parts", index, name), COUNT if wanted else ORPHAN)
-    if len(given) == len(wanted):
-        names = [text(known(found).get("name")) for _, _, found in given]
-        called = [text(call.get("name")) for call in wanted]
-        if Counter(names) != Counter(called):
-            said = NAMES.format(at, ", ".join(map(str, names)), ", ".join(map(str, called)))
-            yield Problem(PROVIDER, "result_names", (at,), said)
+    """A content has as many responses as the one before has calls, named as these are."""
+    given = list(first(one.blocks, RESPONSE)) if one.role != "model" else []
+    answered = _answered(wanted, [known(found) for _, _, found in given])
+    called = ", ".join(str(call.get("name")) for call in wanted)
+    for number, (index, name, found) in enumerate(given):
+        path: Path = (at, "parts", index, name)
+        response, call = text(known(found).get("name")), answered.get(number)
+        if call is None and len(given) > len(wanted):
+            yield Problem(PROVIDER, "orphan_result", path, COUNT if wanted else ORPHAN)
+        elif call is None or text(call.get("name")) != response:
+            yield Problem(PROVIDER, "result_names", path, NAMES.format(at, index, response, called))
+
+
+def _answered(
+    calls: Sequence[Mapping[str, object]], responses: Sequence[Mapping[str, object]]
+) -> dict[int, Mapping[str, object]]:
+    """Return the call of each response: that of its id and name; else of its id; else the first of its name."""
+    found: dict[int, int] = {}
+    for names in (("id", "name"), ("id",), ("name",)):
+        answered = set(found.values())
+        waiting: dict[tuple[str | None, ...], deque[int]] = {}
+        for at, call in enumerate(calls):
+            if at not in answered:
+                waiting.setdefault(tuple(text(call.get(name)) for name in names), deque()).append(at)
+        for at, response in enumerate(responses):
+            key = tuple(text(response.get(name)) for name in names)
+            if at not in found and None not in key and waiting.get(key):
+                found[at] = waiting[key].popleft()
+    return {at: calls[call] for at, call in found.items()}

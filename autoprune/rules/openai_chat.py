@@ -18,6 +18,7 @@ ORPHAN = "messages with role 'tool' must be a response to a preceeding message w
 UNKNOWN_ID = "Invalid parameter: 'tool_call_id' of '{}' not found in 'tool_calls' of previous message."
 SECOND_RESULT = "Invalid parameter: Duplicate value for 'tool_call_id' of '{}', in messages[{}] and messages[{}]."
 NO_ID = "Missing parameter 'tool_call_id': messages with role 'tool' must have a 'tool_call_id'."
+UNKNOWN = "Unknown parameter: 'messages[{}].{}'."
 NO_CONTENT = "Invalid value for 'content': expected a string, got null."
 NO_CALLS = (
     "Invalid 'messages[{}].tool_calls': empty array. "
@@ -73,6 +74,10 @@ def _message(at: int, message: Mapping[str, object]) -> Iterator[Problem]:
         yield Problem(PROVIDER, "unknown_role", (at, "role"), said)
     if isinstance(calls, list | tuple) and not calls:
         yield Problem(PROVIDER, "empty_tool_calls", (at, "tool_calls"), NO_CALLS.format(at))
+    elif calls and role in ROLES and role != "assistant":
+        yield Problem(PROVIDER, "misplaced_call", (at, "tool_calls"), UNKNOWN.format(at, "tool_calls"))
+    if text(message.get("tool_call_id")) and role in ROLES and role not in ("tool", "function"):
+        yield Problem(PROVIDER, "misplaced_result", (at, "tool_call_id"), UNKNOWN.format(at, "tool_call_id"))
     is_needed = role in ROLES and role != "function"
     if is_needed and message.get("content") is None and all(is_bare(message.get(name)) for name in IN_PLACE):
         yield Problem(PROVIDER, "null_content", (at, "content"), NO_CONTENT)

@@ -16,6 +16,20 @@ CALLS = {
     "computer_call_output": "computer_call",
 }
 OUTPUTS = {call: output for output, call in CALLS.items()}
+# What an item must hold, by its type, of what is looked at here. The id of an image or of a file is not.
+REQUIRED = {
+    **dict.fromkeys((*OUTPUTS, *CALLS), ("call_id",)),
+    "function_call": ("call_id", "name", "arguments"),
+    "custom_tool_call": ("call_id", "name", "input"),
+    **dict.fromkeys(("function_call_output", "custom_tool_call_output"), ("call_id", "output")),
+    "reasoning": ("summary",),
+    "message": ("content",),
+}
+MISSING = "Missing required parameter: 'input[{}].{}'."
+EMPTY_ID = (
+    "Invalid 'input[{}].call_id': empty string. "
+    "Expected a string with minimum length 1, but got an empty string instead."
+)
 ROLES = ("assistant", "system", "developer", "user")
 ROLE = "Invalid value: '{}'. Supported values are: 'assistant', 'system', 'developer', and 'user'."
 UNANSWERED = "No tool output found for {} {}."
@@ -28,6 +42,8 @@ SECOND_ITEM = "Duplicate item found with id {}. Remove duplicate items from your
 def problems(items: Sequence[object]) -> Iterator[Problem]:
     """What the API would refuse of a whole `input`, one that no `previous_response_id` goes before."""
     found = [known(item) for item in items]
+    for at, item in enumerate(found):
+        yield from _missing(at, item)
     yield from _pairs(found)
     yield from _alone(found)
     ids: set[str] = set()
@@ -67,6 +83,15 @@ def is_from_model(item: Mapping[str, object]) -> bool:
     if name == "message":
         return text(item.get("role")) not in ("user", "system", "developer")
     return name not in CALLS and name != "mcp_approval_response"
+
+
+def _missing(at: int, item: Mapping[str, object]) -> Iterator[Problem]:
+    for name in REQUIRED.get(kind(item), ()) if item else ():
+        if name == "call_id" and pair_key(item) is None:
+            said = MISSING.format(at, name) if item.get(name) is None else EMPTY_ID.format(at)
+            yield Problem(PROVIDER, "missing_field", (at, name), said)
+        elif name != "call_id" and item.get(name) is None:
+            yield Problem(PROVIDER, "missing_field", (at, name), MISSING.format(at, name))
 
 
 def _pairs(found: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
