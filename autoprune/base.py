@@ -19,13 +19,13 @@ from autoprune.formats.detection import SHIPPED, named
 from autoprune.formats.format import Format
 from autoprune.parsing import Parser, parse
 from autoprune.placeholders import SENTENCE, Placeholder, element
+from autoprune.providers.thinking import policy
 from autoprune.report import Report
 from autoprune.settings import ATTRIBUTES, overhead, safe_zone, text_setting, used
 from autoprune.statistics import statistics, token_figures
 from autoprune.strategies import NAMES, config, description
 from autoprune.summaries import apart, running
 from autoprune.terms import Terms, ratio
-from autoprune.thinking import policy
 from autoprune.tokens import REPLY_TOKENS, Count, Memo, for_model, scaled
 from autoprune.transcript import Transcript
 
@@ -34,7 +34,7 @@ from autoprune.transcript import Transcript
 class Result:
     """What `prune` gives: the new conversation, and the report with its plan.
 
-    `request_parameters` are what the next request must say besides, {} mostly: see `thinking.merged`.
+    `request_parameters` are what the next request must say besides, {} mostly: see `providers.merged`.
     """
 
     conversation: list[Any] = field(repr=False)

@@ -21,14 +21,13 @@ from autoprune.choosing import AnyPruner, chosen, pruner_for
 from autoprune.conversation_pruner import ConversationPruner
 from autoprune.environment import unknown
 from autoprune.errors import AutopruneError, ConversationError, RuleError, SessionError
+from autoprune.providers import problems, repair
 from autoprune.pruner import AgenticConversationPruner
-from autoprune.repair import repair
 from autoprune.report import Report
 from autoprune.scaffold import names, new_strategy
 from autoprune.sessions import Session, dumped, load
 from autoprune.settings import PruneArgs, effective_settings
 from autoprune.tables import broken_rules, explanation, origin, repairs, settings, statistics, strategies, summary
-from autoprune.validation import problems
 
 OVER_SAFE_ZONE, WRONG_OPTION, UNREADABLE, RULE_BROKEN = 1, 2, 3, 4
 PIPE_WIDTH = 140  # columns of a table that is not printed on a terminal

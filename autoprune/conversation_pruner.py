@@ -19,6 +19,8 @@ from autoprune.formats.detection import dominant
 from autoprune.formats.format import Format
 from autoprune.history import Memory
 from autoprune.parsing import parse
+from autoprune.providers import USER_FIRST, accepted
+from autoprune.providers.thinking import Outcome, ThinkingPolicy, drop_block, outcome
 from autoprune.settings import group_size
 from autoprune.shortening import shortener
 from autoprune.strategies.folding import Folding
@@ -26,13 +28,10 @@ from autoprune.strategies.presets import PRESETS, written
 from autoprune.summaries import running, without
 from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, identity_of, run
 from autoprune.terms import Terms
-from autoprune.thinking import Outcome, ThinkingPolicy, drop_block, outcome
 from autoprune.tokens import REPLY_TOKENS, Count, spent_tokens
-from autoprune.validation import accepted
 from autoprune.writing import Desk
 
 MAX_CALLS = 16  # of a model, in one prune
-USER_FIRST = ("anthropic", "bedrock", "gemini")  # whose first message is the user's
 
 
 class ConversationPruner(Pruner):

@@ -14,14 +14,14 @@ from autoprune.formats.format import Format
 from autoprune.history import History, Memory
 from autoprune.options import clamp
 from autoprune.planning import Strategy, Walk, plan
+from autoprune.providers import accepted
+from autoprune.providers.thinking import NOTHING, ThinkingPolicy, outcome
 from autoprune.report import Report
 from autoprune.rewriting import strip
 from autoprune.strategies import DEFAULT, available, written
 from autoprune.terms import Terms
-from autoprune.thinking import NOTHING, ThinkingPolicy, outcome
 from autoprune.tokens import REPLY_TOKENS, Count, ExactCounter
 from autoprune.transcript import Transcript
-from autoprune.validation import accepted
 
 
 class AgenticConversationPruner(Pruner):

@@ -39,7 +39,7 @@ MAY_SEE = {
         "transcript",
     },
     "renewal": {"transcript"},
-    "thinking": {"edits", "errors", "reasons", "transcript"},
+    "providers": {"edits", "errors", "formats", "providers", "reasons", "rewriting", "transcript"},
     "strategies": {
         "clamping",
         "edits",
@@ -57,8 +57,6 @@ MAY_SEE = {
     "formats": {"errors", "formats", "media", "tokens", "transcript"},
     "parsing": {"errors", "formats", "tokens", "transcript"},
     "rewriting": {"edits", "transcript"},
-    "rules": {"errors", "formats", "rules"},
-    "validation": {"errors", "formats", "rules"},
     "statistics": {"edits", "formats", "placeholders", "reasons", "rewriting", "transcript"},
     "floor": {"edits", "reasons", "transcript"},
     "rows": {"edits", "reasons", "targets", "transcript"},
@@ -77,9 +75,7 @@ MAY_SEE = {
     "readers": {"errors", "readers"},
     "sessions": {"errors", "readers"},
     "notebook": {"floor", "report"},
-    "tables": {"environment", "floor", "reasons", "repair", "report", "rules", "sessions"},
-    "repairs": {"formats", "repairs", "rewriting", "rules", "validation"},
-    "repair": {"errors", "repairs", "rules", "validation"},
+    "tables": {"environment", "floor", "providers", "reasons", "report", "sessions"},
     "readable": {"clamping", "formats", "targets", "tokens", "transcript"},
     "splitting": {"transcript"},
     "summarizers": {
@@ -108,10 +104,10 @@ MAY_SEE = {
         "transcript",
     },
     "finishing": {
-        *("assembling", "base", "edits", "formats", "report", "rewriting", "summaries", "summarizers", "terms"),
-        *("thinking", "writing"),
+        *("assembling", "base", "edits", "formats", "providers", "report", "rewriting", "summaries", "summarizers"),
+        *("terms", "writing"),
     },
-    "terms": {"errors", "options", "placeholders", "planning", "thinking"},
+    "terms": {"errors", "options", "placeholders", "planning", "providers"},
 }
 STRANGERS = "summarizers.driver"  # calls what callers pass, which may raise anything
 ONLY_IN = {
@@ -147,6 +143,12 @@ def test_the_package_was_found():
 def test_a_room_imports_only_the_rooms_it_may_see(module: str):
     seen = {name.split(".")[1] for name in imports(MODULES[module]) if name.startswith("autoprune.")}
     assert seen <= MAY_SEE[room(module)]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_private_module_is_imported_by_its_own_package_alone(module: str):
+    private = {name for name in imports(MODULES[module]) if name.startswith("autoprune.") and "._" in name}
+    assert {name.split(".")[1] for name in private} <= {room(module)}
 
 
 @pytest.mark.parametrize("module", MODULES)

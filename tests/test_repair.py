@@ -16,9 +16,7 @@ from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import ResponseFunctionToolCall, ResponseReasoningItem
 
 from autoprune.errors import ConversationError, SettingsError
-from autoprune.repair import BEGINNING, EMPTY, NO_RESULT, NO_WORDS, UNREPAIRED, Repair, repair
-from autoprune.rules.problem import Problem
-from autoprune.validation import problems
+from autoprune.providers import BEGINNING, EMPTY, NO_RESULT, NO_WORDS, UNREPAIRED, Problem, Repair, problems, repair
 
 WORDS = st.sampled_from(("Fix it.", "And now?", "I look.", "見て", "a < b\n", "Done."))
 
@@ -82,7 +80,9 @@ def gemini(draw: st.DrawFn) -> list[Any]:
     found: list[Any] = []
     is_object, has_ids = draw(st.booleans()), draw(st.booleans())
     for at in range(draw(st.integers(0, 3))):
-        found.append({"role": "user", "parts": [{"text": draw(WORDS)}]})
+        words = {"text": draw(WORDS)}
+        # The SDK also takes a bare part in place of a content.
+        found.append({"role": "user", "parts": [words]} if is_object or draw(st.booleans()) else words)
         names = [draw(st.sampled_from("fg")) for _ in range(draw(st.integers(0, 3)))]
         if names:
             ids = [{"id": f"{at}-{index}"} if has_ids else {} for index in range(len(names))]
@@ -325,6 +325,8 @@ def marked_item(one: dict[str, Any], mark: Callable[[], str]) -> dict[str, Any]:
     if "type" in one:
         return {**one, "mark": mark()}
     name = "parts" if "parts" in one else "content"
+    if name not in one:
+        return one if is_blank(one) else {**one, "mark": mark()}
     if isinstance(one.get(name), list):
         one = {
             **one,

@@ -25,11 +25,11 @@ from autoprune import (
     ToolInputs,
 )
 from autoprune.planning import Strategy
+from autoprune.providers.thinking import ThinkingPolicy, drop_block, merged, policy
 from autoprune.reasons import Reason
 from autoprune.rewriting import strip
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
-from autoprune.thinking import ThinkingPolicy, drop_block, merged, policy
 
 SENTENCE = (
     "This message has been cleared. If you still want to get this information, "

@@ -18,10 +18,9 @@ from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessa
 from autoprune.errors import ConversationError, RuleError, SettingsError
 from autoprune.formats.detection import SHIPPED
 from autoprune.formats.dialogue import Dialogue
-from autoprune.repair import repair
-from autoprune.rules.problem import Problem
+from autoprune.providers import Problem, accepted, problems, repair
+from autoprune.providers._table import PROVIDERS
 from autoprune.transcript import Entry, Speaker
-from autoprune.validation import RULES, accepted, problems
 
 Found = list[tuple[str, tuple[int | str, ...], str]]
 
@@ -1214,7 +1213,7 @@ ODD = st.recursive(
 )
 
 
-@given(st.lists(ODD, max_size=5), st.sampled_from((*RULES, None)), st.booleans())
+@given(st.lists(ODD, max_size=5), st.sampled_from((*PROVIDERS, None)), st.booleans())
 def test_odd_values_are_passed_over(conversation: list[Any], provider: str | None, is_strict: bool):
     before = repr(conversation)
     for problem in problems(conversation, provider, strict_alternation=is_strict):
@@ -1227,5 +1226,5 @@ def test_odd_values_are_passed_over(conversation: list[Any], provider: str | Non
 def test_a_value_that_holds_itself_is_passed_over():
     endless: list[Any] = []
     endless.append(endless)
-    for provider in RULES:
+    for provider in PROVIDERS:
         assert problems([endless, {"role": "user", "content": endless, "parts": endless}], provider) == []

@@ -1,11 +1,12 @@
-"""The rules of the Gemini API's contents, and the words in which it refuses what breaks them."""
+"""The Gemini API: its rules, in the words in which it refuses what breaks them, and its contents mended."""
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from autoprune.formats.content import fields
-from autoprune.rules.problem import Path, Problem
-from autoprune.rules.reading import Turn, first, is_bare, is_empty_text, known, listed, text, turn
+from autoprune.providers._messages import Turn, first, is_bare, is_empty_text, known, listed, text, turn, with_blocks
+from autoprune.providers._problem import Path, Problem, neighbors
+from autoprune.rewriting import with_item
 
 PROVIDER = "gemini"
 ROLES = (None, "user", "model", "function")  # absent is the user's, by the SDK's types
@@ -131,3 +132,96 @@ def _answered(
             if at not in found and None not in key and waiting.get(key):
                 found[at] = waiting[key].popleft()
     return {at: calls[call] for at, call in found.items()}
+
+
+def alternation(messages: Sequence[object]) -> Iterator[Problem]:
+    """Where user and model do not take turns, as local chat templates want it."""
+    yield from neighbors(PROVIDER, [_speaker(message) for message in messages], MODEL)
+
+
+def _speaker(message: object) -> str | None:
+    """The role of a content; that of the user may be left out, and results may have one of their own."""
+    found = known(message)
+    role = text(found.get("role"))
+    return "user" if role == "function" or (found and found.get("role") is None) else role
+
+
+# How a repair reads and writes its messages
+
+FIELD = "parts"
+MODEL = "model"
+USERS: tuple[str | None, ...] = ("user", None, "function")
+
+
+def text_block(words: str) -> object:
+    """A part of text."""
+    return {"text": words}
+
+
+def new_message(role: str, blocks: Sequence[object], like: object) -> object:
+    """A content of parts; beside an SDK's object it is one too."""
+    if isinstance(like, Mapping) or not known(like):
+        return {"role": role, FIELD: list(blocks)}
+    return with_blocks(with_item(like, "role", role), FIELD, blocks)
+
+
+def call_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
+    """A call is known by its name and, where it has one, its id."""
+    for _, _, call in first([known(found)], CALL) if role == MODEL else ():
+        name, call_id = _named(call)
+        own = (("name", name),) if call_id is None else (("id", name, call_id), ("id", call_id))
+        return (*own, ("any", name))
+    return None
+
+
+def result_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
+    """A response with an id answers the call that has it, or one that has none; one without an id any of its name."""
+    for _, _, response in first([known(found)], RESPONSE):
+        name, call_id = _named(response)
+        return (("any", name),) if call_id is None else (("id", name, call_id), ("id", call_id), ("name", name))
+    return None
+
+
+def nearby_keys(found: object) -> tuple[Hashable, ...]:
+    """A response directly behind the calls may answer one of its name, whatever its id."""
+    return (("any", result_name(found)),)
+
+
+def answering(found: object, call: object) -> object:
+    """A response with the name of its call."""
+    ((_, _, called),), ((_, spelled, response),) = first([known(call)], CALL), first([known(found)], RESPONSE)
+    wanted = known(called).get("name")
+    if wanted is None or wanted == known(response).get("name"):
+        return found
+    return with_item(found, spelled, with_item(response, "name", wanted))
+
+
+def result_name(found: object) -> str:
+    """The name that a response has."""
+    ((_, _, response),) = first([known(found)], RESPONSE)
+    return _named(response)[0]
+
+
+def _named(value: object) -> tuple[str, str | None]:
+    one = known(value)
+    call_id = one.get("id")
+    return str(one.get("name")), None if call_id is None else str(call_id)
+
+
+def no_result(call: object, reason: str) -> object:
+    """An error that says so, under the name and id of the call."""
+    ((_, spelled, found),) = first([known(call)], CALL)
+    named = {name: value for name in ("id", "name") if (value := known(found).get(name)) is not None}
+    return {RESPONSE[CALL.index(spelled)]: {**named, "response": {"error": reason}}}
+
+
+def with_id(found: object, call_id: str) -> object:
+    """No rule asks for another id."""
+    return found
+
+
+def mended_result(found: object, problems: Sequence[Problem]) -> object:
+    """A response that is an object."""
+    ((_, spelled, response),) = first([known(found)], RESPONSE)
+    output = {"output": known(response)["response"]}
+    return with_item(found, spelled, with_item(response, "response", output))

@@ -8,8 +8,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from autoprune.repairs.log import Log
-from autoprune.rules.problem import Problem
+from autoprune.providers._problem import Log, Problem
 
 DONE = {
     "answer": "answered {} of the calls with a placeholder",
@@ -24,7 +23,7 @@ class Event(NamedTuple):
     """A call or a result, met in the order of the conversation.
 
     It may be known by several keys, the best first: a call by any of them, a result by the first that a call has. A
-    call that is not open has its result; it only ends the wait of earlier calls with its keys. By its `weak` keys a
+    call that is not open has its result; it only ends the wait of earlier calls with its keys. By its `nearby` keys a
     result answers nothing but a call of the message directly before it.
     """
 
@@ -32,13 +31,13 @@ class Event(NamedTuple):
     is_call: bool
     keys: tuple[Hashable, ...]
     is_open: bool = True
-    weak: tuple[Hashable, ...] = ()
+    nearby: tuple[Hashable, ...] = ()
 
 
 def pairs(events: Sequence[Event]) -> dict[Place, Place]:
     """The call that each result answers. Calls of a later message take the place of earlier ones with their keys."""
     found = _behind(events)
-    found |= _weakly(events, found)
+    found |= _directly_behind(events, found)
     answered = set(found.values())
     calls, results = _by_best_key(events, is_call=True), _by_best_key(events, is_call=False)
     for key, strays in results.items():
@@ -83,7 +82,7 @@ def _order(event: Event) -> tuple[int, bool, int]:
     return event.place[0], not event.is_call, 0 if event.is_call else -len(event.keys)
 
 
-def _weakly(events: Iterable[Event], found: Mapping[Place, Place]) -> dict[Place, Place]:
+def _directly_behind(events: Iterable[Event], found: Mapping[Place, Place]) -> dict[Place, Place]:
     """Return the pairs of a result whose keys have found no call, and a call of the message before it."""
     answered = set(found.values())
     waiting: dict[Hashable, deque[Place]] = {}
@@ -91,7 +90,7 @@ def _weakly(events: Iterable[Event], found: Mapping[Place, Place]) -> dict[Place
     for event in events:
         for key in event.keys if event.is_call and event.is_open and event.place not in answered else ():
             waiting.setdefault((event.place[0], key), deque()).append(event.place)
-        for key in event.weak if event.place not in found else ():
+        for key in event.nearby if event.place not in found else ():
             if call := _next(waiting.get((event.place[0] - 1, key)), answered):
                 answered.add(call)
                 pairs[event.place] = call

@@ -1,10 +1,11 @@
-"""The rules of Amazon Bedrock's Converse API, and the words in which it refuses what breaks them."""
+"""Amazon Bedrock's Converse: its rules, in the words in which it refuses what breaks them, and its messages mended."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 
-from autoprune.rules.problem import Path, Problem
-from autoprune.rules.reading import Turn, is_bare, is_blank, known, listed, text, turn
+from autoprune.providers._messages import Turn, id_keys, is_bare, is_blank, known, listed, text, turn
+from autoprune.providers._problem import EMPTY, Path, Problem
+from autoprune.rewriting import with_item
 
 PROVIDER = "bedrock"
 ROLES = ("user", "assistant", "system")  # botocore's service model of bedrock-runtime
@@ -22,7 +23,7 @@ FIRST_ROLE = (
 UNANSWERED = "Expected toolResult blocks at messages.{}.content for the following Ids: {}"
 ORPHAN = "The number of toolResult blocks at messages.{}.content exceeds the number of toolUse blocks of previous turn."
 DUPLICATE = "The {} blocks at messages.{}.content contain duplicate Ids: {}"
-EMPTY = (
+NO_CONTENT = (
     "The content field in the Message object at messages.{} is empty. "
     "Add a ContentBlock object to the content field and try again."
 )
@@ -84,7 +85,7 @@ def _role(at: int, one: Turn, before: Turn) -> Iterator[Problem]:
 
 def _contents(at: int, one: Turn) -> Iterator[Problem]:
     if one.fields and is_bare(one.content):
-        yield Problem(PROVIDER, "empty_content", (at, "content"), EMPTY.format(at))
+        yield Problem(PROVIDER, "empty_content", (at, "content"), NO_CONTENT.format(at))
     for index, block in enumerate(one.blocks):
         path: Path = (at, "content", index)
         if is_blank(block.get("text")):
@@ -168,3 +169,68 @@ def _results(at: int, one: Turn, wanted: set[str]) -> Iterator[Problem]:
             yield Problem(PROVIDER, "duplicate_result", path, DUPLICATE.format("toolResult", at, answered))
         else:
             seen.add(answered)
+
+
+# How a repair reads and writes its messages
+
+FIELD = "content"
+MODEL = "assistant"
+USERS: tuple[str | None, ...] = ("user",)
+
+
+def text_block(words: str) -> object:
+    """A block of text."""
+    return {"text": words}
+
+
+def new_message(role: str, blocks: Sequence[object], like: object) -> object:
+    """A message of blocks."""
+    return {"role": role, FIELD: list(blocks)}
+
+
+def call_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
+    """A call is known by its id alone; one of the provider's own tools is answered in place."""
+    call = known(known(found).get("toolUse"))
+    if role != MODEL or not call or text(call.get("type")) == "server_tool_use":
+        return None
+    return id_keys(call.get("toolUseId"))
+
+
+def result_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
+    """So is that of a result."""
+    result = known(known(found).get("toolResult"))
+    return id_keys(result.get("toolUseId")) if result and role != MODEL else None
+
+
+def nearby_keys(found: object) -> tuple[Hashable, ...]:
+    """A result answers no call but that of its id."""
+    return ()
+
+
+def answering(found: object, call: object) -> object:
+    """A result names nothing of its call but the id."""
+    return found
+
+
+def result_name(found: object) -> str:
+    """A result has no name."""
+    return ""
+
+
+def no_result(call: object, reason: str) -> object:
+    """A failed result that says so."""
+    call_id = known(known(call).get("toolUse")).get("toolUseId")
+    return {"toolResult": {"toolUseId": call_id, "status": "error", "content": [text_block(reason)]}}
+
+
+def with_id(found: object, call_id: str) -> object:
+    """A call or a result with another id."""
+    name = "toolUse" if known(found).get("toolUse") is not None else "toolResult"
+    return with_item(found, name, with_item(known(found)[name], "toolUseId", call_id))
+
+
+def mended_result(found: object, problems: Sequence[Problem]) -> object:
+    """A result without its blank texts, and not without any content."""
+    result = known(found)["toolResult"]
+    parts = [part for part in listed(known(result).get(FIELD)) if not is_blank(known(part).get("text"))]
+    return with_item(found, "toolResult", with_item(result, FIELD, parts or [text_block(EMPTY)]))
