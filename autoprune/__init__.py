@@ -10,13 +10,12 @@ from autoprune.clamping import Clamp
 from autoprune.errors import AutopruneError, ConversationError, CopyError, RuleError, SessionError, SettingsError
 from autoprune.events import PruneEvent
 from autoprune.protections import Protections
+from autoprune.providers import problems, repair
 from autoprune.pruner import AgenticConversationPruner
-from autoprune.repair import repair
 from autoprune.report import Report
 from autoprune.settings import PruneArgs, effective_settings
 from autoprune.tokens import calibration
 from autoprune.tool_inputs import ToolInputs
-from autoprune.validation import problems
 
 if TYPE_CHECKING:
     from autoprune.attaching import prune_history

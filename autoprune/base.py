@@ -22,13 +22,13 @@ from autoprune.formats.format import Format
 from autoprune.history import Memory
 from autoprune.parsing import Parser, parse
 from autoprune.placeholders import SENTENCE, Placeholder, element
+from autoprune.providers.thinking import policy
 from autoprune.report import Report
 from autoprune.settings import given, overhead, safe_zone, text_setting, unasked, used
 from autoprune.statistics import statistics, token_figures
 from autoprune.strategies import NAMES, available, config, description, is_named
 from autoprune.summaries import apart, running
 from autoprune.terms import Terms, ratio
-from autoprune.thinking import policy
 from autoprune.tokens import REPLY_TOKENS, Count, Memo, for_model, scaled
 from autoprune.transcript import Transcript
 
@@ -37,7 +37,7 @@ from autoprune.transcript import Transcript
 class Result(Copied):
     """What `prune` gives: the new conversation, and the report with its plan.
 
-    `request_parameters` are what the next request must say besides, {} mostly: see `thinking.merged`.
+    `request_parameters` are what the next request must say besides, {} mostly: see `providers.merged`.
     """
 
     conversation: list[Any] = field(repr=False)

@@ -17,6 +17,8 @@ from autoprune.formats.content import NOTHING, fields
 from autoprune.formats.detection import dominant
 from autoprune.formats.format import Format
 from autoprune.parsing import parse
+from autoprune.providers import USER_FIRST, accepted
+from autoprune.providers.thinking import Outcome, ThinkingPolicy, drop_block, outcome
 from autoprune.settings import group_size
 from autoprune.shortening import shortener
 from autoprune.strategies.folding import Folding
@@ -24,14 +26,11 @@ from autoprune.strategies.presets import PRESETS, written
 from autoprune.summaries import running, without
 from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, identity_of, run
 from autoprune.terms import Terms
-from autoprune.thinking import Outcome, ThinkingPolicy, drop_block, outcome
 from autoprune.tokens import REPLY_TOKENS, Count, spent_tokens
-from autoprune.validation import accepted
 from autoprune.writing import Desk
 
 MAX_CALLS = 16  # of a model, in one prune
 MAX_SECONDS = 300.0  # that one prune waits for a model
-USER_FIRST = ("anthropic", "bedrock", "gemini")  # whose first message is the user's
 
 
 class ConversationPruner(Pruner):
@@ -288,7 +287,8 @@ def _aftermath(policy: ThinkingPolicy, plan: Plan, walk: FoldWalk) -> Outcome:
     found = outcome(policy, plan)
     if policy is ThinkingPolicy.DROP_BLOCK and walk.newest_thinking:
         # What an earlier prune dropped leaves no trace by which one could tell that thinking is bound to it.
-        return replace(found, parameters=drop_block())
+        thoughts = [thought for entry in plan.transcript.entries for thought in entry.thinking]
+        return replace(found, parameters=drop_block(thoughts))
     return found
 
 

@@ -20,7 +20,7 @@ class PruneEvent(Copied):
 
     `report` is the whole of it; the other figures are read from there when they are asked for. `conversation_id` is
     what the caller gave by that name. `request_parameters` are what the next request must say besides: see
-    `thinking.merged`. Before a prune is made no summary is written, and `tokens_after` is the most that it can come to.
+    `providers.merged`. Before a prune is made no summary is written; `tokens_after` is the most that it can come to.
     """
 
     report: Report = field(repr=False)

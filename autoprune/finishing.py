@@ -8,12 +8,12 @@ from autoprune.assembling import assembled
 from autoprune.base import Result
 from autoprune.edits import Plan
 from autoprune.formats.format import Format
+from autoprune.providers.thinking import Outcome
 from autoprune.report import Report
 from autoprune.rewriting import apply, strip
 from autoprune.summaries import wrapped
 from autoprune.summarizers.brief import Answer, Written
 from autoprune.terms import Terms
-from autoprune.thinking import Outcome
 from autoprune.writing import Desk
 
 

@@ -10,15 +10,15 @@ from autoprune.edits import Plan
 from autoprune.history import History
 from autoprune.options import clamp
 from autoprune.planning import Strategy, Walk, plan
+from autoprune.providers import accepted
+from autoprune.providers.thinking import NOTHING, ThinkingPolicy, outcome
 from autoprune.report import Report
 from autoprune.rewriting import strip
 from autoprune.strategies import available, written
 from autoprune.summaries import running
 from autoprune.terms import Terms
-from autoprune.thinking import NOTHING, ThinkingPolicy, outcome
 from autoprune.tokens import REPLY_TOKENS, ExactCounter
 from autoprune.transcript import Transcript
-from autoprune.validation import accepted
 
 
 class AgenticConversationPruner(Pruner):

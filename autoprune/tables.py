@@ -9,9 +9,8 @@ from rich.text import Text
 
 from autoprune.environment import Setting
 from autoprune.floor import FLOOR
-from autoprune.repair import Repair
+from autoprune.providers import Problem, Repair
 from autoprune.report import Report
-from autoprune.rules.problem import Problem
 from autoprune.sessions import Session
 
 # What counts where nobody gave a setting that has no default value.

@@ -8,7 +8,7 @@ from autoprune.errors import SettingsError
 from autoprune.options import tool_inputs
 from autoprune.placeholders import Placeholder
 from autoprune.planning import Strategy
-from autoprune.thinking import ThinkingPolicy
+from autoprune.providers import ThinkingPolicy
 
 
 @dataclass(frozen=True)

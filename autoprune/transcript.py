@@ -140,12 +140,13 @@ class ToolResult(Part):
 class Thought:
     """A block of the model's thinking that is bound to what precedes it; `is_alone` where its message holds no other.
 
-    Messages cannot be empty, so one that is alone cannot be taken out.
+    Messages cannot be empty, so one that is alone cannot be taken out. `kind` is the format that it is written in.
     """
 
     location: Location
     tokens: int
     is_alone: bool = False
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from strict_provider.scripts import Play, Turn
 from strict_provider.seals import digest, seal
 from strict_provider.server import Provider
 
-from autoprune.validation import resolved
+from autoprune.providers import resolved
 
 UNKNOWN = ("x_trace", "x_score", "x_note", "cache_control")  # fields of gateways that OpenAI does not take
 

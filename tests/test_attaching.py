@@ -16,7 +16,7 @@ import pytest
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.attaching import prune_history
-from autoprune.thinking import drop_block
+from autoprune.providers.thinking import drop_block
 
 ARGS = PruneArgs(1_000)
 LONG = conversations.openai_chat([conversations.words(900)], [conversations.words(500)])

@@ -19,6 +19,7 @@ from autoprune.edits import Fold
 from autoprune.explaining import Explanation
 from autoprune.folding import FoldView
 from autoprune.planning import Candidate
+from autoprune.providers.thinking import drop_block
 from autoprune.reasons import Reason
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.per_result import PerResult
@@ -30,7 +31,6 @@ from autoprune.summarizers.digest import Digest
 from autoprune.summarizers.levels import Levels
 from autoprune.summarizers.openai import OpenAISummarizer
 from autoprune.summarizers.symbols import Symbols
-from autoprune.thinking import drop_block
 
 EACH = 100  # tokens of a message, by `count`
 REPLY = 3  # tokens that prime the reply

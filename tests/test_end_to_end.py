@@ -24,8 +24,8 @@ from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, 
 from autoprune.edits import Replace
 from autoprune.placeholders import SENTENCE
 from autoprune.planning import Strategy
+from autoprune.providers import merged
 from autoprune.strategies import LowWater
-from autoprune.thinking import merged
 from autoprune.tokens import exact
 
 Json = dict[str, Any]

@@ -1,6 +1,7 @@
 """The lines of docs/architecture.md hold: who may import whom, who prints, who reads files."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,7 +42,7 @@ MAY_SEE = {
         "transcript",
     },
     "renewal": {"transcript"},
-    "thinking": {"edits", "errors", "reasons", "transcript"},
+    "providers": {"edits", "errors", "formats", "providers", "reasons", "rewriting", "transcript"},
     "strategies": {
         "clamping",
         "edits",
@@ -60,8 +61,6 @@ MAY_SEE = {
     "parsing": {"errors", "formats", "open_calls", "tokens", "transcript"},
     "open_calls": {"transcript"},
     "rewriting": {"edits", "transcript"},
-    "rules": {"errors", "formats", "rules"},
-    "validation": {"errors", "formats", "rules"},
     "statistics": {"edits", "formats", "placeholders", "reasons", "rewriting", "transcript"},
     "floor": {"edits", "reasons", "transcript"},
     "rows": {"edits", "reasons", "targets", "transcript"},
@@ -81,10 +80,7 @@ MAY_SEE = {
     "readers": {"errors", "readers"},
     "sessions": {"errors", "readers"},
     "notebook": {"floor", "report"},
-    "tables": {"environment", "floor", "repair", "report", "rules", "sessions"},
-    "explaining": {"reasons", "report", "tables"},
-    "repairs": {"formats", "repairs", "rewriting", "rules", "validation"},
-    "repair": {"errors", "repairs", "rules", "validation"},
+    "tables": {"environment", "floor", "providers", "reasons", "report", "sessions"},
     "readable": {"answers", "clamping", "formats", "outcomes", "targets", "tokens", "transcript"},
     "splitting": {"transcript"},
     "summarizers": {
@@ -154,15 +150,15 @@ MAY_SEE = {
         "base",
         "edits",
         "formats",
+        "providers",
         "report",
         "rewriting",
         "summaries",
         "summarizers",
         "terms",
-        "thinking",
         "writing",
     },
-    "terms": {"errors", "options", "placeholders", "planning", "thinking"},
+    "terms": {"errors", "options", "placeholders", "planning", "providers"},
 }
 STRANGERS = "summarizers.driver"  # calls what callers pass, which may raise anything
 ONLY_IN = {
@@ -198,6 +194,12 @@ def test_the_package_was_found():
 def test_a_room_imports_only_the_rooms_it_may_see(module: str):
     seen = {name.split(".")[1] for name in imports(MODULES[module]) if name.startswith("autoprune.")}
     assert seen <= MAY_SEE[room(module)]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_private_module_is_imported_by_its_own_package_alone(module: str):
+    private = {name for name in imports(MODULES[module]) if re.match(r"autoprune\..*\b_[a-z]", name)}
+    assert {name.split(".")[1] for name in private} <= {room(module)}
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -19,6 +19,7 @@ from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from autoprune import Clamp, Protections, PruneArgs, Result
 from autoprune.conversation_pruner import ConversationPruner
 from autoprune.errors import SettingsError
+from autoprune.providers import problems
 from autoprune.shortening import harmless, shortener
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import snapshot
@@ -26,7 +27,6 @@ from autoprune.summarizers import prompts
 from autoprune.summarizers.brief import Brief, Written
 from autoprune.summarizers.openai import OpenAISummarizer
 from autoprune.tokens import exact
-from autoprune.validation import problems
 
 PLENTY = 1_000_000
 THRESHOLD = 120

@@ -2,7 +2,9 @@
 
 import copy
 import json
+import re
 from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -14,9 +16,7 @@ from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import ResponseFunctionToolCall, ResponseReasoningItem
 
 from autoprune.errors import ConversationError, SettingsError
-from autoprune.repair import BEGINNING, EMPTY, NO_RESULT, NO_WORDS, UNREPAIRED, Repair, repair
-from autoprune.rules.problem import Problem
-from autoprune.validation import problems
+from autoprune.providers import BEGINNING, EMPTY, NO_RESULT, NO_WORDS, UNREPAIRED, Problem, Repair, problems, repair
 
 WORDS = st.sampled_from(("Fix it.", "And now?", "I look.", "見て", "a < b\n", "Done."))
 
@@ -80,7 +80,9 @@ def gemini(draw: st.DrawFn) -> list[Any]:
     found: list[Any] = []
     is_object, has_ids = draw(st.booleans()), draw(st.booleans())
     for at in range(draw(st.integers(0, 3))):
-        found.append({"role": "user", "parts": [{"text": draw(WORDS)}]})
+        words = {"text": draw(WORDS)}
+        # The SDK also takes a bare part in place of a content.
+        found.append({"role": "user", "parts": [words]} if is_object or draw(st.booleans()) else words)
         names = [draw(st.sampled_from("fg")) for _ in range(draw(st.integers(0, 3)))]
         if names:
             ids = [{"id": f"{at}-{index}"} if has_ids else {} for index in range(len(names))]
@@ -153,7 +155,7 @@ def broken(draw: st.DrawFn, provider: str) -> list[Any]:
     """A valid conversation after drops, copies and moves of messages and blocks, and with emptied texts."""
     found = draw(VALID[provider]())
     for _ in range(draw(st.integers(0, 5))):
-        found = draw(st.sampled_from((dropped, copied, moved, emptied, cut)))(found, draw)
+        found = draw(st.sampled_from((dropped, copied, moved, emptied, cut, flipped, joined, unnamed)))(found, draw)
     return found
 
 
@@ -192,6 +194,52 @@ def cut(found: list[Any], draw: st.DrawFn) -> list[Any]:
     at = draw(st.integers(0, len(found)))
     how = draw(st.sampled_from((lambda a: a[1:], lambda a: a[:-1], lambda a: [*a, *a[:1]], lambda a: a[::-1])))
     return [recut(message, how) if index == at else message for index, message in enumerate(found)]
+
+
+ROLES = {"assistant": "user", "user": "assistant", "model": "user", "function": "model", "tool": "user"}
+
+
+def flipped(found: list[Any], draw: st.DrawFn) -> list[Any]:
+    """One message gets another role that its API knows."""
+    at = draw(st.integers(0, len(found)))
+    return [in_another_role(message) if index == at else message for index, message in enumerate(found)]
+
+
+def in_another_role(message: Any) -> Any:
+    one = plain(message)
+    role = "model" if "parts" in one and one.get("role") == "user" else ROLES.get(one.get("role", ""))
+    return {**one, "role": role} if role else message
+
+
+def joined(found: list[Any], draw: st.DrawFn) -> list[Any]:
+    """Two neighbors become one message, in the role of either."""
+    at = draw(st.integers(0, len(found)))
+    if len(both := [plain(message) for message in found[at : at + 2]]) < 2:
+        return found
+    one = both[draw(st.integers(0, 1))]
+    name = "parts" if "parts" in one else "content"
+    if not all(isinstance(each.get(name), list) for each in both):
+        return found
+    return [*found[:at], {**one, name: [*both[0][name], *both[1][name]]}, *found[at + 2 :]]
+
+
+def unnamed(found: list[Any], draw: st.DrawFn) -> list[Any]:
+    """One response of Gemini's gets another name or id; one item of Responses loses a field."""
+    at = draw(st.integers(0, len(found)))
+    name = draw(st.sampled_from(("call_id", "name", "arguments", "input", "output", "summary", "content")))
+    change = draw(st.sampled_from(({"name": "f"}, {"name": "h"}, {"id": "0-0"}, {"id": "z"})))
+    return [differing(message, name, change) if index == at else message for index, message in enumerate(found)]
+
+
+def differing(message: Any, name: str, change: dict[str, Any]) -> Any:
+    one = plain(message)
+    if "parts" in one:
+        key = "functionResponse"
+        return {**one, "parts": [{**part, key: part[key] | change} if key in part else part for part in one["parts"]]}
+    is_item = one.get("type") in ("function_call", "custom_tool_call", "message", "reasoning") or (
+        one.get("type") in ("function_call_output", "custom_tool_call_output")
+    )
+    return {field: value for field, value in one.items() if field != name} if is_item else message
 
 
 def recut(message: Any, how: Callable[[list[Any]], list[Any]]) -> Any:
@@ -248,7 +296,7 @@ def words(conversation: list[Any]) -> Iterator[str]:
     """Every text of the user's and the system's that is not blank."""
     for message in map(plain, conversation):
         content = message.get("content", message.get("parts"))
-        if message.get("role") in ("user", "system"):
+        if message.get("role") in ("user", "system") and "tool_call_id" not in message:
             texts = [content] if isinstance(content, str) else [plain(block).get("text") for block in content or ()]
             yield from (text for text in texts if text and text.strip())
 
@@ -263,6 +311,55 @@ def test_what_is_far_from_the_only_problem_stays_the_same_object(provider: str, 
         at = int(flagged.pop())
         far = [message for index, message in enumerate(found[:-1]) if abs(index - at) > 2]
         assert all(id(message) in after for message in far)
+
+
+def marked(conversation: list[Any]) -> list[Any]:
+    """A conversation in which each payload, call, thought and text says a word that nothing else says."""
+    numbers = count()
+    found = [plain(message) for message in conversation]
+    return [marked_item(message, lambda: f"mark{next(numbers)}.") for message in found]
+
+
+def marked_item(one: dict[str, Any], mark: Callable[[], str]) -> dict[str, Any]:
+    """A message or an item with a mark in each thing in it that could be lost."""
+    if "type" in one:
+        return {**one, "mark": mark()}
+    name = "parts" if "parts" in one else "content"
+    if name not in one:
+        return one if is_blank(one) else {**one, "mark": mark()}
+    if isinstance(one.get(name), list):
+        one = {
+            **one,
+            name: [block if is_blank(block) else {**block, "mark": mark()} for block in map(plain, one[name])],
+        }
+    elif isinstance(one.get(name), str) and one[name].strip():
+        one = {**one, name: f"{one[name]}{mark()}"}
+    if isinstance(one.get("tool_calls"), list):
+        one = {**one, "tool_calls": [{**call, "mark": mark()} for call in one["tool_calls"]]}
+    return one
+
+
+def is_blank(block: dict[str, Any]) -> bool:
+    return "text" in block and not block["text"].strip()
+
+
+MARK = re.compile(r"mark\d+\.")
+GONE = re.compile(
+    r"removed (?:(?P<number>\d+) of the calls|the (?:result|call|output|thinking|reasoning|second item|part)(?!s)\b)"
+)
+
+
+@EVERY_PROVIDER
+@given(data=st.data(), is_strict=st.booleans(), open_calls=st.sampled_from(("answer", "keep", "remove")))
+def test_each_thing_that_goes_has_a_note_of_its_own(
+    provider: str, data: st.DataObject, is_strict: bool, open_calls: str
+):
+    found = marked(data.draw(broken(provider)))
+    once = repair(found, provider, strict_alternation=is_strict, open_calls=open_calls)
+    before, after = (MARK.findall(json.dumps(conversation)) for conversation in (found, once.conversation))
+    assert sorted(set(after)) == sorted(after)
+    notes = [told for one in once.repairs if (told := GONE.match(one.what))]
+    assert len({*before} - {*after}) == sum(int(told["number"] or 1) for told in notes)
 
 
 # One case for each kind of repair: the whole conversation, and what was said to be done.
@@ -284,6 +381,9 @@ def assistant(*content: Any) -> dict[str, Any]:
 
 def user(*content: Any) -> dict[str, Any]:
     return {"role": "user", "content": list(content)}
+
+
+THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "s"}
 
 
 def lost(id: str) -> dict[str, Any]:
@@ -367,6 +467,41 @@ def lost(id: str) -> dict[str, Any]:
             [GO, assistant(use("f:0")), user(answer("f:0"))],
             [GO, assistant(use("f_0")), user(answer("f_0"))],
             ["call_id_pattern (1, 'content', 0): gave the call and its result the id 'f_0'"],
+        ),
+        (
+            [GO, OK, user(said("I look."), THOUGHT, use("a")), user(answer("a"))],
+            [GO, OK, user(said("I look.")), assistant(THOUGHT, use("a")), user(answer("a"))],
+            [
+                "misplaced_thinking (2, 'content', 1): put it in a message of the model's",
+                "misplaced_call (2, 'content', 2): put it in a message of the model's",
+            ],
+        ),
+        (
+            [GO, assistant(said("I look."), use("a"), answer("a"), said("Done."))],
+            [GO, assistant(said("I look."), use("a")), user(answer("a")), OK],
+            ["misplaced_result (1, 'content', 2): put it in a message of the user's"],
+        ),
+        (
+            [GO, assistant(use("a")), assistant(answer("a"))],
+            [GO, assistant(use("a")), user(answer("a"))],
+            ["misplaced_result (2, 'content', 0): put it in a message of the user's"],
+        ),
+        (
+            [user(THOUGHT, said("Go.")), user(THOUGHT)],
+            [user(said("Go."))],
+            [
+                "misplaced_thinking (0, 'content', 0): removed the thinking, which only the model's messages may hold",
+                "misplaced_thinking (1, 'content', 0): removed the thinking, which only the model's messages may hold",
+            ],
+        ),
+        (
+            [GO, assistant(answer("z"), said("Hi."))],
+            [GO, assistant(said("Hi."))],
+            [
+                "misplaced_result (1, 'content', 0): put it in a message of the user's",
+                "orphan_result (1, 'content', 0): removed the result",
+                "orphan_result (1, 'content', 0): removed the empty message",
+            ],
         ),
         (
             [GO, assistant(said(""), {"type": "thinking", "thinking": "Hm."}, said("Hi.")), GO],
@@ -474,6 +609,20 @@ def tool(id: str, content: Any = "ok") -> dict[str, Any]:
             [f"null_content (2, 'content'): wrote {EMPTY!r} in the empty message"],
         ),
         (
+            [{**GO, "tool_calls": calling("a")["tool_calls"]}, tool("a")],
+            [GO, calling("a"), tool("a")],
+            ["misplaced_call (0, 'tool_calls'): put the calls in a message of the assistant's"],
+        ),
+        (
+            [GO, {**calling("a"), "role": "user"}, {**tool("a"), "role": "user"}, {**GO, "tool_call_id": "a"}],
+            [GO, calling("a"), tool("a"), GO],
+            [
+                "misplaced_call (1, 'tool_calls'): put the calls in a message of the assistant's",
+                "misplaced_result (2, 'tool_call_id'): gave it the role 'tool'",
+                "misplaced_result (3, 'tool_call_id'): removed the id, which no open call has",
+            ],
+        ),
+        (
             [GO, {**OK, "tool_calls": []}],
             [GO, OK],
             ["empty_tool_calls (1, 'tool_calls'): removed the empty list of calls"],
@@ -514,6 +663,11 @@ def test_what_is_mended_for_openai_chat(conversation: list[Any], becomes: list[A
             [GO, {"role": "assistant", "content": None}, GO],
             [GO, {"role": "assistant", "content": EMPTY}, GO],
             [f"null_content (1, 'content'): wrote {EMPTY!r} in the empty message"],
+        ),
+        (
+            [GO, OK, {"role": "assistant", "content": None, "refusal": "No."}],
+            [GO, OK, {"role": "user", "content": NO_WORDS}, {"role": "assistant", "content": None, "refusal": "No."}],
+            [f"alternation (2,): put a message of the user's before it: {NO_WORDS!r}"],
         ),
     ],
 )
@@ -582,6 +736,38 @@ FAILED = [{"stdout": "", "stderr": NO_RESULT, "outcome": {"type": "exit", "exit_
             [output("a"), GO, call("a"), call("a"), output("a")],
             [GO, call("a"), call("a"), output("a", NO_RESULT), output("a")],
             ["orphan_result (0,): removed the output", "unanswered_call (3,): answered the call with a placeholder"],
+        ),
+        (
+            [{"role": "user"}, {"type": "function_call"}, {"type": "function_call_output"}],
+            [{"role": "user", "content": EMPTY}, call("call_1", name="unknown"), output("call_1", EMPTY)],
+            [
+                "missing_field (0, 'content'): wrote '(empty)' as its content",
+                "missing_field (1, 'arguments'): wrote '{}' as its arguments",
+                "missing_field (1, 'call_id'): gave it the call_id 'call_1'",
+                "missing_field (1, 'name'): wrote 'unknown' as its name",
+                "missing_field (2, 'call_id'): gave it the call_id 'call_1'",
+                "missing_field (2, 'output'): wrote '(empty)' as its output",
+            ],
+        ),
+        (
+            [GO, call("call_1"), call("b"), output("b"), {**output("", "1")}, {**output("", "2"), "call_id": None}],
+            [GO, call("call_1"), call("b"), output("b"), output("call_1", "1")],
+            [
+                "missing_field (4, 'call_id'): gave it the call_id 'call_1'",
+                "missing_field (5, 'call_id'): removed the output, which answers no call",
+            ],
+        ),
+        (
+            [GO, {"type": "reasoning", "id": "rs_1"}, {"type": "custom_tool_call", "call_id": "a", "name": "f"}],
+            [
+                *(GO, REASONING, {"type": "custom_tool_call", "call_id": "a", "name": "f", "input": ""}),
+                output("a", NO_RESULT, "custom_tool_call"),
+            ],
+            [
+                "missing_field (1, 'summary'): wrote [] as its summary",
+                "missing_field (2, 'input'): wrote '' as its input",
+                "unanswered_call (2,): answered the call with a placeholder",
+            ],
         ),
         ([GO, REASONING], [GO], ["reasoning_alone (1,): removed the reasoning"]),
         (
@@ -687,6 +873,41 @@ OUTPUT, ERROR = {"output": "ok"}, {"error": NO_RESULT}
             ["orphan_result (2, 'parts', 1, 'functionResponse'): removed the result"],
         ),
         (
+            [HI, replies(fc("f", id="1")), asks(fr("g", OUTPUT, id="1"))],
+            [HI, replies(fc("f", id="1")), asks(fr("f", OUTPUT, id="1"))],
+            ["result_names (2, 'parts', 0, 'functionResponse'): gave it the name of its call, 'f'"],
+        ),
+        (
+            [HI, replies(fc("f"), fc("g")), asks(fr("f", OUTPUT), fr("h", OUTPUT))],
+            [HI, replies(fc("f"), fc("g")), asks(fr("f", OUTPUT), fr("g", ERROR))],
+            [
+                "result_names (2, 'parts', 1, 'functionResponse'): answered 1 of the calls with a placeholder",
+                "result_names (2, 'parts', 1, 'functionResponse'): removed the result",
+            ],
+        ),
+        (
+            [HI, replies(fc("f", id="1"), fc("g", id="2")), asks(fr("f", OUTPUT, id="9"))],
+            [HI, replies(fc("f", id="1"), fc("g", id="2")), asks(fr("f", OUTPUT, id="9"), fr("g", ERROR, id="2"))],
+            ["unanswered_call (1,): answered 1 of the calls with a placeholder"],
+        ),
+        (
+            [
+                HI,
+                replies(fc(id="1"), fc(id="2")),
+                asks(fr(response={"x": 0}), fr(response={"x": 1}, id="1"), fr("z", OUTPUT)),
+            ],
+            [HI, replies(fc(id="1"), fc(id="2")), asks(fr(response={"x": 0}), fr(response={"x": 1}, id="1"))],
+            ["orphan_result (2, 'parts', 2, 'functionResponse'): removed the result"],
+        ),
+        (
+            [asks({"text": "I look."}, fc()), replies(fr(response=OUTPUT), {"text": "Hi."})],
+            [asks({"text": "I look."}), replies(fc()), asks(fr(response=OUTPUT)), replies({"text": "Hi."})],
+            [
+                "misplaced_call (0, 'parts', 1, 'functionCall'): put it in a message of the model's",
+                "misplaced_result (1, 'parts', 0, 'functionResponse'): put it in a message of the user's",
+            ],
+        ),
+        (
             [HI, replies({"text": "I"}), replies({"text": "look."}), replies(fc()), asks(fr(response=OUTPUT))],
             [HI, replies({"text": "I"}, {"text": "look."}, fc()), asks(fr(response=OUTPUT))],
             ["call_place (3,): made one message of this and the one before"],
@@ -723,6 +944,24 @@ def result(id: str, content: Any, **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("conversation", "becomes", "said_to_be_done"),
     [
+        (
+            [HELLO, uses("a"), user({"text": "Wait."}, result("a", []))],
+            [HELLO, uses("a"), user(result("a", []), {"text": "Wait."})],
+            ["results_not_first (2, 'content', 1): moved it directly behind its call"],
+        ),
+        (
+            [user({"text": "Go."}, *uses("a")["content"]), assistant(result("a", []), {"text": "Hi."})],
+            [user({"text": "Go."}), uses("a"), user(result("a", [])), assistant({"text": "Hi."})],
+            [
+                "misplaced_call (0, 'content', 1): put it in a message of the model's",
+                "misplaced_result (1, 'content', 0): put it in a message of the user's",
+            ],
+        ),
+        (
+            [user({"text": "Go."}, {"reasoningContent": {"reasoningText": {"text": "Hm."}}})],
+            [HELLO],
+            ["misplaced_thinking (0, 'content', 1): removed the thinking, which only the model's messages may hold"],
+        ),
         (
             [HELLO, uses("a")],
             [HELLO, uses("a"), user(result("a", [{"text": NO_RESULT}], status="error"))],
@@ -817,7 +1056,7 @@ def test_what_only_the_caller_can_mend_stays_and_stays_reported():
         GO,
         {"role": "narrator", "content": "x"},
         assistant(use("a") | {"input": "{}"}),
-        user(answer("a"), use("b")),
+        user(answer("a"), said("Go on.")),
     ]
     after = repair(conversation, "anthropic")
     assert (after.conversation is conversation, after.repairs) == (True, ())

@@ -23,8 +23,8 @@ from autoprune import (
 )
 from autoprune.edits import Fold
 from autoprune.folding import FoldView
+from autoprune.providers import EMPTY, NO_RESULT
 from autoprune.reasons import Reason
-from autoprune.repairs.repaired import EMPTY, NO_RESULT
 from autoprune.retention import BY_AGE
 from autoprune.splitting import broken, pairs
 from autoprune.strategies import presets

@@ -17,6 +17,7 @@ def converse_results(*ids: str, **fields: Any) -> dict[str, Any]:
     return {"role": "user", "content": [{"toolResult": {"toolUseId": id, **found}} for id in ids]}
 
 
+TEXT = {"text": "Wait."}
 CONVERSE_GO = {"role": "user", "content": [{"text": "Go on."}]}
 CONVERSE_SAID = {"role": "assistant", "content": [{"text": "Hello."}]}
 TOOLS = {"tools": [{"toolSpec": {"name": "grep", "inputSchema": {"json": {"type": "object"}}}}]}
@@ -44,6 +45,23 @@ TOOLS = {"tools": [{"toolSpec": {"name": "grep", "inputSchema": {"json": {"type"
             [CONVERSE_GO | {"content": [{"text": " "}]}],
             "The text field in the ContentBlock object at messages.0.content.0 is blank. "
             "Add text to the text field, and try again.",
+        ),
+        (
+            [CONVERSE_GO, converse_use("a"), {"role": "user", "content": [TEXT, *converse_results("a")["content"]]}],
+            "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: a. "
+            "Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
+        ),
+        (
+            [CONVERSE_GO, converse_results("a") | {"role": "assistant"}],
+            "messages.1: `tool_result` blocks can only be in `user` messages",
+        ),
+        (
+            [converse_use("a") | {"role": "user"}],
+            "messages.0: `tool_use` blocks can only be in `assistant` messages",
+        ),
+        (
+            [{"role": "user", "content": [{"reasoningContent": {"reasoningText": TEXT}}]}],
+            "messages.0: `thinking` blocks can only be in `assistant` messages",
         ),
         (
             [CONVERSE_GO, converse_use("a", "b"), converse_results("a")],

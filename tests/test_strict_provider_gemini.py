@@ -61,6 +61,8 @@ def asked(provider: Provider, model: str, contents: Messages) -> tuple[int, Any]
         ([GO, calls(1)], NUMBER),
         ([GO, responses(1)], AFTER_CALL),
         ([GO, calls(1), responses(1), GO, responses(1)], AFTER_CALL),
+        ([GO, calls(1), responses(1) | {"role": "model"}], AFTER_CALL),
+        ([GO, SAID, calls(1) | {"role": "user"}, responses(1)], AFTER_USER),
         ([calls(1), responses(1)], AFTER_USER),
         ([GO, SAID, calls(1), responses(1)], AFTER_USER),
         ([GO, SAID | {"role": "assistant"}, GO], "Please use a valid role: user, model."),

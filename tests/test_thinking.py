@@ -14,13 +14,22 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 from strict_provider.scripts import Call, Turn
 
-from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, Result, SettingsError, ToolInputs
+from autoprune import (
+    AgenticConversationPruner,
+    Clamp,
+    ConversationPruner,
+    Protections,
+    PruneArgs,
+    Result,
+    SettingsError,
+    ToolInputs,
+)
 from autoprune.planning import Strategy
+from autoprune.providers.thinking import ThinkingPolicy, drop_block, merged, policy
 from autoprune.reasons import Reason
 from autoprune.rewriting import strip
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
-from autoprune.thinking import ThinkingPolicy, drop_block, merged, policy
 
 SENTENCE = (
     "This message has been cleared. If you still want to get this information, "
@@ -392,6 +401,80 @@ def test_a_merged_request_says_of_thinking_what_the_sdk_knows(given: str | None)
     request = {"thinking": {"type": given, **budget}} if given else {}
     said = merged(drop_block(), request)["thinking"]
     assert TypeAdapter(BetaThinkingConfigParam).validate_python(said) == said
+
+
+# Bedrock: boto3 refuses Anthropic's parameters
+
+
+def in_bedrock(message: Message) -> Message:
+    """A message of `TURNS` as Converse writes it."""
+    content = message["content"]
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return {"role": message["role"], "content": [bedrock_block(block) for block in blocks]}
+
+
+def bedrock_block(block: Message) -> Message:
+    match block["type"]:
+        case "thinking":
+            text = {"text": block["thinking"], "signature": block["signature"]}
+            return {"reasoningContent": {"reasoningText": text}}
+        case "redacted_thinking":
+            return {"reasoningContent": {"redactedContent": block["data"].encode()}}
+        case "tool_use":
+            return {"toolUse": {"toolUseId": block["id"], "name": block["name"], "input": block["input"]}}
+        case "tool_result":
+            return {"toolResult": {"toolUseId": block["tool_use_id"], "content": [{"text": block["content"]}]}}
+    return {"text": block["text"]}
+
+
+BEDROCK_TURNS = [in_bedrock(message) for message in TURNS]
+BEDROCK_MODEL = "us.anthropic.claude-opus-5-5-v1:0"
+FIELDS = {"anthropic_beta": [BETA], "thinking": ADAPTIVE}
+
+
+@pytest.mark.parametrize("kind", [AgenticConversationPruner, ConversationPruner])
+@pytest.mark.parametrize(
+    "asked_for",
+    [
+        {},
+        {"additionalModelRequestFields": {"thinking": {"type": "enabled", "budget_tokens": 2_000}}},
+        {"additionalModelRequestFields": {"anthropic_beta": ["one"], "top_k": 9}},
+    ],
+    ids=str,
+)
+def test_boto3_accepts_the_parameters_of_a_bedrock_conversation(
+    kind: Any, asked_for: Message, bedrock_client: Any, strict_provider: Any
+):
+    result = kind(PruneArgs(600, model=BEDROCK_MODEL)).prune(BEDROCK_TURNS)
+    assert result.conversation is not BEDROCK_TURNS
+    assert result.request_parameters == {"additionalModelRequestFields": FIELDS}
+    tool = {"toolSpec": {"name": "read_file", "inputSchema": {"json": {"type": "object"}}}}
+    request = {"modelId": BEDROCK_MODEL, "messages": result.conversation, "toolConfig": {"tools": [tool]}, **asked_for}
+    bedrock_client.converse(**merged(result.request_parameters, into=request))  # which boto3 checks, and the provider
+    sent = strict_provider.requests[-1].body["additionalModelRequestFields"]
+    assert sent["anthropic_beta"][-1] == BETA
+    assert sent["thinking"]["block_binding"] == BINDING["block_binding"]
+
+
+BEDROCK_SAYS = {"additionalModelRequestFields": FIELDS}
+
+
+@pytest.mark.parametrize(
+    ("given", "becomes"),
+    [
+        ({}, FIELDS),
+        ({"anthropic_beta": ["one"]}, {"anthropic_beta": ["one", BETA], "thinking": ADAPTIVE}),
+        ({"anthropic_beta": ("one", BETA)}, {"anthropic_beta": ["one", BETA], "thinking": ADAPTIVE}),
+        ({"thinking": {"type": "disabled"}}, {"anthropic_beta": [BETA], "thinking": {"type": "disabled"}}),
+        ({"top_k": 9}, {"top_k": 9, **FIELDS}),
+    ],
+    ids=str,
+)
+def test_parameters_are_merged_into_those_of_a_bedrock_request(given: dict[str, Any], becomes: dict[str, Any]):
+    request = {"modelId": "m", "additionalModelRequestFields": given}
+    once = merged(BEDROCK_SAYS, request)
+    assert once == {"modelId": "m", "additionalModelRequestFields": becomes}
+    assert merged(BEDROCK_SAYS, once) == once
 
 
 # Against a provider that checks every block

@@ -18,10 +18,9 @@ from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessa
 from autoprune.errors import ConversationError, RuleError, SettingsError
 from autoprune.formats.detection import SHIPPED
 from autoprune.formats.dialogue import Dialogue
-from autoprune.repair import repair
-from autoprune.rules.problem import Problem
+from autoprune.providers import Problem, accepted, problems, repair
+from autoprune.providers._table import PROVIDERS
 from autoprune.transcript import Entry, Speaker
-from autoprune.validation import RULES, accepted, problems
 
 Found = list[tuple[str, tuple[int | str, ...], str]]
 
@@ -139,8 +138,23 @@ ANTHROPIC: list[tuple[list[Any], Found]] = [
         [("misplaced_call", (0, "content", 1), "messages.0: `tool_use` blocks can only be in `assistant` messages")],
     ),
     (
+        [user([THINKING, said("x"), {"type": "redacted_thinking", "data": "x"}])],
+        [
+            (
+                "misplaced_thinking",
+                (0, "content", 0),
+                "messages.0: `thinking` blocks can only be in `assistant` messages",
+            ),
+            (
+                "misplaced_thinking",
+                (0, "content", 2),
+                "messages.0: `redacted_thinking` blocks can only be in `assistant` messages",
+            ),
+        ],
+    ),
+    (
         [GO, assistant(answer("a"))],
-        [("orphan_result", (1, "content", 0), "messages.1: `tool_result` blocks can only be in `user` messages")],
+        [("misplaced_result", (1, "content", 0), "messages.1: `tool_result` blocks can only be in `user` messages")],
     ),
     (
         [GO, assistant(use()), user([answer(), {"type": "tool_result"}])],
@@ -373,6 +387,13 @@ OPENAI_CHAT: list[tuple[list[Any], Found]] = [
     ),
     ([GO, {"role": "assistant", "content": None}], [("null_content", (1, "content"), NULL)]),
     ([{"role": "user"}], [("null_content", (0, "content"), NULL)]),
+    (
+        [{**GO, "tool_calls": [{"id": "a"}]}, {**GO, "tool_call_id": "a"}],
+        [
+            ("misplaced_call", (0, "tool_calls"), "Unknown parameter: 'messages[0].tool_calls'."),
+            ("misplaced_result", (1, "tool_call_id"), "Unknown parameter: 'messages[1].tool_call_id'."),
+        ],
+    ),
     ([GO, calling("a"), tool("a", None)], [("null_content", (2, "content"), NULL)]),
     (
         [GO, calling(content="Hi.")],
@@ -477,6 +498,28 @@ OPENAI_RESPONSES: list[tuple[list[Any], Found]] = [
         [GO, call(), output(), output()],
         [("duplicate_result", (3,), "Duplicate function_call_output for call_id call_1.")],
     ),
+    (
+        [
+            {"role": "user"},
+            *({"type": name} for name in ("function_call", "custom_tool_call", "function_call_output", "reasoning")),
+            {**output(), "call_id": "", "type": "computer_call_output"},
+        ],
+        [
+            ("missing_field", (at, name), f"Missing required parameter: 'input[{at}].{name}'.")
+            for at, name in (
+                *((0, "content"), (1, "arguments"), (1, "call_id"), (1, "name"), (2, "call_id"), (2, "input")),
+                *((2, "name"), (3, "call_id"), (3, "output"), (4, "summary")),
+            )
+        ]
+        + [
+            (
+                "missing_field",
+                (5, "call_id"),
+                "Invalid 'input[5].call_id': empty string. "
+                "Expected a string with minimum length 1, but got an empty string instead.",
+            )
+        ],
+    ),
     ([GO, REASONING], [("reasoning_alone", (1,), ALONE)]),
     ([GO, REASONING, GO], [("reasoning_alone", (1,), ALONE)]),
     ([GO, call(), REASONING, output()], [("reasoning_alone", (2,), ALONE)]),
@@ -524,7 +567,7 @@ LEGAL_OPENAI_RESPONSES: dict[str, list[Any]] = {
     "every kind of tool": [
         item
         for kind in ("function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call")
-        for item in (call(kind, kind), output(kind, kind))
+        for item in (call(kind, kind, input=""), output(kind, kind))
     ],
     "a shell's output that has the call's id as its own": [
         call(kind="local_shell_call"),
@@ -596,10 +639,27 @@ GEMINI: list[tuple[list[Any], Found]] = [
         [
             (
                 "result_names",
-                (2,),
-                "contents[2]: the function responses are named f, h, the function calls before them f, g",
+                (2, "parts", 1, "functionResponse"),
+                "contents[2].parts[1]: the function response is named h, the function calls before it f, g",
             )
         ],
+    ),
+    (
+        [HI, replies(fc("f", id="1"), fc("g", id="2")), asks(fr("g", id="1"), fr("f", id="2"))],
+        [
+            (
+                "result_names",
+                (2, "parts", index, "functionResponse"),
+                f"contents[2].parts[{index}]: the function response is named {name}, the function calls before it f, g",
+            )
+            for index, name in enumerate("gf")
+        ],
+    ),
+    ([asks({"text": "Go."}, fc())], [("misplaced_call", (0, "parts", 1, "functionCall"), PLACE)]),
+    ([{"parts": [{"function_call": {"name": "f"}}]}], [("misplaced_call", (0, "parts", 0, "function_call"), PLACE)]),
+    (
+        [HI, replies(fc(), fr())],
+        [("unanswered_call", (1,), COUNT), ("misplaced_result", (1, "parts", 1, "functionResponse"), BEHIND)],
     ),
     ([replies(fc()), asks(fr())], [("call_place", (0,), PLACE)]),
     ([HI, replies({"text": "I look."}), replies(fc()), asks(fr())], [("call_place", (2,), PLACE)]),
@@ -753,6 +813,35 @@ BEDROCK: list[tuple[list[Any], Found]] = [
         ],
     ),
     (
+        [HELLO, uses("a"), user([{"text": "Wait."}, result("a")])],
+        [
+            (
+                "results_not_first",
+                (2, "content", 1),
+                "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: a. "
+                "Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
+            )
+        ],
+    ),
+    (
+        [HELLO, assistant({"text": "x"}, result("a"))],
+        [("misplaced_result", (1, "content", 1), "messages.1: `tool_result` blocks can only be in `user` messages")],
+    ),
+    (
+        [user([{"toolUse": {"toolUseId": "a", "name": "f", "input": {}}}])],
+        [("misplaced_call", (0, "content", 0), "messages.0: `tool_use` blocks can only be in `assistant` messages")],
+    ),
+    (
+        [user([{"reasoningContent": {"reasoningText": {"text": "Hm."}}}])],
+        [
+            (
+                "misplaced_thinking",
+                (0, "content", 0),
+                "messages.0: `thinking` blocks can only be in `assistant` messages",
+            )
+        ],
+    ),
+    (
         [HELLO, uses("a", "a"), user([result("a")])],
         [("duplicate_call_id", (1, "content", 1), "The toolUse blocks at messages.1.content contain duplicate Ids: a")],
     ),
@@ -868,6 +957,11 @@ LEGAL_BEDROCK: dict[str, list[Any]] = {
         assistant({"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "x"}}}, {"text": "Hi."}),
     ],
     "the provider's own tools": [HELLO, uses("a", type="server_tool_use"), HELLO],
+    "results of the provider's own tools": [
+        HELLO,
+        assistant(*uses("a", type="server_tool_use")["content"], result("a"), result("b", type="server_tool_result")),
+    ],
+    "a breakpoint before a result": [HELLO, uses("a"), user([{"cachePoint": {"type": "default"}}, result("a")])],
 }
 
 
@@ -1119,7 +1213,7 @@ ODD = st.recursive(
 )
 
 
-@given(st.lists(ODD, max_size=5), st.sampled_from((*RULES, None)), st.booleans())
+@given(st.lists(ODD, max_size=5), st.sampled_from((*PROVIDERS, None)), st.booleans())
 def test_odd_values_are_passed_over(conversation: list[Any], provider: str | None, is_strict: bool):
     before = repr(conversation)
     for problem in problems(conversation, provider, strict_alternation=is_strict):
@@ -1132,5 +1226,5 @@ def test_odd_values_are_passed_over(conversation: list[Any], provider: str | Non
 def test_a_value_that_holds_itself_is_passed_over():
     endless: list[Any] = []
     endless.append(endless)
-    for provider in RULES:
+    for provider in PROVIDERS:
         assert problems([endless, {"role": "user", "content": endless, "parts": endless}], provider) == []

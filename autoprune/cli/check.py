@@ -9,9 +9,8 @@ from autoprune.cli import options
 from autoprune.cli.exits import RULE_BROKEN
 from autoprune.cli.files import read, refuse_log, write
 from autoprune.cli.output import show, show_json
-from autoprune.repair import repair
+from autoprune.providers import problems, repair
 from autoprune.tables import broken_rules, origin, repairs
-from autoprune.validation import problems
 
 EXAMPLES = options.examples("check session.jsonl", "check pruned.json --provider anthropic --repair mended.json")
 

@@ -113,7 +113,7 @@ def _answer(content: list[object], path: Path, dialogue: Dialogue) -> Entry:
         elif kind == "text":
             calls += texts.calls(block.get("text"), (*place, "text"), dialogue)
         elif kind in THINKING:
-            thinking.append(Thought(Location(place), spent, is_alone))
+            thinking.append(Thought(Location(place), spent, is_alone, NAME))
     return Entry(Speaker.MODEL, weight, (), tuple(calls), tuple(thinking))
 
 

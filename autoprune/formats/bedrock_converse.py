@@ -115,7 +115,7 @@ def _answer(content: list[object], path: Path, dialogue: Dialogue) -> Entry:
         elif kind == "text":
             calls += texts.calls(value, place, dialogue)
         elif kind == THINKING:
-            thinking.append(Thought(Location((*path, index)), spent, is_alone))
+            thinking.append(Thought(Location((*path, index)), spent, is_alone, NAME))
     return Entry(Speaker.MODEL, weight, (), tuple(calls), tuple(thinking))
 
 

@@ -46,6 +46,10 @@ SERVER_BLOCKS = (  # whose fields are not looked at
     *("web_fetch_tool_result", "web_search_tool_result"),
 )
 MESSAGE_BLOCKS = (*sorted({*BLOCKS, *SERVER_BLOCKS} - {"tool_reference"}),)
+ROLE_OF = {
+    **dict.fromkeys(("tool_use", "thinking", "redacted_thinking"), "assistant"),
+    "tool_result": "user",
+}
 RESULT_BLOCKS = ("document", "image", "search_result", "text", "tool_reference")
 
 
@@ -66,6 +70,7 @@ def check(body: Json, required: Sequence[str], alternate: bool) -> None:
     _check_ends(body["messages"])
     for index, message in enumerate(body["messages"]):
         _check_texts(message, index, index == len(body["messages"]) - 1)
+    _check_places(body["messages"])
     _check_calls(body["messages"])
     _check_results(body["messages"])
     if alternate:
@@ -195,13 +200,20 @@ def _check_alternation(messages: list[Json]) -> None:
             raise RefusalError(f'messages: roles must alternate between "user" and "assistant", {words}')
 
 
+def _check_places(messages: list[Json]) -> None:
+    """Each kind of block stands in messages of one role."""
+    for index, message in enumerate(messages):
+        for block in blocks(message):
+            wanted = ROLE_OF.get(block["type"], message["role"])
+            if wanted != message["role"]:
+                raise RefusalError(f"messages.{index}: `{block['type']}` blocks can only be in `{wanted}` messages")
+
+
 def _check_calls(messages: list[Json]) -> None:
     """Each call has an id of its own, ends its message, and is answered at the start of the next one."""
     seen: set[str] = set()
     for index, message in enumerate(messages):
         asked = [block["id"] for block in blocks(message) if block["type"] == "tool_use"]
-        if asked and message["role"] != "assistant":
-            raise RefusalError(f"messages.{index}: `tool_use` blocks can only be in `assistant` messages")
         _check_unique(blocks(message), index, seen)
         answered = _answered(messages[index + 1 : index + 2]) if _ends_with_calls(message) else []
         if missing := [id for id in asked if id not in answered]:

@@ -3,7 +3,7 @@
 The sentences are Bedrock's, as public issue threads quote them.
 """
 
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any
 
 from strict_provider.counting import tokens
@@ -17,6 +17,15 @@ FIRST = "A conversation must start with a user message. Try again with a convers
 ALTERNATION = (
     "A conversation must alternate between user and assistant roles. "
     "Make sure the conversation alternates between user and assistant roles and try again."
+)
+NOT_FIRST = (
+    "messages.{}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. "
+    "Each `tool_use` block must have a corresponding `tool_result` block in the next message."
+)
+PLACES = (
+    ("toolUse", "tool_use", "assistant"),
+    ("reasoningContent", "thinking", "assistant"),
+    ("toolResult", "tool_result", "user"),
 )
 NO_TOOLS = "The toolConfig field must be defined when using toolUse and toolResult content blocks."
 
@@ -68,6 +77,7 @@ def check(body: Json, messages: list[Json]) -> None:
         raise RefusalError(ALTERNATION)
     for index, message in enumerate(messages):
         _check_content(message["content"], f"messages.{index}")
+        _check_places(message, index)
     if not body.get("toolConfig") and any(_ids(each, name) for each in messages for name in ("toolUse", "toolResult")):
         raise RefusalError(NO_TOOLS)
     for index, pair in enumerate(pairwise([{"role": "start", "content": []}, *messages])):
@@ -95,6 +105,13 @@ def _check_content(content: list[Any], path: str) -> None:
             raise RefusalError(f"The content field at {place}.toolResult {words}")
 
 
+def _check_places(message: Json, index: int) -> None:
+    """Calls and thinking are the model's, results the user's: Claude's API says so behind Bedrock."""
+    for name, kind, role in PLACES:
+        if any(name in block for block in message["content"]) and message["role"] != role:
+            raise RefusalError(f"messages.{index}: `{kind}` blocks can only be in `{role}` messages")
+
+
 def _check_results(before: Json, message: Json, path: str) -> None:
     """A message has the results of the calls before it, each once."""
     asked, answered = _ids(before, "toolUse"), _ids(message, "toolResult")
@@ -105,6 +122,10 @@ def _check_results(before: Json, message: Json, path: str) -> None:
             raise RefusalError(f"The {name} blocks at {path}.content contain duplicate Ids: {twice}")
     if missing := [id for id in asked if id not in answered]:
         raise _unanswered(path, missing)
+    leading = list(takewhile(lambda block: "toolResult" in block or "cachePoint" in block, message["content"]))
+    if late := [id for id in asked if id not in _ids({"content": leading}, "toolResult")]:
+        number = int(path.removeprefix("messages.")) - 1
+        raise RefusalError(NOT_FIRST.format(number, ", ".join(late)))
     if len(answered) > len(asked):
         words = (
             f"The number of toolResult blocks at {path}.content exceeds the number of toolUse blocks of previous turn."

@@ -123,6 +123,10 @@ def _check_turns(contents: list[Json]) -> None:
     before: Json | None = None
     for content in contents:
         calls, responses = _count(content, "functionCall"), _count(content, "functionResponse")
+        if calls and content.get("role") != "model":
+            raise RefusalError(AFTER_USER)
+        if responses and content.get("role") == "model":
+            raise RefusalError(AFTER_CALL)
         if responses and not asked:
             raise RefusalError(AFTER_CALL)
         if responses != asked:

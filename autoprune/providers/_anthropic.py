@@ -1,10 +1,11 @@
-"""The rules of Anthropic's Messages API, and the words in which it refuses what breaks them."""
+"""Anthropic's Messages API: its rules, in the words in which it refuses what breaks them, and its messages mended."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
-from autoprune.rules.problem import Path, Problem
-from autoprune.rules.reading import Turn, is_bare, is_blank, is_empty_text, known, listed, text, turn
+from autoprune.providers._messages import Turn, id_keys, is_bare, is_blank, is_empty_text, known, listed, text, turn
+from autoprune.providers._problem import EMPTY, Path, Problem, neighbors
+from autoprune.rewriting import with_item
 
 PROVIDER = "anthropic"
 CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
@@ -21,6 +22,8 @@ ORPHAN = (
 SECOND_RESULT = (
     "messages.{}.content.{}: each tool_use must have a single result. Found multiple `tool_result` blocks with id: {}"
 )
+PLACE = "messages.{}: `{}` blocks can only be in `{}` messages"
+OTHERS = ("user", "system")  # whose messages hold nothing of the model's
 ANYWHERE = "; the directive-only form (content: [] with output_config) is accepted at any position"
 SYSTEM_FIRST = "messages.{}: use the top-level 'system' parameter for the initial system prompt" + ANYWHERE
 SYSTEM_AFTER = (
@@ -28,7 +31,7 @@ SYSTEM_AFTER = (
     + ANYWHERE
 )
 SYSTEM_BEFORE = "messages.{}: role 'system' must precede an 'assistant' message or end the array" + ANYWHERE
-EMPTY = {
+NO_CONTENT = {
     "user": "messages.{}: user messages must have non-empty content",
     "assistant": (
         "messages.{}: all messages must have non-empty content except for the optional final assistant message"
@@ -106,8 +109,8 @@ def _ends_in_server_result(one: Turn) -> bool:
 
 def _contents(at: int, one: Turn, *, is_last: bool) -> Iterator[Problem]:
     if is_bare(one.content):
-        if one.role in EMPTY and not is_directive(one) and not (is_last and one.role == "assistant"):
-            yield Problem(PROVIDER, "empty_content", (at, "content"), EMPTY[one.role].format(at))
+        if one.role in NO_CONTENT and not is_directive(one) and not (is_last and one.role == "assistant"):
+            yield Problem(PROVIDER, "empty_content", (at, "content"), NO_CONTENT[one.role].format(at))
     elif is_blank(one.content):
         yield Problem(PROVIDER, "empty_text", (at, "content"), BLANK_TEXT)
     for index, block in enumerate(one.blocks):
@@ -120,13 +123,15 @@ def _block(path: Path, role: str | None, block: Mapping[str, object]) -> Iterato
     match block.get("type"):
         case "text":
             yield from _text(path, block)
+        case "thinking" | "redacted_thinking" as kind if role in OTHERS:
+            said = PLACE.format(path[0], kind, "assistant")
+            yield Problem(PROVIDER, "misplaced_thinking", path, said)
         case "thinking" if block.get("signature") is None:
             place = ".".join(map(str, path))
             said = f"messages.{place}.thinking.signature: Field required"
             yield Problem(PROVIDER, "thinking_signature", path, said)
-        case "tool_use" if role == "user":
-            said = f"messages.{path[0]}: `tool_use` blocks can only be in `assistant` messages"
-            yield Problem(PROVIDER, "misplaced_call", path, said)
+        case "tool_use" if role in OTHERS:
+            yield Problem(PROVIDER, "misplaced_call", path, PLACE.format(path[0], "tool_use", "assistant"))
         case "tool_result":
             for index, part in enumerate(listed(block.get("content"))):
                 held = known(part)
@@ -196,9 +201,8 @@ def _results(at: int, one: Turn, calls: Sequence[str]) -> Iterator[Problem]:
         if block.get("type") != "tool_result":
             continue
         path, answered = (at, "content", index), text(block.get("tool_use_id"))
-        if one.role == "assistant":
-            said = f"messages.{at}: `tool_result` blocks can only be in `user` messages"
-            yield Problem(PROVIDER, "orphan_result", path, said)
+        if one.role in ("assistant", "system"):
+            yield Problem(PROVIDER, "misplaced_result", path, PLACE.format(at, "tool_result", "user"))
         elif answered is None:
             said = f"messages.{at}.content.{index}.tool_result.tool_use_id: Field required"
             yield Problem(PROVIDER, "orphan_result", path, said)
@@ -207,3 +211,72 @@ def _results(at: int, one: Turn, calls: Sequence[str]) -> Iterator[Problem]:
         elif answered in seen:
             yield Problem(PROVIDER, "duplicate_result", path, SECOND_RESULT.format(at, index, answered))
         seen |= {answered} if answered else set()
+
+
+def alternation(messages: Sequence[object]) -> Iterator[Problem]:
+    """Where user and assistant do not take turns, as gateways and local chat templates want it."""
+    yield from neighbors(PROVIDER, [text(known(message).get("role")) for message in messages])
+
+
+# How a repair reads and writes its messages
+
+FIELD = "content"
+MODEL = "assistant"
+USERS: tuple[str | None, ...] = ("user",)
+
+
+def text_block(words: str) -> object:
+    """A block of text."""
+    return {"type": "text", "text": words}
+
+
+def new_message(role: str, blocks: Sequence[object], like: object) -> object:
+    """A message of blocks; words alone are a text."""
+    one = known(blocks[0]) if len(blocks) == 1 else {}
+    return {"role": role, FIELD: one["text"] if one.keys() == {"type", "text"} else list(blocks)}
+
+
+def call_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
+    """A call is known by its id alone."""
+    one = known(found)
+    if role != MODEL or one.get("type") != "tool_use":
+        return None
+    return id_keys(one.get("id"))
+
+
+def result_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
+    """So is that of a result."""
+    one = known(found)
+    return id_keys(one.get("tool_use_id")) if one.get("type") == "tool_result" else None
+
+
+def nearby_keys(found: object) -> tuple[Hashable, ...]:
+    """A result answers no call but that of its id."""
+    return ()
+
+
+def answering(found: object, call: object) -> object:
+    """A result names nothing of its call but the id."""
+    return found
+
+
+def result_name(found: object) -> str:
+    """A result has no name."""
+    return ""
+
+
+def no_result(call: object, reason: str) -> object:
+    """A failed result that says so."""
+    call_id = known(call).get("id")
+    return {"type": "tool_result", "tool_use_id": call_id, "content": reason, "is_error": True}
+
+
+def with_id(found: object, call_id: str) -> object:
+    """A call or a result with another id."""
+    return with_item(found, "id" if known(found).get("type") == "tool_use" else "tool_use_id", call_id)
+
+
+def mended_result(found: object, problems: Sequence[Problem]) -> object:
+    """A result without its empty texts."""
+    parts = [part for part in listed(known(found).get("content")) if not is_empty_text(known(part).get("text"))]
+    return with_item(found, "content", parts or EMPTY)

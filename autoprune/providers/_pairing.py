@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from autoprune.repairs.log import Log
+from autoprune.providers._problem import Log, Problem
 
 DONE = {
     "answer": "answered {} of the calls with a placeholder",
@@ -23,18 +23,21 @@ class Event(NamedTuple):
     """A call or a result, met in the order of the conversation.
 
     It may be known by several keys, the best first: a call by any of them, a result by the first that a call has. A
-    call that is not open has its result; it only ends the wait of earlier calls with its keys.
+    call that is not open has its result; it only ends the wait of earlier calls with its keys. By its `nearby` keys a
+    result answers nothing but a call of the message directly before it.
     """
 
     place: Place
     is_call: bool
     keys: tuple[Hashable, ...]
     is_open: bool = True
+    nearby: tuple[Hashable, ...] = ()
 
 
 def pairs(events: Sequence[Event]) -> dict[Place, Place]:
     """The call that each result answers. Calls of a later message take the place of earlier ones with their keys."""
     found = _behind(events)
+    found |= _directly_behind(events, found)
     answered = set(found.values())
     calls, results = _by_best_key(events, is_call=True), _by_best_key(events, is_call=False)
     for key, strays in results.items():
@@ -43,7 +46,7 @@ def pairs(events: Sequence[Event]) -> dict[Place, Place]:
             (result,), (call,) = strays, waiting
             if result.place not in found and call.is_open and call.place not in answered:
                 found[result.place] = call.place
-    return found
+    return dict(sorted(found.items()))
 
 
 def _by_best_key(events: Iterable[Event], *, is_call: bool) -> dict[Hashable, list[Event]]:
@@ -60,7 +63,7 @@ def _behind(events: Iterable[Event]) -> dict[Place, Place]:
     message: dict[Hashable, int] = {}
     answered: set[Place] = set()
     found: dict[Place, Place] = {}
-    for event in events:
+    for event in sorted(events, key=_order):
         for key in event.keys:
             if event.is_call:
                 if message.get(key) != event.place[0]:
@@ -72,6 +75,27 @@ def _behind(events: Iterable[Event]) -> dict[Place, Place]:
                 found[event.place] = call
                 break
     return found
+
+
+def _order(event: Event) -> tuple[int, bool, int]:
+    """Order events by message; of its results, those come first that know their call best."""
+    return event.place[0], not event.is_call, 0 if event.is_call else -len(event.keys)
+
+
+def _directly_behind(events: Iterable[Event], found: Mapping[Place, Place]) -> dict[Place, Place]:
+    """Return the pairs of a result whose keys have found no call, and a call of the message before it."""
+    answered = set(found.values())
+    waiting: dict[Hashable, deque[Place]] = {}
+    pairs: dict[Place, Place] = {}
+    for event in events:
+        for key in event.keys if event.is_call and event.is_open and event.place not in answered else ():
+            waiting.setdefault((event.place[0], key), deque()).append(event.place)
+        for key in event.nearby if event.place not in found else ():
+            if call := _next(waiting.get((event.place[0] - 1, key)), answered):
+                answered.add(call)
+                pairs[event.place] = call
+                break
+    return pairs
 
 
 def _next(calls: deque[Place] | None, answered: set[Place]) -> Place | None:
@@ -109,20 +133,34 @@ def unanswered(events: Iterable[Event], found: Mapping[Place, Place]) -> list[Pl
 
 def note(
     is_open: Collection[int],
-    taken: Collection[int],
+    results: Iterable[Place],
     found: Mapping[Place, Place],
     lost: Sequence[Place],
     become: str,
     log: Log,
+    named: Mapping[Place, str],
 ) -> None:
-    """Say what became of the calls without results, which are `lost`, and of the results that went astray."""
+    """Say what became of the calls without results, which are `lost`, and of each of the results that were taken.
+
+    The results of `named` got the name of their call.
+    """
     moved = {call[0] for result, call in found.items() if log.at(result[0], *ASTRAY)}
     for at in sorted(is_open):
         missing = sum(call[0] == at for call in lost)
         what = DONE[become].format(missing) if missing else ""
-        for problem in log.at(at, "unanswered_call") if what or at in moved else ():
+        problems = log.at(at, "unanswered_call") or ([log.nearest(at + 1)] if what else [])
+        for problem in problems if what or at in moved else ():
             log.add(problem, what or "moved the results behind the calls")
-    for at in sorted(taken):
-        for problem in log.at(at, *ASTRAY):
-            place = (at, int(problem.path[2]) if len(problem.path) > 2 else 0)
-            log.add(problem, "moved it directly behind its call" if place in found else "removed the result")
+    for place in results:
+        what = "moved it directly behind its call" if place in found else "removed the result"
+        if place in named:
+            what = f"gave it the name of its call, {named[place]!r}"
+        problems = [one for one in log.at(place[0], *ASTRAY) if _block(one) == place[1]]
+        for problem in problems:
+            log.add(problem, what)
+        if not problems and place not in found:
+            log.add(log.nearest(place[0]), f"removed the result in block {place[1]} of message {place[0]}")
+
+
+def _block(problem: Problem) -> int:
+    return int(problem.path[2]) if len(problem.path) > 2 else 0

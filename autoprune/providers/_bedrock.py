@@ -1,15 +1,18 @@
-"""The rules of Amazon Bedrock's Converse API, and the words in which it refuses what breaks them."""
+"""Amazon Bedrock's Converse: its rules, in the words in which it refuses what breaks them, and its messages mended."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 
-from autoprune.rules.problem import Path, Problem
-from autoprune.rules.reading import Turn, is_bare, is_blank, known, listed, text, turn
+from autoprune.providers._messages import Turn, id_keys, is_bare, is_blank, known, listed, text, turn
+from autoprune.providers._problem import EMPTY, Path, Problem
+from autoprune.rewriting import with_item
 
 PROVIDER = "bedrock"
 ROLES = ("user", "assistant", "system")  # botocore's service model of bedrock-runtime
 CALL_ID = re.compile(r"[a-zA-Z0-9_.:-]{1,64}")  # likewise
 NOBODY = turn(None)
+OTHERS = ("user", "system")  # whose messages hold nothing of the model's
+BEFORE_RESULTS = {"toolResult", "cachePoint"}
 ALTERNATE = (
     "A conversation must alternate between user and assistant roles. "
     "Make sure the conversation alternates between user and assistant roles and try again."
@@ -20,12 +23,18 @@ FIRST_ROLE = (
 UNANSWERED = "Expected toolResult blocks at messages.{}.content for the following Ids: {}"
 ORPHAN = "The number of toolResult blocks at messages.{}.content exceeds the number of toolUse blocks of previous turn."
 DUPLICATE = "The {} blocks at messages.{}.content contain duplicate Ids: {}"
-EMPTY = (
+NO_CONTENT = (
     "The content field in the Message object at messages.{} is empty. "
     "Add a ContentBlock object to the content field and try again."
 )
 BLANK = "The text field in the ContentBlock object at {} is blank. Add text to the text field, and try again."
 EMPTY_ERROR = "The content field at {}.toolResult cannot be empty when status value is error."
+# The words of Claude's API, which Bedrock passes on.
+NOT_FIRST = (
+    "messages.{}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. "
+    "Each `tool_use` block must have a corresponding `tool_result` block in the next message."
+)
+PLACE = "messages.{}: `{}` blocks can only be in `{}` messages"
 INVALID = "1 validation error detected: Value '{}' at '{}' failed to satisfy constraint: Member must satisfy {}"
 
 
@@ -33,9 +42,11 @@ def problems(messages: Sequence[object]) -> Iterator[Problem]:
     """What the API would refuse, message by message."""
     turns = [turn(message) for message in messages]
     before = NOBODY
+    served = set[str]()
     for at, one in enumerate(turns):
         yield from _role(at, one, before)
         yield from _contents(at, one)
+        yield from _places(at, one, served)
         yield from _calls(at, one)
         yield from _results(at, one, set(call_ids(before)))
         yield from _unanswered(at, call_ids(one), turns[at + 1] if at + 1 < len(turns) else NOBODY)
@@ -74,7 +85,7 @@ def _role(at: int, one: Turn, before: Turn) -> Iterator[Problem]:
 
 def _contents(at: int, one: Turn) -> Iterator[Problem]:
     if one.fields and is_bare(one.content):
-        yield Problem(PROVIDER, "empty_content", (at, "content"), EMPTY.format(at))
+        yield Problem(PROVIDER, "empty_content", (at, "content"), NO_CONTENT.format(at))
     for index, block in enumerate(one.blocks):
         path: Path = (at, "content", index)
         if is_blank(block.get("text")):
@@ -86,6 +97,27 @@ def _contents(at: int, one: Turn) -> Iterator[Problem]:
         for part, held in enumerate(listed(result.get("content"))):
             if is_blank(known(held).get("text")):
                 yield _blank((*inside, part))
+
+
+def _places(at: int, one: Turn, served: set[str]) -> Iterator[Problem]:
+    """Name blocks in a message of the wrong role. The ids in `served` are those of the provider's own tools."""
+    for index, block in enumerate(one.blocks):
+        path: Path = (at, "content", index)
+        call, result = known(block.get("toolUse")), known(block.get("toolResult"))
+        if call and text(call.get("type")) == "server_tool_use":
+            served.add(text(call.get("toolUseId")) or "")
+        elif call and one.role in OTHERS:
+            yield Problem(PROVIDER, "misplaced_call", path, PLACE.format(at, "tool_use", "assistant"))
+        elif block.get("reasoningContent") is not None and one.role in OTHERS:
+            yield Problem(PROVIDER, "misplaced_thinking", path, PLACE.format(at, "thinking", "assistant"))
+        elif is_misplaced(one.role, result, served):
+            yield Problem(PROVIDER, "misplaced_result", path, PLACE.format(at, "tool_result", "user"))
+
+
+def is_misplaced(role: str | None, result: Mapping[str, object], served: Collection[str]) -> bool:
+    """True for a result of the caller's tools in a message of the model's."""
+    is_served = bool(text(result.get("type"))) or text(result.get("toolUseId")) in served
+    return role == "assistant" and bool(result) and not is_served
 
 
 def _calls(at: int, one: Turn) -> Iterator[Problem]:
@@ -113,9 +145,18 @@ def _place(path: Path) -> str:
 
 
 def _unanswered(at: int, wanted: Sequence[str], following: Turn) -> Iterator[Problem]:
-    given = {text(result.get("toolUseId")) for _, result in results(following)} if following.role == "user" else set()
-    if missing := [call for call in dict.fromkeys(wanted) if call not in given]:
+    """The next message begins with a result for each call."""
+    given = list(results(following)) if following.role == "user" else []
+    ids = {text(result.get("toolUseId")) for _, result in given}
+    if missing := [call for call in dict.fromkeys(wanted) if call not in ids]:
         yield Problem(PROVIDER, "unanswered_call", (at,), UNANSWERED.format(at + 1, ", ".join(missing)))
+    others = (index for index, block in enumerate(following.blocks) if not BEFORE_RESULTS & block.keys())
+    first = next(others, len(following.blocks))
+    if late := [
+        (index, call) for index, one in given if index > first and (call := text(one.get("toolUseId"))) in wanted
+    ]:
+        said = NOT_FIRST.format(at, ", ".join(str(call) for _, call in late))
+        yield Problem(PROVIDER, "results_not_first", (at + 1, "content", late[0][0]), said)
 
 
 def _results(at: int, one: Turn, wanted: set[str]) -> Iterator[Problem]:
@@ -128,3 +169,68 @@ def _results(at: int, one: Turn, wanted: set[str]) -> Iterator[Problem]:
             yield Problem(PROVIDER, "duplicate_result", path, DUPLICATE.format("toolResult", at, answered))
         else:
             seen.add(answered)
+
+
+# How a repair reads and writes its messages
+
+FIELD = "content"
+MODEL = "assistant"
+USERS: tuple[str | None, ...] = ("user",)
+
+
+def text_block(words: str) -> object:
+    """A block of text."""
+    return {"text": words}
+
+
+def new_message(role: str, blocks: Sequence[object], like: object) -> object:
+    """A message of blocks."""
+    return {"role": role, FIELD: list(blocks)}
+
+
+def call_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
+    """A call is known by its id alone; one of the provider's own tools is answered in place."""
+    call = known(known(found).get("toolUse"))
+    if role != MODEL or not call or text(call.get("type")) == "server_tool_use":
+        return None
+    return id_keys(call.get("toolUseId"))
+
+
+def result_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
+    """So is that of a result."""
+    result = known(known(found).get("toolResult"))
+    return id_keys(result.get("toolUseId")) if result and role != MODEL else None
+
+
+def nearby_keys(found: object) -> tuple[Hashable, ...]:
+    """A result answers no call but that of its id."""
+    return ()
+
+
+def answering(found: object, call: object) -> object:
+    """A result names nothing of its call but the id."""
+    return found
+
+
+def result_name(found: object) -> str:
+    """A result has no name."""
+    return ""
+
+
+def no_result(call: object, reason: str) -> object:
+    """A failed result that says so."""
+    call_id = known(known(call).get("toolUse")).get("toolUseId")
+    return {"toolResult": {"toolUseId": call_id, "status": "error", "content": [text_block(reason)]}}
+
+
+def with_id(found: object, call_id: str) -> object:
+    """A call or a result with another id."""
+    name = "toolUse" if known(found).get("toolUse") is not None else "toolResult"
+    return with_item(found, name, with_item(known(found)[name], "toolUseId", call_id))
+
+
+def mended_result(found: object, problems: Sequence[Problem]) -> object:
+    """A result without its blank texts, and not without any content."""
+    result = known(found)["toolResult"]
+    parts = [part for part in listed(known(result).get(FIELD)) if not is_blank(known(part).get("text"))]
+    return with_item(found, "toolResult", with_item(result, FIELD, parts or [text_block(EMPTY)]))

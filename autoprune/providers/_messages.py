@@ -1,13 +1,13 @@
-"""Reading what may be anything: a mapping, an SDK's object, None. Nothing here raises, nothing changes a value."""
+"""How messages are looked into and copied, whether they are mappings, SDK objects or anything else."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import copy
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from autoprune.formats.content import NOTHING, fields
-from autoprune.rules.problem import Path, Problem
-
-ALTERNATE = "Conversation roles must alternate user/assistant/user/assistant/..."
+from autoprune.rewriting import with_item
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,12 @@ def text(value: object) -> str | None:
     return plain if isinstance(plain, str) else None
 
 
+def id_keys(call_id: object) -> tuple[Hashable, ...]:
+    """What a call or a result is known by where its id alone counts: nothing, if it has none."""
+    plain = text(call_id)
+    return () if plain is None else (plain,)
+
+
 def is_blank(value: object) -> bool:
     """True for a string of nothing but white space."""
     return isinstance(value, str) and not value.strip()
@@ -67,9 +73,29 @@ def first(blocks: Iterable[Mapping[str, object]], names: Sequence[str]) -> Itera
                 break
 
 
-def neighbors(provider: str, roles: Sequence[str | None], model: str = "assistant") -> Iterator[Problem]:
-    """Where two neighbors share a role, or the model speaks first, as a local chat template refuses it."""
-    for at, role in enumerate(roles):
-        if role in ("user", model) and (roles[at - 1] == role if at else role == model):
-            path: Path = (at,)
-            yield Problem(provider, "alternation", path, ALTERNATE)
+def with_blocks(message: object, name: str, blocks: Sequence[object]) -> object:
+    """A copy of a message with another list of blocks. An SDK's object takes mappings in it as objects of its own."""
+    changed: Any = with_item(message, name, list(blocks))
+    validator = getattr(type(changed), "__pydantic_validator__", None)
+    if validator is None or not any(isinstance(block, Mapping) for block in blocks):
+        return changed
+    try:
+        validator.validate_assignment(changed, name, list(blocks))
+    except ValueError:
+        # A block that the type does not know stays a mapping.
+        return with_item(message, name, list(blocks))
+    return changed
+
+
+def without(message: object, name: str) -> object:
+    """A copy of a message in which nothing is set under a name."""
+    if isinstance(message, Mapping):
+        return {key: value for key, value in message.items() if key != name}
+    changed = with_item(message, name, None)
+    set_fields = getattr(changed, "__pydantic_fields_set__", None)
+    if isinstance(set_fields, set):
+        # What is not set is not sent.
+        set_fields.discard(name)
+    else:
+        changed = copy.copy(changed)
+    return changed

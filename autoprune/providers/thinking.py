@@ -20,6 +20,7 @@ BINDING_MODELS = (
 )
 BETA = "thinking-binding-controls-2026-08-01"
 BETA_HEADER = "anthropic-beta"
+BETA_FIELD = "anthropic_beta"  # a list in the body of a request, where no header can be sent
 CONTROLLED = ("adaptive", "enabled")  # the types of `thinking` that may say what becomes of blocks
 
 
@@ -74,7 +75,7 @@ def outcome(chosen: ThinkingPolicy, plan: Plan) -> Outcome:
         behind = _behind(plan, min(edited, plan.first_changed_before or end))
         if chosen is ThinkingPolicy.STRIP:
             return _stripped(plan.transcript, behind)
-        return Outcome(drop_block()) if behind else NOTHING
+        return Outcome(drop_block(behind)) if behind else NOTHING
     if chosen is ThinkingPolicy.REFUSE:
         return _refused(plan)
     behind = _behind(plan, edited)
@@ -91,15 +92,17 @@ def _refused(plan: Plan) -> Outcome:
     return Outcome({}, notes=(note,)) if bound and plan.tokens > plan.limit else NOTHING
 
 
-def drop_block() -> dict[str, object]:
-    """The parameters of a request to Anthropic by which the API drops blocks whose prefix has changed.
+def drop_block(thoughts: Sequence[Thought] = ()) -> dict[str, object]:
+    """Return the parameters of a request by which the API drops thinking blocks whose prefix has changed.
 
-    `thinking` needs a type: the models that bind think adaptively where a request says nothing of it.
+    They are those of Anthropic's SDK; where the thoughts are Bedrock's, those of `converse`, which hands fields that it
+    does not know itself to the model. `thinking` needs a type: the models that bind think adaptively where a request
+    says nothing of it.
     """
-    return {
-        "extra_headers": {BETA_HEADER: BETA},
-        "thinking": {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}},
-    }
+    setting = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+    if thoughts and thoughts[-1].kind == "bedrock":
+        return {"additionalModelRequestFields": {BETA_FIELD: [BETA], "thinking": setting}}
+    return {"extra_headers": {BETA_HEADER: BETA}, "thinking": setting}
 
 
 def _behind(plan: Plan, first: Path) -> list[Thought]:
@@ -122,11 +125,12 @@ def _stripped(transcript: Transcript, behind: Sequence[Thought]) -> Outcome:
 
 
 def merged(parameters: Mapping[str, object], into: Mapping[str, object]) -> dict[str, object]:
-    """The arguments of a request with parameters merged in: mappings are merged, beta headers are joined by a comma.
+    """Return the arguments of a request with parameters merged in: mappings are merged, beta headers are joined.
 
-    The `betas` of Anthropic's SDK are joined too: a header takes their place. The request's own type of `thinking`
-    stays. Where it turns thinking off, it stays as it is: the API takes no `block_binding` there, and thinking from
-    before is better taken out (thinking_policy "strip").
+    The `betas` of Anthropic's SDK are joined too: a header takes their place. In `additionalModelRequestFields`, as
+    Bedrock's `converse` takes them, lists of betas become one. The request's own type of `thinking` stays. Where it
+    turns thinking off, it stays as it is: the API takes no `block_binding` there, and thinking from before is better
+    taken out (thinking_policy "strip").
     """
     both = dict(into)
     for name, value in parameters.items():
@@ -137,6 +141,8 @@ def merged(parameters: Mapping[str, object], into: Mapping[str, object]) -> dict
             both[name] = merged(value, known)
         elif name == BETA_HEADER:
             both[name] = ",".join(dict.fromkeys((*_listed(known), *_listed(value))))
+        elif name == BETA_FIELD and isinstance(known, list | tuple) and isinstance(value, list | tuple):
+            both[name] = list(dict.fromkeys((*known, *value)))
         else:
             both[name] = value
     return both

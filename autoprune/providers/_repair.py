@@ -4,18 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from autoprune.errors import SettingsError
-from autoprune.repairs import anthropic, bedrock, gemini, openai_chat, openai_responses, turns
-from autoprune.repairs.drafts import Shape
-from autoprune.repairs.pairing import DONE
-from autoprune.repairs.repaired import BEGINNING, EMPTY, NO_RESULT, NO_WORDS, OpenCalls, Repair, Repaired, Round
-from autoprune.rules.problem import Problem
-from autoprune.validation import problems, resolved, sequence
-
-__all__ = ["BEGINNING", "EMPTY", "NO_RESULT", "NO_WORDS", "UNREPAIRED", "Repair", "Repaired", "repair"]
+from autoprune.providers._pairing import DONE
+from autoprune.providers._problem import NO_RESULT, OpenCalls, Problem, Repair, Repaired, Round
+from autoprune.providers._table import PROVIDERS, Provider
+from autoprune.providers._validation import problems, resolved, sequence
 
 # What only the program that wrote it can mend; any other problem of rules is gone after a repair.
-UNREPAIRED = ("unknown_role", "misplaced_system", "misplaced_call", "call_input")
-SHAPES: dict[str, Shape] = {"anthropic": anthropic, "bedrock": bedrock, "gemini": gemini}
+UNREPAIRED = ("unknown_role", "misplaced_system", "call_input")
 MOST_ROUNDS = 20
 
 
@@ -32,7 +27,7 @@ def repair(
     What breaks no rule stays the same object; the conversation itself, where none does. Nothing of the caller's is
     changed, and no words of the user's or the system's are lost. A repair may leave another rule broken, so it goes
     round by round: each problem has the place that it had in the round that found it. `provider` and
-    `strict_alternation` are those of `validation.problems`, and so are the errors.
+    `strict_alternation` are those of `problems`, and so are the errors.
 
     A call without a result gets one that says the `reason`. With `open_calls` it may also "keep" waiting for one, which
     no provider accepts, or go ("remove") with what it leaves empty.
@@ -40,12 +35,13 @@ def repair(
     if open_calls not in DONE:
         raise SettingsError(f"open_calls is {open_calls!r}: give one of {', '.join(DONE)}")
     name = resolved(provider, sequence(conversation))
+    provided = PROVIDERS[name]
     messages: Sequence[object] = conversation
     done: list[Repair] = []
     for _ in range(MOST_ROUNDS):
         found = problems(messages, name, strict_alternation=strict_alternation)
         become = OpenCalls(open_calls, reason)
-        once = _round(name, messages, found, become, alternates=strict_alternation or name == "bedrock")
+        once = _round(provided, messages, found, become, strict_alternation or provided.alternates)
         if not once.repairs:
             break
         messages = once.messages
@@ -54,12 +50,8 @@ def repair(
 
 
 def _round(
-    name: str, messages: Sequence[object], found: Sequence[Problem], open_calls: OpenCalls, *, alternates: bool
+    provider: Provider, messages: Sequence[object], found: Sequence[Problem], open_calls: OpenCalls, alternates: bool
 ) -> Round:
     if all(problem.rule in UNREPAIRED for problem in found):
         return Round(list[Any](messages), [])
-    if name in SHAPES:
-        return turns.mended(messages, found, SHAPES[name], open_calls, alternates=alternates)
-    if name == "openai_chat":
-        return openai_chat.mended(messages, found, open_calls)
-    return openai_responses.mended(messages, found, open_calls)
+    return provider.mended(messages, found, open_calls, alternates)

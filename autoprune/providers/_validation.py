@@ -1,44 +1,13 @@
 """Which of a provider's rules a conversation breaks. Reads the conversation alone: changes nothing, calls nothing."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
 from autoprune.errors import ConversationError, RuleError, SettingsError, did_you_mean
 from autoprune.formats.content import fields
 from autoprune.formats.detection import SHIPPED
 from autoprune.formats.format import Format
-from autoprune.rules import anthropic, bedrock, gemini, openai_chat, openai_responses
-from autoprune.rules.problem import Problem
-from autoprune.rules.reading import known, neighbors, text
-
-RULES: dict[str, Callable[[Sequence[object]], Iterator[Problem]]] = {
-    "anthropic": anthropic.problems,
-    "bedrock": bedrock.problems,
-    "gemini": gemini.problems,
-    "openai_chat": openai_chat.problems,
-    "openai_responses": openai_responses.problems,
-}
-OPENAI = "openai"  # one of the two, whichever the conversation is written in
-ALIASES = {
-    "claude": "anthropic",
-    "anthropic_messages": "anthropic",
-    "aws": "bedrock",
-    "amazon": "bedrock",
-    "amazon_bedrock": "bedrock",
-    "aws_bedrock": "bedrock",
-    "converse": "bedrock",
-    "bedrock_converse": "bedrock",
-    "google": "gemini",
-    "genai": "gemini",
-    "google_genai": "gemini",
-    "vertex": "gemini",
-    "vertex_ai": "gemini",
-    "vertexai": "gemini",
-    "chat": "openai_chat",
-    "chat_completions": "openai_chat",
-    "responses": "openai_responses",
-    "azure": OPENAI,
-    "azure_openai": OPENAI,
-}
+from autoprune.providers._problem import Problem
+from autoprune.providers._table import NAMES, OPENAI, PROVIDERS
 
 
 def problems(
@@ -54,9 +23,10 @@ def problems(
     """
     found = sequence(conversation)
     name = resolved(provider, found)
-    broken = list(RULES[name](found))
-    if strict_alternation:
-        broken += _alternation(name, found)
+    rules = PROVIDERS[name]
+    broken = list(rules.problems(found))
+    if strict_alternation and rules.alternation:
+        broken += rules.alternation(found)
     return sorted(broken, key=lambda problem: problem.path)
 
 
@@ -83,8 +53,8 @@ def accepted(
 def _without_rules(conversation: Sequence[object], name: str | None, formats: Sequence[Format]) -> str | None:
     """The format without rules that was named or, where none was, that a message is written in; None for neither."""
     if name is not None:
-        return None if name in RULES else name
-    own = [each for each in formats if each.NAME not in RULES]
+        return None if name in PROVIDERS else name
+    own = [each for each in formats if each.NAME not in PROVIDERS]
     return next((each.NAME for message in conversation for each in own if _is_marked(message, each)), None)
 
 
@@ -100,12 +70,11 @@ def resolved(provider: object, conversation: Sequence[object]) -> str:
     if provider is None:
         return detected(conversation)
     wanted = provider.strip().lower().replace("-", "_").replace(" ", "_") if isinstance(provider, str) else ""
-    wanted = ALIASES.get(wanted, wanted)
-    if wanted == OPENAI:
+    if wanted in OPENAI:
         return "openai_responses" if detected(conversation) == "openai_responses" else "openai_chat"
-    if wanted in RULES:
-        return wanted
-    names = sorted({*RULES, *ALIASES, OPENAI})
+    if wanted in NAMES:
+        return NAMES[wanted]
+    names = sorted({*NAMES, *OPENAI})
     near = did_you_mean(wanted, names)
     raise SettingsError(f"the rules of provider {provider!r}{near} are not known; known are {', '.join(names)}")
 
@@ -119,20 +88,3 @@ def detected(conversation: Sequence[object]) -> str:
 def _is_marked(message: object, written_in: Format) -> bool:
     held = fields(message)
     return held is not None and written_in.seen(held) is not None
-
-
-def _alternation(name: str, conversation: Sequence[object]) -> Iterator[Problem]:
-    match name:
-        case "openai_chat":
-            yield from openai_chat.alternation(conversation)
-        case "anthropic":
-            yield from neighbors(name, [text(known(message).get("role")) for message in conversation])
-        case "gemini":
-            yield from neighbors(name, [_gemini_speaker(message) for message in conversation], "model")
-
-
-def _gemini_speaker(message: object) -> str | None:
-    """The role of a content; that of the user may be left out, and results may have one of their own."""
-    found = known(message)
-    role = text(found.get("role"))
-    return "user" if role == "function" or (found and found.get("role") is None) else role

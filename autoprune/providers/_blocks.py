@@ -1,0 +1,163 @@
+"""Messages of blocks while they are mended: drafts, the shape that an API gives them, blocks in a wrong role."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Protocol
+
+from autoprune.providers._messages import is_bare, known, listed, text, with_blocks
+from autoprune.providers._problem import Log, Problem
+from autoprune.rewriting import with_item
+
+NEW = -1
+MISPLACED = ("misplaced_call", "misplaced_result", "misplaced_thinking")
+
+
+class Shape(Protocol):
+    """How one API writes messages of blocks. Blocks come as they stand: mappings or an SDK's objects."""
+
+    @property
+    def FIELD(self) -> str:  # noqa: N802 - a module's constant
+        """What a message calls its blocks."""
+
+    @property
+    def MODEL(self) -> str:  # noqa: N802
+        """The role of the model."""
+
+    @property
+    def USERS(self) -> tuple[str | None, ...]:  # noqa: N802
+        """The roles that a message with results may have."""
+
+    def text_block(self, words: str, /) -> object:
+        """A block of text."""
+
+    def new_message(self, role: str, blocks: Sequence[object], like: object, /) -> object:
+        """A message that is written as `like` is."""
+
+    def call_keys(self, role: str | None, found: object, /) -> tuple[Hashable, ...] | None:
+        """What a call is known by; None for what is no call."""
+
+    def result_keys(self, role: str | None, found: object, /) -> tuple[Hashable, ...] | None:
+        """What the call of a result is known by, best first; None for what is no result."""
+
+    def nearby_keys(self, found: object, /) -> tuple[Hashable, ...]:
+        """What else a result may answer a call of the message directly before it by."""
+
+    def answering(self, found: object, call: object, /) -> object:
+        """A result that names its call as the API wants it; the same object where it does."""
+
+    def result_name(self, found: object, /) -> str:
+        """What a result calls its tool, if it does."""
+
+    def no_result(self, call: object, reason: str, /) -> object:
+        """The stated placeholder for the result of a call."""
+
+    def with_id(self, found: object, call_id: str, /) -> object:
+        """A call or a result with another id."""
+
+    def mended_result(self, found: object, problems: Sequence[Problem], /) -> object:
+        """A result in which what the problems name is mended."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A message while it is mended. Each block comes with the index that it had; new ones, and messages, with NEW."""
+
+    at: int
+    message: object
+    role: str | None
+    blocks: tuple[tuple[int, object], ...]
+    is_touched: bool = False
+
+    def holding(self, blocks: Sequence[tuple[int, object]]) -> "Draft":
+        """The draft with these blocks; itself where they are those that it has."""
+        same = len(blocks) == len(self.blocks) and all(
+            one[1] is other[1] for one, other in zip(blocks, self.blocks, strict=True)
+        )
+        return self if same else replace(self, blocks=tuple(blocks), is_touched=True)
+
+
+def draft(at: int, message: object, shape: Shape) -> Draft:
+    """A message as a draft. A text is one block, and so is a bare part; what is no message is nobody's."""
+    found = known(message)
+    content = found.get(shape.FIELD)
+    blocks = listed(content) if not isinstance(content, str) or is_bare(content) else [shape.text_block(content)]
+    blocks = [message] if _is_part(message, shape) else blocks
+    return Draft(at, message, text(found.get("role")) if found else "", tuple(enumerate(blocks)))
+
+
+def new(role: str, blocks: Sequence[object], like: object, shape: Shape) -> Draft:
+    """A draft of a message that was not there."""
+    return Draft(NEW, shape.new_message(role, blocks, like), role, tuple((NEW, block) for block in blocks))
+
+
+def written(one: Draft, shape: Shape) -> object:
+    """The message of a draft: the same object where nothing was changed, a text where it was one and still is."""
+    if not one.is_touched:
+        return one.message
+    blocks = [block for _, block in one.blocks]
+    if _is_part(one.message, shape):
+        return shape.new_message("user", blocks, {})
+    words = known(blocks[0]).get("text") if len(blocks) == 1 else None
+    if isinstance(known(one.message).get(shape.FIELD), str) and isinstance(words, str):
+        return with_item(one.message, shape.FIELD, words)
+    return with_blocks(one.message, shape.FIELD, blocks)
+
+
+def _is_part(message: object, shape: Shape) -> bool:
+    """True for a bare part in place of a content of the user's, as Gemini's SDK takes it."""
+    found = known(message)
+    is_content = found.get("role") is not None or found.get(shape.FIELD) is not None
+    is_held = any(value is not None for name, value in found.items() if name != "thought")
+    return None in shape.USERS and not is_content and is_held
+
+
+def separated(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Draft]:
+    """The drafts, with those that hold misplaced blocks in several parts.
+
+    Thinking goes with the calls that it stands before; it is removed where it stands before none.
+    """
+    kept: list[Draft] = []
+    for one in drafts:
+        problems = {int(problem.path[2]): problem for problem in log.at(one.at, *MISPLACED)}
+        roles = _roles(one, problems, shape)
+        kept += _parts(one, roles, shape) if problems else [one]
+        for at, problem in problems.items():
+            log.add(problem, _done(roles[at], shape))
+    return kept
+
+
+def _done(role: str | None, shape: Shape) -> str:
+    if role is None:
+        return "removed the thinking, which only the model's messages may hold"
+    return f"put it in a message of the {'model' if role == shape.MODEL else 'user'}'s"
+
+
+def _roles(one: Draft, problems: Mapping[int, Problem], shape: Shape) -> dict[int, str | None]:
+    """The role that each misplaced block belongs to; None for what belongs to none."""
+    roles: dict[int, str | None] = {}
+    is_before_call = False
+    for at, _ in reversed(one.blocks):
+        rule = problems[at].rule if at in problems else ""
+        is_before_call = rule == "misplaced_call" or (is_before_call and rule == "misplaced_thinking")
+        if rule:
+            is_models = rule == "misplaced_call" or is_before_call
+            roles[at] = "user" if rule == "misplaced_result" else shape.MODEL if is_models else None
+    return roles
+
+
+def _parts(one: Draft, roles: Mapping[int, str | None], shape: Shape) -> list[Draft]:
+    """The runs of blocks that share a role. The first of the message's own role stays the message."""
+    staying = [(at, block) for at, block in one.blocks if roles.get(at, "") is not None]
+    runs = [(role, list(run)) for role, run in groupby(staying, key=lambda each: roles.get(each[0]) or one.role)]
+    own = next((at for at, (role, _) in enumerate(runs) if role == one.role), None)
+    if own is None and runs:
+        role = runs[0][0]
+        one = replace(one, message=with_item(one.message, "role", role), role=role)
+        own = 0
+    if own is None:
+        return [one.holding([])]
+    return [
+        one.holding(run) if at == own else new(role or "user", [block for _, block in run], one.message, shape)
+        for at, (role, run) in enumerate(runs)
+    ]

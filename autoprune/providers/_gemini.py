@@ -1,0 +1,227 @@
+"""The Gemini API: its rules, in the words in which it refuses what breaks them, and its contents mended."""
+
+from collections import deque
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+
+from autoprune.formats.content import fields
+from autoprune.providers._messages import Turn, first, is_bare, is_empty_text, known, listed, text, turn, with_blocks
+from autoprune.providers._problem import Path, Problem, neighbors
+from autoprune.rewriting import with_item
+
+PROVIDER = "gemini"
+ROLES = (None, "user", "model", "function")  # absent is the user's, by the SDK's types
+# On the wire and in the SDK.
+CALL = ("functionCall", "function_call")
+RESPONSE = ("functionResponse", "function_response")
+SIGNATURE = ("thoughtSignature", "thought_signature")
+NOBODY = turn(None)
+COUNT = (
+    "Please ensure that the number of function response parts is equal to the number of function call parts "
+    "of the function call turn."
+)
+CALL_PLACE = (
+    "Please ensure that function call turn comes immediately after a user turn or after a function response turn."
+)
+ORPHAN = "Please ensure that function response turn comes immediately after a function call turn."
+NO_ROLE = "Please use a valid role: user, model."
+NO_PARTS = "* GenerateContentRequest.contents[{}].parts: contents.parts must not be empty."
+NO_DATA = (
+    "* GenerateContentRequest.contents[{}].parts[{}].data: required oneof field 'data' must have one initialized field"
+)
+NO_TEXT = "Unable to submit request because it has an empty text parameter. Add a value to the parameter and try again."
+NO_STRUCT = (
+    "Invalid value at 'contents[{}].parts[{}].function_response.response' (type.googleapis.com/google.protobuf.Struct)"
+)
+LIST_FOR_STRUCT = (
+    "Invalid JSON payload received. Unknown name \"response\" at 'contents[{}].parts[{}].function_response': "
+    "Proto field is not repeating, cannot start list."
+)
+NAMES = "contents[{}].parts[{}]: the function response is named {}, the function calls before it {}"  # our words
+
+
+def problems(messages: Sequence[object]) -> Iterator[Problem]:
+    """What the API would refuse, content by content."""
+    turns = [turn(message, "parts") for message in messages]
+    before = NOBODY
+    for at, one in enumerate(turns):
+        if one.fields and one.role not in ROLES:
+            yield Problem(PROVIDER, "unknown_role", (at, "role"), NO_ROLE)
+        yield from _parts(at, one)
+        yield from _places(at, one)
+        yield from _responses(at, one, calls(before))
+        yield from _calls(at, one, before, turns[at + 1] if at + 1 < len(turns) else NOBODY)
+        before = one
+
+
+def calls(one: Turn) -> list[Mapping[str, object]]:
+    """The function calls of a content that is the model's."""
+    return [known(call) for _, _, call in first(one.blocks, CALL)] if one.role == "model" else []
+
+
+def _parts(at: int, one: Turn) -> Iterator[Problem]:
+    # The SDK also takes bare parts in place of contents.
+    if one.fields and is_bare(one.content) and (one.role is not None or _is_empty(one.fields)):
+        yield Problem(PROVIDER, "empty_content", (at, "parts"), NO_PARTS.format(at))
+    for index, (part, held) in enumerate(zip(one.blocks, listed(one.content), strict=True)):
+        path: Path = (at, "parts", index)
+        if _is_empty(part) and fields(held) is not None:
+            yield Problem(PROVIDER, "empty_part", path, NO_DATA.format(at, index))
+        elif is_empty_text(part.get("text")) and part.get("thought") is not True and not _is_signed(part):
+            yield Problem(PROVIDER, "empty_text", path, NO_TEXT)
+    for index, name, found in first(one.blocks, RESPONSE):
+        response = known(found).get("response")
+        if isinstance(response, str | int | float | list | tuple):
+            said = LIST_FOR_STRUCT if isinstance(response, list | tuple) else NO_STRUCT
+            where: Path = (at, "parts", index, name, "response")
+            yield Problem(PROVIDER, "result_shape", where, said.format(at, index))
+
+
+def _is_empty(part: Mapping[str, object]) -> bool:
+    """True where nothing is set but the mark of a thought."""
+    return all(value is None or name in ("thought", "parts") for name, value in part.items())
+
+
+def _is_signed(part: Mapping[str, object]) -> bool:
+    """True for the signature of a thought, which Gemini sends in a part with an empty text and wants back."""
+    return any(part.get(name) is not None for name in SIGNATURE)
+
+
+def _calls(at: int, one: Turn, before: Turn, following: Turn) -> Iterator[Problem]:
+    wanted = len(calls(one))
+    if wanted and (at == 0 or before.role == "model"):
+        yield Problem(PROVIDER, "call_place", (at,), CALL_PLACE)
+    if wanted > sum(1 for _ in first(following.blocks, RESPONSE)):
+        yield Problem(PROVIDER, "unanswered_call", (at,), COUNT)
+
+
+def _places(at: int, one: Turn) -> Iterator[Problem]:
+    """Only the model's contents hold calls, and only the others responses."""
+    is_model = one.role == "model"
+    for index, name, _ in first(one.blocks, RESPONSE if is_model else CALL):
+        rule, said = ("misplaced_result", ORPHAN) if is_model else ("misplaced_call", CALL_PLACE)
+        yield Problem(PROVIDER, rule, (at, "parts", index, name), said)
+
+
+def _responses(at: int, one: Turn, wanted: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
+    """A content has as many responses as the one before has calls, named as these are."""
+    given = list(first(one.blocks, RESPONSE)) if one.role != "model" else []
+    answered = _answered(wanted, [known(found) for _, _, found in given])
+    called = ", ".join(str(call.get("name")) for call in wanted)
+    for number, (index, name, found) in enumerate(given):
+        path: Path = (at, "parts", index, name)
+        response, call = text(known(found).get("name")), answered.get(number)
+        if call is None and len(given) > len(wanted):
+            yield Problem(PROVIDER, "orphan_result", path, COUNT if wanted else ORPHAN)
+        elif call is None or text(call.get("name")) != response:
+            yield Problem(PROVIDER, "result_names", path, NAMES.format(at, index, response, called))
+
+
+def _answered(
+    calls: Sequence[Mapping[str, object]], responses: Sequence[Mapping[str, object]]
+) -> dict[int, Mapping[str, object]]:
+    """Return the call of each response: that of its id and name; else of its id; else the first of its name."""
+    found: dict[int, int] = {}
+    for names in (("id", "name"), ("id",), ("name",)):
+        answered = set(found.values())
+        waiting: dict[tuple[str | None, ...], deque[int]] = {}
+        for at, call in enumerate(calls):
+            if at not in answered:
+                waiting.setdefault(tuple(text(call.get(name)) for name in names), deque()).append(at)
+        for at, response in enumerate(responses):
+            key = tuple(text(response.get(name)) for name in names)
+            if at not in found and None not in key and waiting.get(key):
+                found[at] = waiting[key].popleft()
+    return {at: calls[call] for at, call in found.items()}
+
+
+def alternation(messages: Sequence[object]) -> Iterator[Problem]:
+    """Where user and model do not take turns, as local chat templates want it."""
+    yield from neighbors(PROVIDER, [_speaker(message) for message in messages], MODEL)
+
+
+def _speaker(message: object) -> str | None:
+    """The role of a content; that of the user may be left out, and results may have one of their own."""
+    found = known(message)
+    role = text(found.get("role"))
+    return "user" if role == "function" or (found and found.get("role") is None) else role
+
+
+# How a repair reads and writes its messages
+
+FIELD = "parts"
+MODEL = "model"
+USERS: tuple[str | None, ...] = ("user", None, "function")
+
+
+def text_block(words: str) -> object:
+    """A part of text."""
+    return {"text": words}
+
+
+def new_message(role: str, blocks: Sequence[object], like: object) -> object:
+    """A content of parts; beside an SDK's object it is one too."""
+    if isinstance(like, Mapping) or not known(like):
+        return {"role": role, FIELD: list(blocks)}
+    return with_blocks(with_item(like, "role", role), FIELD, blocks)
+
+
+def call_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
+    """A call is known by its name and, where it has one, its id."""
+    for _, _, call in first([known(found)], CALL) if role == MODEL else ():
+        name, call_id = _named(call)
+        own = (("name", name),) if call_id is None else (("id", name, call_id), ("id", call_id))
+        return (*own, ("any", name))
+    return None
+
+
+def result_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
+    """A response with an id answers the call that has it, or one that has none; one without an id any of its name."""
+    for _, _, response in first([known(found)], RESPONSE):
+        name, call_id = _named(response)
+        return (("any", name),) if call_id is None else (("id", name, call_id), ("id", call_id), ("name", name))
+    return None
+
+
+def nearby_keys(found: object) -> tuple[Hashable, ...]:
+    """A response directly behind the calls may answer one of its name, whatever its id."""
+    return (("any", result_name(found)),)
+
+
+def answering(found: object, call: object) -> object:
+    """A response with the name of its call."""
+    ((_, _, called),), ((_, spelled, response),) = first([known(call)], CALL), first([known(found)], RESPONSE)
+    wanted = known(called).get("name")
+    if wanted is None or wanted == known(response).get("name"):
+        return found
+    return with_item(found, spelled, with_item(response, "name", wanted))
+
+
+def result_name(found: object) -> str:
+    """The name that a response has."""
+    ((_, _, response),) = first([known(found)], RESPONSE)
+    return _named(response)[0]
+
+
+def _named(value: object) -> tuple[str, str | None]:
+    one = known(value)
+    call_id = one.get("id")
+    return str(one.get("name")), None if call_id is None else str(call_id)
+
+
+def no_result(call: object, reason: str) -> object:
+    """An error that says so, under the name and id of the call."""
+    ((_, spelled, found),) = first([known(call)], CALL)
+    named = {name: value for name in ("id", "name") if (value := known(found).get(name)) is not None}
+    return {RESPONSE[CALL.index(spelled)]: {**named, "response": {"error": reason}}}
+
+
+def with_id(found: object, call_id: str) -> object:
+    """No rule asks for another id."""
+    return found
+
+
+def mended_result(found: object, problems: Sequence[Problem]) -> object:
+    """A response that is an object."""
+    ((_, spelled, response),) = first([known(found)], RESPONSE)
+    output = {"output": known(response)["response"]}
+    return with_item(found, spelled, with_item(response, "response", output))

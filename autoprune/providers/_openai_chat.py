@@ -1,0 +1,247 @@
+"""OpenAI's Chat Completions API: its rules, in the words in which it refuses what breaks them, and their repair."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from autoprune.providers._messages import is_bare, known, listed, text, without
+from autoprune.providers._pairing import ASTRAY, Event, answers, note, pairs, unanswered
+from autoprune.providers._problem import ALTERNATE, BEGINNING, EMPTY, NO_WORDS, Log, OpenCalls, Problem, Round
+from autoprune.rewriting import with_item
+
+PROVIDER = "openai_chat"
+ROLES = ("system", "assistant", "user", "function", "tool", "developer")
+ROLE = "Invalid value: '{}'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'."
+NO_ROLE = "Missing required parameter: 'messages[{}].role'."
+UNANSWERED = (
+    "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
+    "The following tool_call_ids did not have response messages: {}"
+)
+ORPHAN = "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
+UNKNOWN_ID = "Invalid parameter: 'tool_call_id' of '{}' not found in 'tool_calls' of previous message."
+SECOND_RESULT = "Invalid parameter: Duplicate value for 'tool_call_id' of '{}', in messages[{}] and messages[{}]."
+NO_ID = "Missing parameter 'tool_call_id': messages with role 'tool' must have a 'tool_call_id'."
+UNKNOWN = "Unknown parameter: 'messages[{}].{}'."
+NO_CONTENT = "Invalid value for 'content': expected a string, got null."
+NO_CALLS = (
+    "Invalid 'messages[{}].tool_calls': empty array. "
+    "Expected an array with minimum length 1, but got an empty array instead."
+)
+# What stands for the content of an assistant's message that has none.
+IN_PLACE = ("tool_calls", "function_call", "refusal", "audio")
+
+
+def problems(messages: Sequence[object]) -> Iterator[Problem]:
+    """What the API would refuse. Results answer the calls of the message that their run of results stands behind."""
+    found = [known(message) for message in messages]
+    at = 0
+    while at < len(found):
+        yield from _message(at, found[at])
+        stop = at + 1
+        while stop < len(found) and text(found[stop].get("role")) == "tool":
+            yield from _message(stop, found[stop])
+            stop += 1
+        is_results = text(found[at].get("role")) == "tool"
+        yield from _results(found, at if is_results else at + 1, stop, [] if is_results else call_ids(found[at]))
+        at = stop
+
+
+def alternation(messages: Sequence[object]) -> Iterator[Problem]:
+    """Where user and assistant do not take turns, as local chat templates want it: calls and results do not count."""
+    wanted = "user"
+    for at, message in enumerate(messages):
+        found = known(message)
+        role = text(found.get("role"))
+        if role not in ("user", "assistant") or has_calls(found):
+            continue
+        if role != wanted:
+            yield Problem(PROVIDER, "alternation", (at,), ALTERNATE)
+        wanted = "assistant" if role == "user" else "user"
+
+
+def has_calls(message: Mapping[str, object]) -> bool:
+    """True for an assistant's message with native calls."""
+    return text(message.get("role")) == "assistant" and bool(listed(message.get("tool_calls")))
+
+
+def call_ids(message: Mapping[str, object]) -> list[str]:
+    """The ids of the calls that the messages behind must answer; one id may stand for several calls."""
+    calls = listed(message.get("tool_calls")) if has_calls(message) else ()
+    return [call_id for call in calls if (call_id := text(known(call).get("id"))) is not None]
+
+
+def _message(at: int, message: Mapping[str, object]) -> Iterator[Problem]:
+    role, calls = text(message.get("role")), message.get("tool_calls")
+    if message and role not in ROLES:
+        said = NO_ROLE.format(at) if message.get("role") is None else ROLE.format(role)
+        yield Problem(PROVIDER, "unknown_role", (at, "role"), said)
+    if isinstance(calls, list | tuple) and not calls:
+        yield Problem(PROVIDER, "empty_tool_calls", (at, "tool_calls"), NO_CALLS.format(at))
+    elif calls and role in ROLES and role != "assistant":
+        yield Problem(PROVIDER, "misplaced_call", (at, "tool_calls"), UNKNOWN.format(at, "tool_calls"))
+    if text(message.get("tool_call_id")) and role in ROLES and role not in ("tool", "function"):
+        yield Problem(PROVIDER, "misplaced_result", (at, "tool_call_id"), UNKNOWN.format(at, "tool_call_id"))
+    is_needed = role in ROLES and role != "function"
+    if is_needed and message.get("content") is None and all(is_bare(message.get(name)) for name in IN_PLACE):
+        yield Problem(PROVIDER, "null_content", (at, "content"), NO_CONTENT)
+
+
+def _results(found: Sequence[Mapping[str, object]], at: int, stop: int, calls: Sequence[str]) -> Iterator[Problem]:
+    """The results from `at` to `stop` against the calls that they stand behind."""
+    wanted, seen = Counter(calls), dict[str, int]()
+    for place in range(at, stop):
+        answered = text(found[place].get("tool_call_id"))
+        if answered is None:
+            yield Problem(PROVIDER, "missing_call_id", (place, "tool_call_id"), NO_ID)
+        elif not calls:
+            yield Problem(PROVIDER, "orphan_result", (place,), ORPHAN)
+        elif answered not in wanted:
+            yield Problem(PROVIDER, "orphan_result", (place,), UNKNOWN_ID.format(answered))
+        elif not wanted[answered]:
+            said = SECOND_RESULT.format(answered, seen[answered], place)
+            yield Problem(PROVIDER, "duplicate_result", (place,), said)
+        else:
+            wanted[answered] -= 1
+            seen[answered] = place
+    if missing := [call for call in wanted if wanted[call]]:
+        yield Problem(PROVIDER, "unanswered_call", (at - 1,), UNANSWERED.format(", ".join(missing)))
+
+
+MISPLACED = ("misplaced_call", "misplaced_result")
+Kept = list[tuple[int, object]]  # messages with the index that each had, -1 for new ones
+
+
+def mended(messages: Sequence[object], problems: Sequence[Problem], open_calls: OpenCalls, alternates: bool) -> Round:
+    """One round of repairs."""
+    log = Log(problems)
+    if any(problem.rule in MISPLACED for problem in problems):
+        return Round(_separated(messages, log), log.repairs)
+    kept = _answered(messages, [known(message) for message in messages], log, open_calls)
+    kept = [(at, _filled(at, message, log)) for at, message in kept]
+    return Round(_in_turn(kept, log), log.repairs)
+
+
+def _separated(messages: Sequence[object], log: Log) -> list[Any]:
+    """The messages, with calls that are not the assistant's in a message of the assistant's own behind theirs."""
+    is_open: set[str | None] = set()
+    kept: list[Any] = []
+    for at, message in enumerate(messages):
+        answered = text(known(message).get("tool_call_id"))
+        for problem in log.at(at, "misplaced_result"):
+            # What answers no call is somebody's words.
+            is_result = answered in is_open
+            message = with_item(message, "role", "tool") if is_result else without(message, "tool_call_id")
+            log.add(problem, "gave it the role 'tool'" if is_result else "removed the id, which no open call has")
+        is_open = (is_open - {answered}) | {*_ids(known(message))}
+        calls: list[Any] = []
+        for problem in log.at(at, "misplaced_call"):
+            calls = [{"role": "assistant", "content": None, "tool_calls": known(message)["tool_calls"]}]
+            message = without(message, "tool_calls")
+            log.add(problem, "put the calls in a message of the assistant's")
+        kept += calls if calls and is_bare(known(message).get("content")) else [message, *calls]
+    return kept
+
+
+def _ids(message: Mapping[str, object]) -> list[str | None]:
+    return [text(known(call).get("id")) for call in listed(message.get("tool_calls"))]
+
+
+def _answered(
+    messages: Sequence[object], found: Sequence[Mapping[str, object]], log: Log, open_calls: OpenCalls
+) -> Kept:
+    """The messages, with results behind the calls that they answer. Runs that break no rule stay as they stand."""
+    caller: list[int] = []  # of each message, the one that its run of results stands behind; itself for others
+    for at, one in enumerate(found):
+        caller.append(caller[-1] if at and text(one.get("role")) == "tool" else at)
+    astray = {at for at in range(len(found)) if log.at(at, *ASTRAY)}
+    is_open = {at for at in range(len(found)) if log.at(at, "unanswered_call")} | {caller[at] for at in astray}
+    taken = astray | {at for at in range(len(found)) if caller[at] != at and caller[at] in is_open}
+    if not is_open:
+        return list(enumerate(messages))
+    met = list(_events(found, is_open, taken))
+    pairing = pairs(met)
+    lost = unanswered(met, pairing)
+    answer = (lambda call: _no_result(found, call, open_calls.reason)) if open_calls.become == "answer" else None
+    given = answers(met, pairing, lambda place: messages[place[0]], answer)
+    note(is_open, [event.place for event in met if not event.is_call], pairing, lost, open_calls.become, log, {})
+    removed = {at: {call for one, call in lost if one == at} for at, _ in lost if open_calls.become == "remove"}
+    kept: Kept = []
+    for at, message in enumerate(messages):
+        left = _without_calls(message, removed[at]) if at in removed else message
+        kept += [] if at in taken or left is None else [(at, left), *((-1, answer) for answer in given.get(at, ()))]
+    return kept
+
+
+def _without_calls(message: object, removed: Collection[int]) -> object | None:
+    """A message without some of its calls; None where nothing is left of it."""
+    calls = [call for at, call in enumerate(listed(known(message).get("tool_calls"))) if at not in removed]
+    if calls:
+        return with_item(message, "tool_calls", calls)
+    is_empty = all(is_bare(known(message).get(name)) for name in ("content", "refusal", "audio"))
+    return None if is_empty else without(message, "tool_calls")
+
+
+def _events(found: Sequence[Mapping[str, object]], is_open: set[int], taken: set[int]) -> Iterator[Event]:
+    for at, message in enumerate(found):
+        if at in taken and text(message.get("role")) == "tool":
+            answered = text(message.get("tool_call_id"))
+            yield Event((at, 0), False, () if answered is None else (answered,))
+        for index, call in enumerate(listed(message.get("tool_calls")) if has_calls(message) else ()):
+            call_id = text(known(call).get("id"))
+            yield Event((at, index), True, () if call_id is None else (call_id,), at in is_open)
+
+
+def _no_result(found: Sequence[Mapping[str, object]], call: tuple[int, int], reason: str) -> object:
+    call_id = known(listed(found[call[0]].get("tool_calls"))[call[1]]).get("id")
+    return {"role": "tool", "tool_call_id": call_id, "content": reason}
+
+
+def _filled(at: int, message: object, log: Log) -> object:
+    """A message with a content and without an empty list of calls."""
+    for problem in log.at(at, "empty_tool_calls"):
+        message = without(message, "tool_calls")
+        log.add(problem, "removed the empty list of calls")
+    for problem in log.at(at, "null_content"):
+        message = with_item(message, "content", EMPTY)
+        log.add(problem, f"wrote {EMPTY!r} in the empty message")
+    return message
+
+
+def _in_turn(messages: Kept, log: Log) -> list[Any]:
+    """User and assistant in turns: neighbors that share a role are one message, others get a placeholder between."""
+    runs: list[list[Any]] = []
+    has_begun = False
+    for at, message in messages:
+        role = text(known(message).get("role"))
+        found = log.at(at, "alternation")
+        before = known(runs[-1][0]) if runs else {}
+        is_same = text(before.get("role")) == role and not has_calls(before) and _is_plain(message, before)
+        if found and not is_same:
+            speaker, words = "assistant" if role == "user" else "user", NO_WORDS if has_begun else BEGINNING
+            runs.append([{"role": speaker, "content": words}])
+            log.add(found[0], f"put a message of the {speaker}'s before it: {words!r}")
+        if found and is_same:
+            runs[-1].append(message)
+            log.add(found[0], "made one message of this and the one before")
+        else:
+            runs.append([message])
+        has_begun = has_begun or role in ("user", "assistant")
+    return [_merged(run) if len(run) > 1 else run[0] for run in runs]
+
+
+def _is_plain(message: object, before: Mapping[str, object]) -> bool:
+    """True for a message that holds nothing but its content, beside what the one before it says too."""
+    found = known(message)
+    return all(is_bare(found[name]) or found[name] == before.get(name) for name in found if name != "content")
+
+
+def _merged(run: Sequence[object]) -> object:
+    """Several messages as one: texts with an empty line between them, other contents as a list of blocks."""
+    contents = [known(message).get("content") for message in run]
+    if all(isinstance(content, str) for content in contents):
+        return with_item(run[0], "content", "\n\n".join(map(str, contents)))
+    return with_item(run[0], "content", [block for content in contents for block in _blocks(content)])
+
+
+def _blocks(content: object) -> Sequence[object]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else listed(content)

@@ -1,0 +1,270 @@
+"""OpenAI's Responses API: its rules, in the words in which it refuses what breaks them, and their repair."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+from autoprune.providers._messages import known, text, without
+from autoprune.providers._problem import EMPTY, Log, OpenCalls, Problem, Round
+from autoprune.rewriting import with_item
+
+PROVIDER = "openai_responses"
+# Each kind of call that the caller's own code answers, by the kind of its output.
+CALLS = {
+    "function_call_output": "function_call",
+    "custom_tool_call_output": "custom_tool_call",
+    "local_shell_call_output": "local_shell_call",
+    "shell_call_output": "shell_call",
+    "apply_patch_call_output": "apply_patch_call",
+    "computer_call_output": "computer_call",
+}
+OUTPUTS = {call: output for output, call in CALLS.items()}
+# What an item must hold, by its type, of what is looked at here. The id of an image or of a file is not.
+REQUIRED = {
+    **dict.fromkeys((*OUTPUTS, *CALLS), ("call_id",)),
+    "function_call": ("call_id", "name", "arguments"),
+    "custom_tool_call": ("call_id", "name", "input"),
+    **dict.fromkeys(("function_call_output", "custom_tool_call_output"), ("call_id", "output")),
+    "reasoning": ("summary",),
+    "message": ("content",),
+}
+MISSING = "Missing required parameter: 'input[{}].{}'."
+EMPTY_ID = (
+    "Invalid 'input[{}].call_id': empty string. "
+    "Expected a string with minimum length 1, but got an empty string instead."
+)
+ROLES = ("assistant", "system", "developer", "user")
+ROLE = "Invalid value: '{}'. Supported values are: 'assistant', 'system', 'developer', and 'user'."
+UNANSWERED = "No tool output found for {} {}."
+ORPHAN = "No tool call found for {} with call_id {}."
+SECOND_OUTPUT = "Duplicate {} for call_id {}."
+ALONE = "Item '{}' of type 'reasoning' was provided without its required following item."
+SECOND_ITEM = "Duplicate item found with id {}. Remove duplicate items from your input and try again."
+
+
+def problems(items: Sequence[object]) -> Iterator[Problem]:
+    """What the API would refuse of a whole `input`, one that no `previous_response_id` goes before."""
+    found = [known(item) for item in items]
+    for at, item in enumerate(found):
+        yield from _missing(at, item)
+    yield from _pairs(found)
+    yield from _alone(found)
+    ids: set[str] = set()
+    for at, item in enumerate(found):
+        item_id = text(item.get("id"))
+        if item_id is not None and item_id in ids:
+            yield Problem(PROVIDER, "duplicate_item", (at,), SECOND_ITEM.format(item_id))
+        ids |= {item_id} if item_id else set()
+        role = text(item.get("role"))
+        if is_message(item) and role not in ROLES:
+            yield Problem(PROVIDER, "unknown_role", (at, "role"), ROLE.format(role or ""))
+
+
+def kind(item: Mapping[str, object]) -> str:
+    """The type of an item; a message may leave it out."""
+    return text(item.get("type")) or "message"
+
+
+def is_message(item: Mapping[str, object]) -> bool:
+    """True for words of the user, the model, the system or the developer."""
+    return kind(item) == "message" and bool(item)
+
+
+def pair_key(item: Mapping[str, object]) -> tuple[str, str] | None:
+    """What a call and its output have in common; None for what is neither, or has no id."""
+    name = kind(item)
+    if name not in CALLS and name not in OUTPUTS:
+        return None
+    # The output of a local shell is typed with `id` and expected with `call_id`.
+    call_id = text(item.get("call_id")) or (text(item.get("id")) if name == "local_shell_call_output" else None)
+    return (CALLS.get(name, name), call_id) if call_id else None
+
+
+def is_from_model(item: Mapping[str, object]) -> bool:
+    """False for what is certainly not the model's: words of others, and outputs of the caller's tools."""
+    name = kind(item)
+    if name == "message":
+        return text(item.get("role")) not in ("user", "system", "developer")
+    return name not in CALLS and name != "mcp_approval_response"
+
+
+def _missing(at: int, item: Mapping[str, object]) -> Iterator[Problem]:
+    for name in REQUIRED.get(kind(item), ()) if item else ():
+        if name == "call_id" and pair_key(item) is None:
+            said = MISSING.format(at, name) if item.get(name) is None else EMPTY_ID.format(at)
+            yield Problem(PROVIDER, "missing_field", (at, name), said)
+        elif name != "call_id" and item.get(name) is None:
+            yield Problem(PROVIDER, "missing_field", (at, name), MISSING.format(at, name))
+
+
+def _pairs(found: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
+    """A call has one output behind it, and an output a call before it. An id that is used again begins anew."""
+    is_open: dict[tuple[str, str], list[int]] = {}
+    for at, item in enumerate(found):
+        if (key := pair_key(item)) is None:
+            continue
+        name = kind(item)
+        if name == "function_call_output" and key not in is_open:
+            key = ("local_shell_call", key[1])  # Codex answers a local shell's call like a function's
+        if name in OUTPUTS:
+            is_open.setdefault(key, []).append(at)
+        elif waiting := is_open.get(key):
+            waiting.pop(0)
+        elif key in is_open:
+            yield Problem(PROVIDER, "duplicate_result", (at,), SECOND_OUTPUT.format(name, key[1]))
+        else:
+            yield Problem(PROVIDER, "orphan_result", (at,), ORPHAN.format(name.replace("_", " "), key[1]))
+    for (name, call_id), waiting in is_open.items():
+        for at in waiting:
+            # A call that is marked as asynchronous may be answered in a later request.
+            if found[at].get("async") is not True:
+                said = UNANSWERED.format(name.replace("_", " "), call_id)
+                yield Problem(PROVIDER, "unanswered_call", (at,), said)
+
+
+def _alone(found: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
+    """Reasoning is followed by what came of it. Only an item with an id is missed by the API."""
+    is_followed = False
+    for at in range(len(found) - 1, -1, -1):
+        if kind(found[at]) != "reasoning":
+            is_followed = is_from_model(found[at])
+        elif not is_followed and (item_id := text(found[at].get("id"))):
+            yield Problem(PROVIDER, "reasoning_alone", (at,), ALONE.format(item_id))
+
+
+# What stands for a field that an item must have and does not.
+FILLED: dict[str, object] = {
+    "name": "unknown",
+    "arguments": "{}",
+    "input": "",
+    "output": EMPTY,
+    "summary": [],
+    "content": EMPTY,
+}
+REMOVED = {
+    "orphan_result": "removed the output",
+    "duplicate_result": "removed the output",
+    "reasoning_alone": "removed the reasoning",
+}
+
+
+def mended(items: Sequence[object], problems: Sequence[Problem], open_calls: OpenCalls, alternates: bool) -> Round:
+    """One round of repairs."""
+    # What stands behind reasoning is seen when everything else is mended.
+    others = [problem for problem in problems if problem.rule not in ("reasoning_alone", "unknown_role")]
+    missing = [problem for problem in problems if problem.rule == "missing_field"]
+    log = Log(missing or others or problems)
+    if missing:
+        return Round(_filled(items, log), log.repairs)
+    if strays := _strays(items):
+        return _moved(items, strays, log)
+    kept: list[Any] = []
+    waiting: list[object] = []  # placeholders for the outputs of the run of calls that is being read
+    for at, item in enumerate(items):
+        found = known(item)
+        if kind(found) not in OUTPUTS:
+            kept += waiting
+            waiting = []
+        one = _single(at, item, log)
+        if one is not None and not _is_removed(at, log):
+            answered, output = _answered(at, found, log, open_calls)
+            waiting += [output] if output else []
+            kept += [one] if answered else []
+    return Round([*kept, *waiting], log.repairs)
+
+
+def _filled(items: Sequence[object], log: Log) -> list[Any]:
+    """The items with the fields that they must have. Without an id, an output answers the oldest call that is open."""
+    found = [known(item) for item in items]
+    used = {text(item.get("call_id")) for item in found}
+    answered = {key for item in found if kind(item) in CALLS and (key := pair_key(item))}
+    waiting: dict[str, deque[object]] = {}
+    fresh = (unused for number in count(1) if (unused := f"call_{number}") not in used)
+    kept: list[Any] = []
+    for at, item in enumerate(items):
+        name, call_id = kind(found[at]), found[at].get("call_id")
+        for problem in log.at(at):
+            field = str(problem.path[1])
+            if field != "call_id":
+                item = with_item(item, field, FILLED[field])
+                log.add(problem, f"wrote {FILLED[field]!r} as its {field}")
+            elif name in OUTPUTS or waiting.get(CALLS[name]):
+                call_id = next(fresh) if name in OUTPUTS else waiting[CALLS[name]].popleft()
+                item = with_item(item, field, call_id)
+                log.add(problem, f"gave it the call_id {call_id!r}")
+            else:
+                item = None
+                log.add(problem, "removed the output, which answers no call")
+                break
+        if name in OUTPUTS and pair_key(found[at]) not in answered:
+            waiting.setdefault(name, deque()).append(call_id)
+        kept += [] if item is None else [item]
+    return kept
+
+
+def _strays(items: Sequence[object]) -> dict[int, int]:
+    """Where an output stands before its call, and where the call does: nothing else has their id."""
+    places: dict[object, list[int]] = {}
+    for at, item in enumerate(items):
+        if (key := pair_key(known(item))) is not None:
+            places.setdefault(key, []).append(at)
+    pairs = [tuple(found) for found in places.values() if len(found) == 2]
+    return {
+        first: second
+        for first, second in pairs
+        if kind(known(items[first])) not in OUTPUTS and kind(known(items[second])) in OUTPUTS
+    }
+
+
+def _moved(items: Sequence[object], strays: Mapping[int, int], log: Log) -> Round:
+    """The items with those outputs behind their calls."""
+    outputs = {call: items[output] for output, call in strays.items()}
+    kept: list[Any] = []
+    for at, item in enumerate(items):
+        kept += [] if at in strays else [item, outputs[at]] if at in outputs else [item]
+        for problem in log.at(at, "orphan_result", "unanswered_call") if at in strays or at in outputs else ():
+            log.add(problem, "moved the output behind its call")
+    return Round(kept, log.repairs)
+
+
+def _single(at: int, item: object, log: Log) -> object | None:
+    """An item that no other has the id of: words of others lose the id, the model's second copy is left out."""
+    for problem in log.at(at, "duplicate_item"):
+        if is_message(known(item)) and not is_from_model(known(item)):
+            log.add(problem, "removed the id")
+            return without(item, "id")
+        log.add(problem, "removed the second item")
+        return None
+    return item
+
+
+def _is_removed(at: int, log: Log) -> bool:
+    problems = log.at(at, *REMOVED)
+    for problem in problems:
+        log.add(problem, REMOVED[problem.rule])
+    return bool(problems)
+
+
+def _answered(at: int, item: Mapping[str, object], log: Log, open_calls: OpenCalls) -> tuple[bool, object]:
+    """Whether an item stays, and the stated placeholder for its output, if it is a call without one."""
+    for problem in log.at(at, "unanswered_call") if open_calls.become != "keep" else ():
+        output = _no_output(item, open_calls.reason) if open_calls.become == "answer" else None
+        log.add(problem, "answered the call with a placeholder" if output else "removed the call")
+        return output is not None, output
+    return True, None
+
+
+def _no_output(call: Mapping[str, object], reason: str) -> dict[str, object] | None:
+    """An output that says that there is none; None where words cannot say it."""
+    output: dict[str, object] = {"type": OUTPUTS[kind(call)], "call_id": call.get("call_id")}
+    match kind(call):
+        case "function_call" | "custom_tool_call" | "local_shell_call":
+            return {**output, "output": reason}
+        case "shell_call":
+            outcome = {"type": "exit", "exit_code": 1}
+            return {**output, "output": [{"stdout": "", "stderr": reason, "outcome": outcome}]}
+        case "apply_patch_call":
+            return {**output, "status": "failed", "output": reason}
+    # The output of a computer's call is a screenshot.
+    return None

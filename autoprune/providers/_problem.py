@@ -1,0 +1,104 @@
+"""What a check finds and what a repair does: values, and the words that stand where something was lost."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+Path = tuple[int | str, ...]
+# What a provider's errors call the list of messages, where it is not "messages".
+ROOTS = {"gemini": "contents", "openai_responses": "input"}
+ALTERNATE = "Conversation roles must alternate user/assistant/user/assistant/..."
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A rule of a provider that a conversation breaks.
+
+    `rule` is a short name that stays; `path` is the JSON path of the place, as in (3, "content", 0); `message` is the
+    text of the provider's own error with the place filled in. docs/validation.md says where each text comes from.
+    """
+
+    provider: str
+    rule: str
+    path: Path
+    message: str
+
+    def __str__(self) -> str:
+        """One line: the provider, the place where its text does not name it, and the text."""
+        root, message = ROOTS.get(self.provider, "messages"), " ".join(self.message.split())
+        at = self.path[0] if self.path else None
+        if at is None or f"{root}.{at}" in message or f"{root}[{at}]" in message:
+            return f"{self.provider}: {message}"
+        return f"{self.provider}: {'.'.join((root, *map(str, self.path)))}: {message}"
+
+
+def neighbors(provider: str, roles: Sequence[str | None], model: str = "assistant") -> Iterator[Problem]:
+    """Where two neighbors share a role, or the model speaks first, as a local chat template refuses it."""
+    for at, role in enumerate(roles):
+        if role in ("user", model) and (roles[at - 1] == role if at else role == model):
+            yield Problem(provider, "alternation", (at,), ALTERNATE)
+
+
+# What a repair did
+
+NO_RESULT = "No result: the tool call was interrupted or its result was removed."
+EMPTY = "(empty)"
+BEGINNING = "(The beginning of this conversation was removed.)"
+NO_WORDS = "(Nothing was said here.)"
+
+
+@dataclass(frozen=True)
+class OpenCalls:
+    """What becomes of calls without results: "answer" them with a reason, "keep" or "remove" them."""
+
+    become: str = "answer"
+    reason: str = NO_RESULT
+
+
+@dataclass(frozen=True)
+class Repair:
+    """A problem that was found, and what was done about it, in words."""
+
+    problem: Problem
+    what: str
+
+    def __str__(self) -> str:
+        """One line: the problem, and what was done."""
+        return f"{self.problem} -> {self.what}"
+
+
+class Repaired(NamedTuple):
+    """A conversation that breaks no rule that a repair mends, and what was done; without repairs, the caller's own."""
+
+    conversation: Any
+    repairs: tuple[Repair, ...]
+
+
+class Round(NamedTuple):
+    """The messages after one round of repairs, and what it did."""
+
+    messages: list[Any]
+    repairs: list[Repair]
+
+
+class Log:
+    """What was found, and a list of what was done, which the steps of a repair add to."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        """Start with what was found."""
+        self.repairs: list[Repair] = []
+        self._found: dict[int, list[Problem]] = {}
+        for problem in problems:
+            self._found.setdefault(int(problem.path[0]), []).append(problem)
+
+    def at(self, at: int, *rules: str) -> list[Problem]:
+        """The problems in a message; only those of the rules, if any are named."""
+        return [problem for problem in self._found.get(at, ()) if not rules or problem.rule in rules]
+
+    def nearest(self, at: int) -> Problem:
+        """Return the first problem of the last message up to `at` that has one; of the first message, if none has."""
+        return self._found[max((one for one in self._found if one <= at), default=min(self._found))][0]
+
+    def add(self, problem: Problem, what: str) -> None:
+        """Note what was done about a problem."""
+        self.repairs.append(Repair(problem, what))
