@@ -323,7 +323,8 @@ def test_explain_shows_what_was_folded_before_the_results():
 def test_the_strategies_that_fold_are_listed_with_their_parameters():
     rows = {row["name"]: row for row in json.loads(run("strategies", "--json").stdout)}
     assert rows["keep_last"]["description"] == "Keep the last n messages, and the system's; drop the others."
-    assert rows["keep_last"]["config"] == {"over_messages": 10, "keep": 10, "drops": True}
+    settings = {"safe_zone_tokens": 51_200, "group_size": 4}
+    assert rows["keep_last"]["config"] == {**settings, "over_messages": 10, "keep": 10, "drops": True}
     assert "hybrid(group_size=None, buffer=0.2)" in run("strategies").stdout.decode().splitlines()
 
 

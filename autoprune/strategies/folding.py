@@ -16,7 +16,7 @@ LEAST_SUMMARY_TOKENS = 2_000  # of a summary's room, where nobody sets it
 SUMMARY_PART = 10  # of what is folded, a summary's room is one part in so many
 ROUNDS = 3  # in which more is folded, where something had to wait for a larger summary
 MINIMUM_RECLAIM = 0.1  # of the safe zone, where that is out of reach
-LEAST_LEFT = 0.5  # of the safe zone, when more is dropped than need be so that no half of a turn stays
+LARGEST_REST = 0.5  # of the safe zone: what is dropped at most beyond the need, so that no half of a turn stays
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Folding:
     summary that may save a smaller share of what it stands for is not written, and the messages are dropped.
     `minimum_foldable`: nothing is folded while less than that share of the prompt's tokens may be, since a summary of
     little is not worth a call; then it may stay above the safe zone, unless `then_drops`. With `at_turns` a fold for
-    tokens goes on to the end of a turn of the user's, where there is one; a drop does too, unless less than half of the
-    safe zone would be left. `title` stands above the summary. `results` first
+    tokens goes on to the end of a turn of the user's, where there is one; a drop does too, if the rest of the turn has
+    at most half as many tokens as the safe zone. `title` stands above the summary. `results` first
     shortens large results one by one. `retain` says what is never folded or dropped, `protect` which results are never
     shortened. `style` is how a summarizer that knows several styles is to write, and with `levels` above 0 there are
     summaries of summaries, in so many levels.
@@ -175,12 +175,10 @@ class Folding:
                 yield _together(enough, Reason.OVER_SAFE_ZONE)
 
     def _whole_turns(self, view: FoldView, enough: list[Group], groups: Sequence[Group]) -> tuple[list[Group], float]:
-        """The groups to drop up to the end of a turn, if at least half of the safe zone is left; and their tokens."""
+        """The groups to drop up to the end of a turn, if its rest is not too much to lose; and their tokens."""
         whole = _to_turn(enough, groups)
-        tokens = sum(group.tokens for group in whole)
-        if view.tokens - tokens >= LEAST_LEFT * view.limit:
-            return whole, tokens
-        return enough, sum(group.tokens for group in enough)
+        needed, tokens = (sum(group.tokens for group in each) for each in (enough, whole))
+        return (whole, tokens) if tokens - needed <= LARGEST_REST * view.limit else (enough, needed)
 
     def _check(self) -> None:
         """Raises SettingsError for a parameter that is none, and says which."""
