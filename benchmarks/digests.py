@@ -214,7 +214,7 @@ def names(digest: str, path: str) -> bool:
 
 def keeps(digest: str, request: str) -> bool:
     """Whether a digest keeps a request."""
-    words, text = " ".join(request.split()), " ".join(digest.split())
+    words, text = " ".join(request.split()), " ".join(MENTIONED.sub("", digest).split())
     if words in text:
         return True
     begins, ends = _shared(words, text), _shared(words[::-1], text[::-1])
