@@ -67,11 +67,13 @@ class Running:
     tokens: int = 0
 
 
-def saved_by_message(edits: Iterable[Replace]) -> Mapping[int, int]:
-    """Tokens that edits save, by the message that they stand in."""
+def saved_by_message(edits: Iterable[Replace], stripped: Iterable[Thought] = ()) -> Mapping[int, int]:
+    """Tokens that edits and stripped thinking save, by the message that they stand in."""
     saved: dict[int, int] = defaultdict(int)
     for edit in edits:
         saved[edit.part.location.message] += edit.saved
+    for thought in stripped:
+        saved[thought.location.message] += thought.tokens
     return saved
 
 
@@ -94,6 +96,7 @@ class Plan:
 
     Nothing is edited now that stands before `bound_before`, () for nothing. `stripped` are blocks of thinking that are
     taken out because what they are bound to has changed, `doomed` those that must stay until their turn is over.
+    `changed` is where the first change stands that shows, of this prune or an earlier one, where a policy asks for it.
 
     `folds` take whole messages out, in this order; results in those are in neither. `running` is the summary that the
     conversation came with. With folds, `counted` are the tokens of the next prompt, at most while a summary is to be
@@ -109,6 +112,7 @@ class Plan:
     bound_before: Path = ()
     stripped: tuple[Thought, ...] = ()
     doomed: tuple[Thought, ...] = ()
+    changed: Path | None = None
     folds: tuple[Fold, ...] = ()
     running: Running | None = None
     counted: int | None = None
@@ -175,19 +179,6 @@ class Plan:
         return min((*edited, *folded), default=None)
 
     @property
-    def first_changed_before(self) -> Path | None:
-        """Where the first part stands that an earlier prune has replaced, as far as it shows; None for nowhere."""
-        known = self.transcript
-        if self.running:
-            return (self.running.at,)
-        results = (result.location.path for result in known.results if self.placeholder.stands_in(result))
-        inputs = (part.location.path for call in known.calls for part in call.inputs if self._was_shortened(part))
-        return min((path for path in (next(results, None), next(inputs, None)) if path), default=None)
-
-    def _was_shortened(self, part: ToolInput) -> bool:
-        return self.shortening is not None and self.shortening.was_made(part)
-
-    @property
     def open_inputs(self) -> Iterator[ToolInput]:
         """The calls' arguments that may be shortened later."""
         return (part for call in self.transcript.calls for part in call.inputs if self._may_be_shortened(part))
@@ -203,7 +194,8 @@ class Plan:
     @cached_property
     def _guard(self) -> Guard:
         known = self.transcript
-        return guard(self.protections, known.messages, known.entries, known.results, saved_by_message(self.edits))
+        saved = saved_by_message(self.edits, self.stripped)
+        return guard(self.protections, known.messages, known.entries, known.results, saved)
 
     def is_unseen(self, result: ToolResult) -> bool:
         """Whether the model has not seen a result yet."""

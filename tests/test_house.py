@@ -35,9 +35,12 @@ MAY_SEE = {
         "protections",
         "reasons",
         "renewal",
+        "stripping",
+        "thinking",
         "tool_inputs",
         "transcript",
     },
+    "stripping": {"clamping", "edits", "placeholders", "reasons", "transcript"},
     "renewal": {"transcript"},
     "thinking": {"edits", "errors", "reasons", "transcript"},
     "strategies": {
@@ -97,10 +100,10 @@ MAY_SEE = {
     "retention": {"errors", "formats", "transcript"},
     "summaries": {"edits", "formats", "rewriting", "tokens"},
     "folding": {"edits", "planning"},
-    "pieces": {"readable", "retention", "splitting", "transcript"},
+    "pieces": {"readable", "retention", "splitting", "summaries", "transcript"},
     "fold_walk": {
         *("edits", "folding", "history", "options", "parsing", "pieces", "placeholders", "planning", "summaries"),
-        *("tokens", "transcript"),
+        *("thinking", "tokens", "transcript"),
     },
     "assembling": {"summaries"},
     "writing": {
