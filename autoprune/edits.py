@@ -17,12 +17,13 @@ from autoprune.transcript import Part, Path, Speaker, Thought, ToolInput, ToolRe
 class Replace:
     """Put `text` where the payload of `part` stands, which saves `saved` tokens; the walk says at which `request`.
 
+    `reason` is one of `reasons.Reason`, or a short text of the strategy's own.
     `saved_before` is what an earlier edit of the same part had saved already: a result that was cut, then cleared.
     """
 
     part: Part
     text: str = field(repr=False)
-    reason: Reason
+    reason: str
     saved: int
     request: int = -1
     saved_before: int = 0
@@ -40,7 +41,7 @@ class Fold:
     """
 
     messages: tuple[int, ...]
-    reason: Reason
+    reason: str
     saved: int
     room: int = 0
     request: int = -1
@@ -99,8 +100,8 @@ class Plan:
     `changed` is where the first change stands that shows, of this prune or an earlier one, where a policy asks for it.
 
     `folds` take whole messages out, in this order; results in those are in neither. `running` is the summary that the
-    conversation came with. With folds, `counted` are the tokens of the next prompt, at most while a summary is to be
-    written.
+    conversation came with. Where messages may go, now or later, the first `head` never do. With folds, `counted` are
+    the tokens of the next prompt, at most while a summary is to be written.
     """
 
     transcript: Transcript = field(repr=False)
@@ -116,6 +117,7 @@ class Plan:
     folds: tuple[Fold, ...] = ()
     running: Running | None = None
     counted: int | None = None
+    head: int | None = None
 
     @cached_property
     def gone(self) -> Mapping[int, Fold]:

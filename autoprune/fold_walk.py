@@ -12,10 +12,11 @@ from autoprune.parsing import Parser
 from autoprune.pieces import Pieces
 from autoprune.placeholders import Placeholder
 from autoprune.planning import Candidate, Strategy, Walk
+from autoprune.reasons import told
 from autoprune.summaries import overhead
 from autoprune.thinking import ThinkingPolicy
 from autoprune.tokens import MESSAGE_TOKENS
-from autoprune.transcript import Entry, Path, Speaker, Transcript
+from autoprune.transcript import Entry, Path, Speaker, ToolResult, Transcript
 
 REQUEST_SHARE = 0.5  # of the summary's room, that the user's first request may take
 SMALL_ROOM = 64  # tokens, in which it may take all
@@ -29,7 +30,8 @@ def planned(walk: "FoldWalk", messages: Sequence[object]) -> Plan:
     found = walk.planned_for(transcript)
     edits = tuple(edit for edit in found.edits if edit.part.location.message not in walk.gone)
     counted = walk.planned if walk.folds else None
-    return replace(found, edits=edits, folds=tuple(walk.folds), running=walk.given.running, counted=counted)
+    folds, running = tuple(walk.folds), walk.given.running
+    return replace(found, edits=edits, folds=folds, running=running, counted=counted, head=walk.head)
 
 
 class FoldHistory(History):
@@ -95,6 +97,14 @@ class FoldWalk(Walk):
         return room + overhead(self.placeholder.count, messages, room) + MESSAGE_TOKENS
 
     @property
+    def head(self) -> int | None:
+        """The messages at the head that never go; None where the strategy takes no messages out."""
+        if not getattr(self.folder, "folds", True):
+            return None
+        others = (at for at, entry in enumerate(self.entries) if entry.speaker is not Speaker.SYSTEM)
+        return next(others, len(self.entries)) if self.retain.system else 0
+
+    @property
     def count(self) -> int:
         """The messages in the prompt, without the system's and without the summary."""
         return len(self.entries) - len(self.gone) - self.pieces.systems
@@ -154,7 +164,8 @@ class FoldWalk(Walk):
         before = self.edits.get(edit.part)
         saves = self.placeholder.saves(edit.part, edit.text) - (before.saved if before else 0)
         if saves > 0:
-            self._make(Candidate(edit.part, edit.text, saves), edit.reason)
+            result = edit.part if isinstance(edit.part, ToolResult) else self._result_of[edit.part]
+            self._make(Candidate(edit.part, edit.text, saves, result), told(edit.reason))
 
     def gain(self, tokens: int, room: int) -> int:
         """Tokens that are won when messages of so many tokens are folded into a summary of at most `room`."""
@@ -203,7 +214,7 @@ class FoldWalk(Walk):
             self.room = max(room, self.room)
         self.gone.update(edit.messages)
         self.tokens -= weight + before - self.summary_tokens
-        self.folds.append(replace(edit, saved=weight, room=room, request=self.request))
+        self.folds.append(replace(edit, reason=told(edit.reason), saved=weight, room=room, request=self.request))
         self._seen = {part: known for part, known in self._seen.items() if part.location.message not in self.gone}
         self.edits_made += 1
         if self.changes:

@@ -10,23 +10,38 @@ from autoprune.edits import Plan, Replace, new_edit
 from autoprune.options import clamp, protections, tool_inputs
 from autoprune.placeholders import Placeholder
 from autoprune.protections import Guard, guard
-from autoprune.reasons import Reason
+from autoprune.reasons import Reason, told
 from autoprune.renewal import as_now, parts, with_requests, with_text
 from autoprune.stripping import Stripping
+from autoprune.targets import target
 from autoprune.thinking import ThinkingPolicy
 from autoprune.transcript import MODEL, Entry, Part, Path, Thought, ToolCall, ToolInput, ToolResult, Transcript, quick
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A part that could be cleared at a request, what would stand in its place, and the tokens that would go."""
+    """A part that could be cleared at a request, what would stand in its place, and the tokens that would go.
+
+    `result` is the result itself, or that of the call whose argument it is.
+    """
 
     part: Part
     text: str
     saves: int
+    result: ToolResult
 
-    def cleared(self, reason: Reason) -> Replace:
-        """The edit that clears it."""
+    @property
+    def sent(self) -> int:
+        """The number of the first request whose prompt held the result: `view.request - candidate.sent` is its age."""
+        return self.result.sent
+
+    @property
+    def target(self) -> str:
+        """What the call touched, such as a path or a command, on one line; "" where nothing says so."""
+        return target(self.result.call)
+
+    def cleared(self, reason: str) -> Replace:
+        """Return the edit that clears it. The reason is one of `Reason`, or a short text such as "largest first"."""
         return new_edit(self.part, self.text, reason, self.saves)
 
 
@@ -203,7 +218,7 @@ class Walk:
         if text is None or self.placeholder.stands_in(result):
             return
         if (saved := self.placeholder.saves(result, text)) > 0:
-            self._make(Candidate(result, text, saved), Reason.CLAMPED)
+            self._make(Candidate(result, text, saved, result), Reason.CLAMPED)
             self._as_cut[result] = with_text(result, text, result.piece_tokens - saved)
 
     def ask(self) -> None:
@@ -231,9 +246,9 @@ class Walk:
         """Make an edit if it is one of the candidates: a strategy cannot clear what was not offered."""
         candidate = self._seen.pop(edit.part, None)
         if candidate and candidate.saves > 0:
-            self._make(candidate, edit.reason)
+            self._make(candidate, told(edit.reason))
 
-    def _make(self, candidate: Candidate, reason: Reason) -> None:
+    def _make(self, candidate: Candidate, reason: str) -> None:
         part, before = candidate.part, self.edits.pop(candidate.part, None)
         saved_before = before.saved if before else 0
         saved = candidate.saves + saved_before
@@ -271,7 +286,8 @@ class Walk:
         before = self.edits.get(part)
         text = self._text(part)
         saves = self.placeholder.saves(part, text) - (before.saved if before else 0)
-        candidate = self._seen[part] = new_candidate(part, text, saves)
+        result = part if isinstance(part, ToolResult) else self._result_of[part]
+        candidate = self._seen[part] = new_candidate(part, text, saves, result)
         return candidate
 
     def _text(self, part: Part) -> str:

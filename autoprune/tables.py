@@ -9,7 +9,7 @@ from rich.text import Text
 
 from autoprune.environment import Setting
 from autoprune.floor import FLOOR
-from autoprune.reasons import Reason
+from autoprune.reasons import Reason, sentence
 from autoprune.repair import Repair
 from autoprune.report import Report
 from autoprune.rules.problem import Problem
@@ -77,7 +77,7 @@ def _folds(report: Report) -> Table:
     table = _table(*columns)
     for fold in report.plan.folds:
         state = Text("dropped", style="red") if fold.is_drop else Text("summed up", style="yellow")
-        why = Text(fold.reason.sentence, style="dim")
+        why = Text(sentence(fold.reason), style="dim")
         table.add_row(_ranges(fold.messages), str(fold.request), f"{fold.saved:,}", state, why)
     return table
 

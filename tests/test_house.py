@@ -12,7 +12,7 @@ GROUND = {"errors", "tokens", "transcript"}
 # Which of the project's modules a room may see. Rooms that are not named here may see all that are listed for none.
 MAY_SEE = {
     "errors": set(),
-    "reasons": set(),
+    "reasons": {"errors"},
     "media": set(),
     "outcomes": set(),
     "tokens": {"errors"},
@@ -36,6 +36,7 @@ MAY_SEE = {
         "reasons",
         "renewal",
         "stripping",
+        "targets",
         "thinking",
         "tool_inputs",
         "transcript",
@@ -79,7 +80,7 @@ MAY_SEE = {
     },
     "readers": {"errors", "readers"},
     "sessions": {"errors", "readers"},
-    "notebook": {"floor", "report"},
+    "notebook": {"floor", "reasons", "report"},
     "tables": {"environment", "floor", "reasons", "repair", "report", "rules", "sessions"},
     "repairs": {"formats", "repairs", "rewriting", "rules", "validation"},
     "repair": {"errors", "repairs", "rules", "validation"},
@@ -102,8 +103,8 @@ MAY_SEE = {
     "folding": {"edits", "planning"},
     "pieces": {"readable", "retention", "splitting", "summaries", "transcript"},
     "fold_walk": {
-        *("edits", "folding", "history", "options", "parsing", "pieces", "placeholders", "planning", "summaries"),
-        *("thinking", "tokens", "transcript"),
+        *("edits", "folding", "history", "options", "parsing", "pieces", "placeholders", "planning", "reasons"),
+        *("summaries", "thinking", "tokens", "transcript"),
     },
     "assembling": {"summaries"},
     "writing": {
