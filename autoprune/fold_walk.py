@@ -195,9 +195,11 @@ class FoldWalk(Walk):
         """Make an edit of whole messages, if they are there and may go: a strategy cannot take what is not offered."""
         if not self._is_offered(set(edit.messages)):
             return
-        offered = [group.messages for group in self._free(self._keep)]
+        by_role = bool(self.retain.roles)
+        offered = [] if by_role else [group.messages for group in self._free(self._keep)]
         going = self.pieces.settled(self.gone, set(edit.messages), offered, self._weight)
-        self._held.update(at for at in edit.messages if at not in going)
+        if by_role:  # what stays between must not be chosen again in place of what may go by its role
+            self._held.update(at for at in edit.messages if at not in going)
         edit = replace(edit, messages=tuple(sorted(going)))
         if not edit.messages:
             return
