@@ -16,7 +16,8 @@ class Piece(NamedTuple):
 def assembled(messages: Sequence[Any], gone: Collection[int], place: int, summary: Any = None) -> list[Piece]:
     """The messages that are not gone, and the summary, a message of the user's, before those from `place` on.
 
-    Where two messages of the user's become neighbors by that, they are joined, since roles alternate.
+    Where two messages of the user's become neighbors because what was said between them went, they are joined, since
+    roles alternate: the summary and what follows it, mostly.
     """
     kept = [Piece(message, at) for at, message in enumerate(messages) if at not in gone]
     if summary is not None:
@@ -25,7 +26,7 @@ def assembled(messages: Sequence[Any], gone: Collection[int], place: int, summar
     pieces: list[Piece] = []
     last: int | None = None  # of the old conversation, what the newest piece ends with
     for piece in kept:
-        were_neighbors = last is not None and piece.at == last + 1
+        were_neighbors = last is not None and piece.at is not None and all(map(is_users, messages[last + 1 : piece.at]))
         if pieces and not were_neighbors and is_users(pieces[-1].message) and is_users(piece.message):
             pieces[-1] = Piece(joined(pieces[-1].message, piece.message), None)
         else:

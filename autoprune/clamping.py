@@ -21,6 +21,9 @@ ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b\r\n]*+(?:\x07|\x1b\\)|[PX^_][^\x1b]*+\x1b\\|[ -/]++[0-~]|[0-Z\\^-~])?"
 )
 
+# What a text holds that was cut, or summed up by somebody.
+CUT = re.compile(r"\[… (?:shortened from [\d,]{1,20} tokens|[\d,]{1,20} (?:line|character)s?[^\n\]]{0,40} left out)")
+
 Span = tuple[int, int]
 
 
@@ -101,6 +104,11 @@ class Clamp:
         head = _head_end(text, _reach(text, head_room, count, is_tail=False))
         tail = _tail_start(text, len(text) - _reach(text, room - head_room, count, is_tail=True))
         return head, tail
+
+
+def is_cut(text: str) -> bool:
+    """Whether a text says that it was cut or shortened before."""
+    return "[… " in text and CUT.search(text) is not None
 
 
 def plain_text(text: str) -> str:

@@ -231,8 +231,7 @@ class ConversationPruner(Pruner):
         known = None if usage is not None else self._memory.take(key, bare)
         if not isinstance(known, FoldHistory) or not known.extend(bare):
             fixed = terms.overhead + (REPLY_TOKENS if bare else 0)
-            keeps = terms.thinking is ThinkingPolicy.REFUSE
-            walk = FoldWalk(strategy, terms.limit, fixed, terms.placeholder, given, keeps_thinking=keeps)
+            walk = FoldWalk(strategy, terms.limit, fixed, terms.placeholder, given, thinking=terms.thinking)
             walk.reported = None if usage is None else (len(bare), usage)
             known = FoldHistory(self._parser(wants_inputs=False, is_folded=given.running is not None), walk)
             known.extend(bare)

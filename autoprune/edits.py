@@ -18,12 +18,13 @@ from autoprune.transcript import Part, Path, Speaker, Thought, ToolInput, ToolRe
 class Replace:
     """Put `text` where the payload of `part` stands, which saves `saved` tokens; the walk says at which `request`.
 
+    `reason` is one of `reasons.Reason`, or a short text of the strategy's own.
     `saved_before` is what an earlier edit of the same part had saved already: a result that was cut, then cleared.
     """
 
     part: Part
     text: str = field(repr=False)
-    reason: Reason
+    reason: str
     saved: int
     request: int = -1
     saved_before: int = 0
@@ -41,7 +42,7 @@ class Fold:
     """
 
     messages: tuple[int, ...]
-    reason: Reason
+    reason: str
     saved: int
     room: int = 0
     request: int = -1
@@ -68,11 +69,13 @@ class Running:
     tokens: int = 0
 
 
-def saved_by_message(edits: Iterable[Replace]) -> Mapping[int, int]:
-    """Tokens that edits save, by the message that they stand in."""
+def saved_by_message(edits: Iterable[Replace], stripped: Iterable[Thought] = ()) -> Mapping[int, int]:
+    """Tokens that edits and stripped thinking save, by the message that they stand in."""
     saved: dict[int, int] = defaultdict(int)
     for edit in edits:
         saved[edit.part.location.message] += edit.saved
+    for thought in stripped:
+        saved[thought.location.message] += thought.tokens
     return saved
 
 
@@ -95,10 +98,11 @@ class Plan(Copied):
 
     Nothing is edited now that stands before `bound_before`, () for nothing. `stripped` are blocks of thinking that are
     taken out because what they are bound to has changed, `doomed` those that must stay until their turn is over.
+    `changed` is where the first change stands that shows, of this prune or an earlier one, where a policy asks for it.
 
     `folds` take whole messages out, in this order; results in those are in neither. `running` is the summary that the
-    conversation came with. With folds, `counted` are the tokens of the next prompt, at most while a summary is to be
-    written.
+    conversation came with. Where messages may go, now or later, the first `head` never do. With folds, `counted` are
+    the tokens of the next prompt, at most while a summary is to be written.
     """
 
     transcript: Transcript = field(repr=False)
@@ -110,9 +114,11 @@ class Plan(Copied):
     bound_before: Path = ()
     stripped: tuple[Thought, ...] = ()
     doomed: tuple[Thought, ...] = ()
+    changed: Path | None = None
     folds: tuple[Fold, ...] = ()
     running: Running | None = None
     counted: int | None = None
+    head: int | None = None
 
     @cached_property
     def gone(self) -> Mapping[int, Fold]:
@@ -176,19 +182,6 @@ class Plan(Copied):
         return min((*edited, *folded), default=None)
 
     @property
-    def first_changed_before(self) -> Path | None:
-        """Where the first part stands that an earlier prune has replaced, as far as it shows; None for nowhere."""
-        known = self.transcript
-        if self.running:
-            return (self.running.at,)
-        results = (result.location.path for result in known.results if self.placeholder.stands_in(result))
-        inputs = (part.location.path for call in known.calls for part in call.inputs if self._was_shortened(part))
-        return min((path for path in (next(results, None), next(inputs, None)) if path), default=None)
-
-    def _was_shortened(self, part: ToolInput) -> bool:
-        return self.shortening is not None and self.shortening.was_made(part)
-
-    @property
     def open_inputs(self) -> Iterator[ToolInput]:
         """The calls' arguments that may be shortened later."""
         return (part for call in self.transcript.calls for part in call.inputs if self._may_be_shortened(part))
@@ -210,7 +203,8 @@ class Plan(Copied):
     @cached_property
     def _guard(self) -> Guard:
         known = self.transcript
-        return guard(self.protections, known.messages, known.entries, known.results, saved_by_message(self.edits))
+        saved = saved_by_message(self.edits, self.stripped)
+        return guard(self.protections, known.messages, known.entries, known.results, saved)
 
     def is_unseen(self, result: ToolResult) -> bool:
         """Whether the model has not seen a result yet."""

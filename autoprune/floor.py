@@ -60,7 +60,7 @@ def _part(plan: Plan, result: ToolResult) -> str:
     return "unseen" if plan.is_unseen(result) else "kept"
 
 
-def reason(plan: Plan, result: ToolResult) -> Reason:
+def reason(plan: Plan, result: ToolResult) -> str:
     """Why a result is as it is after the prune."""
     if result in plan.kept:
         return plan.kept[result]

@@ -12,23 +12,26 @@ from autoprune.parsing import Parser
 from autoprune.pieces import Pieces
 from autoprune.placeholders import Placeholder
 from autoprune.planning import Candidate, Strategy, Walk
+from autoprune.providers.thinking import ThinkingPolicy
+from autoprune.reasons import told
 from autoprune.summaries import overhead
 from autoprune.tokens import MESSAGE_TOKENS
-from autoprune.transcript import Entry, Speaker, Transcript
+from autoprune.transcript import Entry, Path, Speaker, ToolResult, Transcript
 
 REQUEST_SHARE = 0.5  # of the summary's room, that the user's first request may take
 SMALL_ROOM = 64  # tokens, in which it may take all
+START: Path = (0,)  # all that stays is behind a summary
 SUMMARY_SHARE = 4  # a summary takes at most one part in so many of the safe zone
 
 
 def planned(walk: "FoldWalk", messages: Sequence[object]) -> Plan:
     """What a walk has come to; the summary stands apart from the messages."""
     transcript = Transcript(list(messages), tuple(walk.entries), walk.fixed_tokens)
-    edits = tuple(edit for edit in walk.edits.values() if edit.part.location.message not in walk.gone)
-    bound = walk.bound_before
-    found = Plan(transcript, edits, walk.limit, walk.placeholder, walk.protections, walk.tool_inputs, bound)
+    found = walk.planned_for(transcript)
+    edits = tuple(edit for edit in found.edits if edit.part.location.message not in walk.gone)
     counted = walk.planned if walk.folds else None
-    return replace(found, folds=tuple(walk.folds), running=walk.given.running, counted=counted)
+    folds, running = tuple(walk.folds), walk.given.running
+    return replace(found, edits=edits, folds=folds, running=running, counted=counted, head=walk.head)
 
 
 class FoldHistory(History):
@@ -58,11 +61,11 @@ class FoldWalk(Walk):
         placeholder: Placeholder,
         given: Given,
         *,
-        keeps_thinking: bool = False,
+        thinking: ThinkingPolicy = ThinkingPolicy.REPORT,
     ) -> None:
         """Start before the first message, with the summary that the conversation came with."""
         asked: Strategy = strategy  # type: ignore[assignment]
-        super().__init__(asked, limit, fixed_tokens, placeholder, keeps_thinking=keeps_thinking)
+        super().__init__(asked, limit, fixed_tokens, placeholder, thinking=thinking)
         self.folder = strategy
         self.fixed_tokens = fixed_tokens
         self.retain = retention(strategy)
@@ -74,10 +77,15 @@ class FoldWalk(Walk):
         self.tokens += self.summary_tokens
         self.pieces = Pieces(self.entries, self.retain)
         self._harmful: set[int] = set()
+        self._dropped: int | None = None  # the first message that is dropped at this request
+        self._keep = 0  # messages that the strategy wants to stay, as it said last
+        self._held: set[int] = set()  # at this request, between two messages of the user's
         self._run_start = 0
         self._request_before = 0
         self._wants_user = False
         self.reported: tuple[int, int] | None = None
+        if self.changes and given.running:
+            self.changes.change(START)
 
     @property
     def summary_tokens(self) -> int:
@@ -92,6 +100,14 @@ class FoldWalk(Walk):
 
     def _reserve(self, messages: int, room: int) -> int:
         return room + overhead(self.placeholder.count, messages, room) + MESSAGE_TOKENS
+
+    @property
+    def head(self) -> int | None:
+        """The messages at the head that never go; None where the strategy takes no messages out."""
+        if not getattr(self.folder, "folds", True):
+            return None
+        others = (at for at, entry in enumerate(self.entries) if entry.speaker is not Speaker.SYSTEM)
+        return next(others, len(self.entries)) if self.retain.system else 0
 
     @property
     def count(self) -> int:
@@ -131,13 +147,17 @@ class FoldWalk(Walk):
             return
         self._asked_at = len(self.entries)
         self._believe_usage()
-        self._edits_before = self.edits_made
+        self._done_before = self._done
+        self._held = set()
+        self._dropped = None
+        self._strip()
         for edit in self.folder.step(self):
             if isinstance(edit, Fold):
                 self._fold(edit)
             else:
                 self._put(edit)
         self._forget()
+        self._strip(None if self._dropped is None else (self._dropped,))
 
     def _put(self, edit: Replace) -> None:
         """Put a strategy's own text in place of a part that it was offered, if that is smaller."""
@@ -147,7 +167,8 @@ class FoldWalk(Walk):
         before = self.edits.get(edit.part)
         saves = self.placeholder.saves(edit.part, edit.text) - (before.saved if before else 0)
         if saves > 0:
-            self._make(Candidate(edit.part, edit.text, saves), edit.reason)
+            result = edit.part if isinstance(edit.part, ToolResult) else self._result_of[edit.part]
+            self._make(Candidate(edit.part, edit.text, saves, result), told(edit.reason))
 
     def gain(self, tokens: int, room: int) -> int:
         """Tokens that are won when messages of so many tokens are folded into a summary of at most `room`."""
@@ -177,6 +198,14 @@ class FoldWalk(Walk):
         """Make an edit of whole messages, if they are there and may go: a strategy cannot take what is not offered."""
         if not self._is_offered(set(edit.messages)):
             return
+        by_role = bool(self.retain.roles)
+        offered = [] if by_role else [group.messages for group in self._free(self._keep)]
+        going = self.pieces.settled(self.gone, set(edit.messages), offered, self._weight)
+        if by_role:  # what stays between must not be chosen again in place of what may go by its role
+            self._held.update(at for at in edit.messages if at not in going)
+        edit = replace(edit, messages=tuple(sorted(going)))
+        if not edit.messages:
+            return
         weight = sum(self._weight(at) for at in edit.messages)
         room = 0 if edit.is_drop else self._room(weight, len(edit.messages), edit.room)
         if not edit.is_drop and room <= 0:
@@ -190,15 +219,21 @@ class FoldWalk(Walk):
             self.room = max(room, self.room)
         self.gone.update(edit.messages)
         self.tokens -= weight + before - self.summary_tokens
-        self.folds.append(replace(edit, saved=weight, room=room, request=self.request))
+        self.folds.append(replace(edit, reason=told(edit.reason), saved=weight, room=room, request=self.request))
         self._seen = {part: known for part, known in self._seen.items() if part.location.message not in self.gone}
         self.edits_made += 1
+        if self.changes:
+            self.changes.leave(self.gone)
+            if room:
+                self.changes.change(START)
+            else:
+                self._dropped = min(edit.messages[0], len(self.entries) if self._dropped is None else self._dropped)
 
     def _is_offered(self, messages: set[int]) -> bool:
         """Whether messages are all of some groups: no half of a pair goes alone."""
         if messages and messages == self._harmful - self.gone:
             return True
-        groups = [set(group.messages) for group in self.groups()]
+        groups = [set(group.messages) for group in self._free()]
         touched = [group for group in groups if not group.isdisjoint(messages)]
         return bool(messages) and messages == set().union(*touched)
 
@@ -221,13 +256,18 @@ class FoldWalk(Walk):
 
     def groups(self, size: int = 1, keep: int = 0) -> list[Group]:
         """What may go, in the order in which it goes, but for the last `keep` messages."""
+        self._keep = keep
+        return _grouped(self._free(keep), size)
+
+    def _free(self, keep: int = 0) -> list[Group]:
+        """The smallest groups."""
         newest = self.pieces.first_kept(self.gone, keep)
         units = self.pieces.free(self.gone, begins_with_user=self._wants_user and not self.room)
         free = [] if self.bound_before else [self._group(unit) for unit in units]
-        free = [group for group in free if group.messages[-1] < newest]
+        free = [group for group in free if group.messages[-1] < newest and self._held.isdisjoint(group.messages)]
         if self.retain.roles:
             free.sort(key=lambda unit: unit.rank)
-        return _grouped(free, size)
+        return free
 
     def _group(self, unit: range) -> Group:
         messages = tuple(at for at in unit if at not in self.gone)
@@ -246,7 +286,7 @@ class FoldWalk(Walk):
         """What must go too so that the conversation begins with the user, where its provider wants that."""
         if not self._wants_user or self.room:
             return []
-        free = {group.messages[0]: group for group in self.groups()}
+        free = {group.messages[0]: group for group in self._free()}
         found: list[Group] = []
         for at, entry in enumerate(self.entries):
             if at in self.gone or entry.speaker is Speaker.SYSTEM or (found and at in found[-1].messages):

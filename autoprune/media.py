@@ -3,8 +3,9 @@
 import base64
 import binascii
 import math
+import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 # Source: OpenAI's vision guide for the GPT-4o family: 85 tokens for an image, and 170 for each tile of 512 pixels
 # once it is scaled to fit 2048 x 2048 and then to a shortest side of 768.
@@ -16,13 +17,25 @@ SHORTEST_SIDE = 768
 UNKNOWN_SIZE = (1024, 1024)  # an image behind a URL or a file id: the size that vendors use in their examples
 AUDIO_TOKENS_PER_SECOND = 10  # OpenAI's audio guide: one token for 100 ms of the user's speech
 AUDIO_BYTES_PER_SECOND = {"wav": 48_000, "mp3": 16_000}  # 24 kHz PCM16; 128 kbit/s
-FILE_TOKENS = 1_500  # a document whose pages cannot be seen: one page of text
+FILE_TOKENS = 1_500  # a page of a document; one whose pages cannot be seen counts as one page
+PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")  # an object of a PDF
 IMAGES = ("image", "image_url", "input_image", "computer_screenshot")
 SOUNDS = ("audio", "input_audio", "audio_url")
 FILES = ("file", "input_file", "document", "video", "input_video", "video_url")
 KINDS = frozenset((*IMAGES, *SOUNDS, *FILES))
 CONVERSE = ("image", "audio", "document", "video")  # Bedrock's blocks have no `type`: the one field says what they are
+CONVERSE_SOURCES = ("bytes", "s3Location")
 GEMINI = (("mimeType", "mime_type"), ("data", "data"), ("fileUri", "file_uri"))  # on the wire, and in the SDK
+GEMINI_NAMES = frozenset((*(name for pair in GEMINI for name in pair), "displayName", "display_name"))
+# Where a block has its medium; one that has something else and none of these is data of the same `type`.
+SOURCES = (
+    *("source", "file", "file_id", "file_data", "file_url", "url", "data", "base64", "bytes", "uri"),
+    *("image_url", "image", "input_audio", "audio_url", "audio", "video_url", "video", "document"),
+)
+BESIDE = frozenset(("type", "id", "name", "title", "context", "citations", "cache_control", "detail", "format"))
+TEXTS = ("text", "content")  # where a source holds its text as it is
+TEXT_KINDS = ("text/", "application/json", "application/xml", "application/yaml", "application/x-yaml")
+TEXT_FORMATS = ("txt", "md", "csv", "html")  # Bedrock's
 UNCOMPRESSED = ("wav", "x-wav", "l16", "pcm")
 HEADER_CHARACTERS = 88_000  # base64 characters that are decoded to find an image's size (JPEG headers can be long)
 
@@ -34,18 +47,49 @@ def is_media(block: Mapping[str, object]) -> bool:
     kind = block.get("type")
     if not isinstance(kind, str) or kind not in KINDS:
         return False
-    source = _mapping(block.get("source"))
-    return not (source and source.get("type") in ("text", "content"))  # a document of plain text
+    given = {name for name, value in block.items() if value is not None} - BESIDE
+    return not given or any(_is_source(block.get(name)) for name in SOURCES)
 
 
-def media_tokens(block: Mapping[str, object]) -> int:
-    """Tokens of one media block, by rule."""
+def _is_source(value: object) -> bool:
+    """Whether a medium stands here: its bytes, or where it is; and not the text of a document."""
+    if isinstance(value, str | bytes):
+        return bool(value)
+    held = _mapping(value)
+    if held is None or any(held.get("type") == name or held.get(name) for name in TEXTS):
+        return False
+    return any(isinstance(held.get(name), str | bytes) for name in SOURCES)
+
+
+def media_tokens(block: Mapping[str, object], count: Callable[[str], int] = len) -> int:
+    """Return the tokens of one media block, by rule; of a document that holds a text those of the text, by `count`."""
     kind, block = _converse(block) or _gemini(block) or (str(block.get("type")), block)
     if kind in IMAGES:
         return _image_tokens(block)
     if kind in SOUNDS:
         return _audio_tokens(block)
-    return FILE_TOKENS
+    mime, data = _document(block)
+    if mime.startswith(TEXT_KINDS):
+        return count(data.decode("utf-8", "replace"))
+    return FILE_TOKENS * max(1, len(PAGE.findall(data)))
+
+
+def _document(block: Mapping[str, object]) -> tuple[str, bytes]:
+    """What a document is, and its bytes, where they are there."""
+    held = _mapping(block.get("source")) or _mapping(block.get("file")) or block
+    mime = next((held[name] for name in ("media_type", "mimeType", "mime_type") if held.get(name)), "")
+    if block.get("format") in TEXT_FORMATS:
+        mime = "text/plain"
+    data = next((held[name] for name in ("data", "bytes", "file_data") if held.get(name)), b"")
+    if isinstance(data, bytes):
+        return str(mime), data
+    address, is_url, encoded = str(data).partition("base64,")
+    if is_url:
+        mime = address.removeprefix("data:") or mime
+    try:
+        return str(mime), base64.b64decode(encoded if is_url else address)
+    except (binascii.Error, ValueError):
+        return "", b""
 
 
 def _converse(block: Mapping[str, object]) -> tuple[str, Mapping[str, object]] | None:
@@ -55,13 +99,16 @@ def _converse(block: Mapping[str, object]) -> tuple[str, Mapping[str, object]] |
     ((kind, value),) = block.items()
     held = _mapping(value) if kind in CONVERSE else None
     source = _mapping(held.get("source")) if held else None
-    return (kind, held) if held and source and not {"text", "content"} & source.keys() else None
+    is_medium = source is not None and any(name in source for name in CONVERSE_SOURCES)
+    return (kind, held) if held and is_medium else None
 
 
 def _gemini(block: Mapping[str, object]) -> tuple[str, Mapping[str, object]] | None:
     """What Gemini's inline or file data is by its MIME type, and its bytes or base64; None for anything else."""
     mime, data, address = (block.get(camel) or block.get(snake) for camel, snake in GEMINI)
-    if "type" in block or not (isinstance(address, str) or (isinstance(mime, str) and isinstance(data, str | bytes))):
+    if any(value is not None and name not in GEMINI_NAMES for name, value in block.items()):
+        return None
+    if not (isinstance(address, str) or (isinstance(mime, str) and isinstance(data, str | bytes))):
         return None
     kind, _, form = str(mime or "").lower().partition("/")
     if kind == "image" or (kind == "audio" and data):

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from autoprune.floor import FLOOR
+from autoprune.reasons import sentence
 from autoprune.report import Report
 
 
@@ -25,7 +26,7 @@ def _folds(report: Report) -> list[list[str]]:
     """How many messages went, and their tokens, by what became of them and why: a long session has many folds."""
     sums: dict[tuple[str, str], tuple[int, int]] = {}
     for fold in report.plan.folds:
-        key = "dropped" if fold.is_drop else "summed up", fold.reason.sentence
+        key = "dropped" if fold.is_drop else "summed up", sentence(fold.reason)
         messages, tokens = sums.get(key, (0, 0))
         sums[key] = messages + len(fold.messages), tokens + fold.saved
     return [[f"{messages:,}", f"{tokens:,}", *key] for key, (messages, tokens) in sums.items()]

@@ -1,11 +1,12 @@
 """Which messages may go out of a conversation, piece by piece, as it grows. Weighs nothing, takes nothing out."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate, pairwise
 
 from autoprune.readable import has_role, is_note
 from autoprune.retention import Retention
 from autoprune.splitting import cuts, units
+from autoprune.summaries import is_users
 from autoprune.transcript import Entry, Speaker
 
 OTHERS = {Speaker.MODEL: Speaker.USER, Speaker.USER: Speaker.MODEL}
@@ -24,6 +25,7 @@ class Pieces:
         self.systems = 0
         self._staying: set[int] = set()
         self._words: set[int] = set()  # messages of the model's that are nothing but words
+        self._users: set[int] = set()  # messages of the user's role, those with results too
         self._units: list[range] = []
         self._units_end = 0
 
@@ -38,6 +40,8 @@ class Pieces:
         if entry.speaker is Speaker.USER and not entry.results:
             (self._notes if is_note(message, entry) else self._requests).append(at)
         self.systems += entry.speaker is Speaker.SYSTEM
+        if is_users(message):
+            self._users.add(at)
         if entry.speaker is Speaker.MODEL and not entry.calls and not entry.thinking and has_role(message):
             self._words.add(at)
         if self.retain.stays(at, message, entry):
@@ -53,6 +57,41 @@ class Pieces:
         staying = [not stay.isdisjoint(unit) for unit in kept]
         _bridge(kept, staying, self.entries, begins_with_user=begins_with_user)
         return [unit for unit, stays in zip(kept, staying, strict=True) if not stays]
+
+    def settled(
+        self, gone: Collection[int], going: set[int], offered: Collection[tuple[int, ...]], weigh: Callable[[int], int]
+    ) -> set[int]:
+        """What goes in place of `going`, so that no two messages of the user's become neighbors by it.
+
+        They would have to be joined, and neither could go by itself later. The later one goes too where it is
+        `offered`; else something that the model said stays between them: its last words, or its lightest calls with
+        their results.
+        """
+        alone = {messages[0] for messages in offered if len(messages) == 1}
+        kept = [at for at in range(len(self.entries)) if at not in gone and at not in going]
+        number = 1
+        while number < len(kept):
+            before, after = kept[number - 1 : number + 1]
+            if after == before + 1 or not {before, after} <= self._users or going.isdisjoint(range(before, after)):
+                number += 1
+            elif after in alone:
+                going = {*going, after}
+                del kept[number]
+            else:
+                going = going - set(self._bridge(before, after, gone, going, weigh))
+                number += 1
+        return going
+
+    def _bridge(
+        self, before: int, after: int, gone: Collection[int], going: set[int], weigh: Callable[[int], int]
+    ) -> Sequence[int]:
+        """The piece of what is going that keeps two of the user's messages apart; () where there is none."""
+        pieces = [[at for at in unit if at not in gone] for unit in self._all_units() if before < unit[0] < after]
+        spoken = [piece for piece in pieces if any(self.entries[at].speaker is Speaker.MODEL for at in piece)]
+        whole = [piece for piece in spoken if going.issuperset(piece)]
+        apart = [piece for piece in whole if piece[-1] not in self._users or piece[-1] == after - 1]
+        words = [piece for piece in apart if not any(self.entries[at].calls for at in piece)]
+        return words[-1] if words else min(apart, key=lambda piece: sum(map(weigh, piece)), default=())
 
     def least_harmful(self, gone: Collection[int], keep: int, excess: float) -> tuple[int, ...]:
         """What may go but for the last `keep` messages, or enough for `excess` tokens, where no cut is safe.

@@ -1,7 +1,7 @@
 """Plan: the walk over a conversation's requests, as if the pruner had been there all along. Reads and calls nothing."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -10,21 +10,38 @@ from autoprune.edits import Plan, Replace, new_edit
 from autoprune.options import clamp, protections, tool_inputs
 from autoprune.placeholders import Placeholder
 from autoprune.protections import Guard, guard
-from autoprune.reasons import Reason
+from autoprune.providers.thinking import ThinkingPolicy
+from autoprune.reasons import Reason, told
 from autoprune.renewal import as_now, parts, with_requests, with_text
-from autoprune.transcript import MODEL, Entry, Part, Path, ToolCall, ToolInput, ToolResult, Transcript, quick
+from autoprune.stripping import Stripping
+from autoprune.targets import target
+from autoprune.transcript import MODEL, Entry, Part, Path, Thought, ToolCall, ToolInput, ToolResult, Transcript, quick
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A part that could be cleared at a request, what would stand in its place, and the tokens that would go."""
+    """A part that could be cleared at a request, what would stand in its place, and the tokens that would go.
+
+    `result` is the result itself, or that of the call whose argument it is.
+    """
 
     part: Part
     text: str
     saves: int
+    result: ToolResult
 
-    def cleared(self, reason: Reason) -> Replace:
-        """The edit that clears it."""
+    @property
+    def sent(self) -> int:
+        """The number of the first request whose prompt held the result: `view.request - candidate.sent` is its age."""
+        return self.result.sent
+
+    @property
+    def target(self) -> str:
+        """What the call touched, such as a path or a command, on one line; "" where nothing says so."""
+        return target(self.result.call)
+
+    def cleared(self, reason: str) -> Replace:
+        """Return the edit that clears it. The reason is one of `Reason`, or a short text such as "largest first"."""
         return new_edit(self.part, self.text, reason, self.saves)
 
 
@@ -66,18 +83,19 @@ class Strategy(Protocol):
 
 
 def plan(
-    transcript: Transcript, strategy: Strategy, limit: int, placeholder: Placeholder, *, keeps_thinking: bool = False
+    transcript: Transcript,
+    strategy: Strategy,
+    limit: int,
+    placeholder: Placeholder,
+    *,
+    thinking: ThinkingPolicy = ThinkingPolicy.REPORT,
 ) -> Plan:
-    """What a strategy clears in a conversation so that its prompt has at most `limit` tokens.
-
-    `keeps_thinking`: nothing is edited that a block of thinking already stands behind.
-    """
-    walk = Walk(strategy, limit, transcript.fixed_tokens, placeholder, keeps_thinking=keeps_thinking)
+    """What a strategy clears in a conversation so that its prompt has at most `limit` tokens."""
+    walk = Walk(strategy, limit, transcript.fixed_tokens, placeholder, thinking=thinking)
     for message, entry in zip(transcript.messages, transcript.entries, strict=True):
         walk.append(message, entry)
     walk.ask()
-    bound = walk.bound_before
-    return Plan(transcript, tuple(walk.edits.values()), limit, placeholder, walk.protections, walk.tool_inputs, bound)
+    return walk.planned_for(transcript)
 
 
 class Walk:
@@ -93,9 +111,13 @@ class Walk:
         fixed_tokens: int,
         placeholder: Placeholder,
         *,
-        keeps_thinking: bool = False,
+        thinking: ThinkingPolicy = ThinkingPolicy.REPORT,
     ) -> None:
-        """Start before the first message."""
+        """Start before the first message.
+
+        With thinking policy "refuse" nothing is edited that a block of thinking already stands behind. With "strip"
+        each request is weighed without the thinking that it is sent without.
+        """
         self.strategy = strategy
         self.protections = protections(strategy)
         self.tool_inputs = tool_inputs(strategy)
@@ -109,7 +131,10 @@ class Walk:
         self.edits: dict[Part, Replace] = {}
         self.edits_made = 0
         self.newest_thinking: Path = ()
-        self._keeps_thinking = keeps_thinking
+        self._keeps_thinking = thinking is ThinkingPolicy.REFUSE
+        strips = thinking is ThinkingPolicy.STRIP
+        looks_back = strips or thinking is ThinkingPolicy.DROP_BLOCK
+        self.changes = Stripping(placeholder, self.tool_inputs, strips=strips) if looks_back else None
         self._clamp = clamp(strategy)
         self._results: list[ToolResult] = []
         self._unseen: list[ToolResult] = []
@@ -122,7 +147,7 @@ class Walk:
         self._cleared: list[ToolResult] = []  # at this request
         self._saved: dict[int, int] = defaultdict(int)  # by message
         self._asked_at = -1
-        self._edits_before = 0
+        self._done_before = (0, 0)
 
     @property
     def in_run(self) -> bool:
@@ -138,6 +163,21 @@ class Walk:
         """Whether a request stands before the next message."""
         return entry.begins_request or (entry.speaker is MODEL and not self.in_run)
 
+    @property
+    def stripped(self) -> Sequence[Thought]:
+        """The thinking that is taken out."""
+        return self.changes.stripped if self.changes else ()
+
+    @property
+    def _done(self) -> tuple[int, int]:
+        return self.edits_made, len(self.stripped)
+
+    def planned_for(self, transcript: Transcript) -> Plan:
+        """What has been decided for the messages that were taken, as a plan."""
+        edits, bound = tuple(self.edits.values()), self.bound_before
+        found = Plan(transcript, edits, self.limit, self.placeholder, self.protections, self.tool_inputs, bound)
+        return replace(found, stripped=tuple(self.stripped), changed=self.changes.first) if self.changes else found
+
     def append(self, message: object, entry: Entry) -> None:
         """Take the next message."""
         if self._begins_request(entry):
@@ -150,6 +190,8 @@ class Walk:
         self.tokens += entry.tokens
         if entry.thinking:
             self.newest_thinking = entry.thinking[-1].location.path
+        if self.changes:
+            self.changes.append(entry)
         self._unseen.extend(entry.results)
         if self._protects:
             self._results.extend(entry.results)
@@ -193,7 +235,7 @@ class Walk:
         if text is None or self.placeholder.stands_in(result):
             return
         if (saved := self.placeholder.saves(result, text)) > 0:
-            self._make(Candidate(result, text, saved), Reason.CLAMPED)
+            self._make(Candidate(result, text, saved, result), Reason.CLAMPED)
             self._as_cut[result] = with_text(result, text, result.piece_tokens - saved)
 
     def ask(self) -> None:
@@ -201,7 +243,8 @@ class Walk:
         if self._asked_at == len(self.entries):
             return
         self._asked_at = len(self.entries)
-        self._edits_before = self.edits_made
+        self._done_before = self._done
+        self._strip()
         if self.tokens > self.limit and self._seen:
             for edit in list(self.strategy.step(self)):
                 self._take(edit)
@@ -217,20 +260,28 @@ class Walk:
                 self._seen.pop(part, None)
         self._cleared.clear()
 
+    def _strip(self, dropped: Path | None = None) -> None:
+        """Take out thinking of turns that are over, behind what has changed; `dropped`: where messages drop out now."""
+        for thought in self.changes.due(dropped) if self.changes else ():
+            self.tokens -= thought.tokens
+            self._saved[thought.location.message] += thought.tokens
+
     def _take(self, edit: Replace) -> None:
         """Make an edit if it is one of the candidates: a strategy cannot clear what was not offered."""
         candidate = self._seen.pop(edit.part, None)
         if candidate and candidate.saves > 0:
-            self._make(candidate, edit.reason)
+            self._make(candidate, told(edit.reason))
             if isinstance(edit.part, ToolResult):
                 self._cleared.append(edit.part)
 
-    def _make(self, candidate: Candidate, reason: Reason) -> None:
+    def _make(self, candidate: Candidate, reason: str) -> None:
         part, before = candidate.part, self.edits.pop(candidate.part, None)
         saved_before = before.saved if before else 0
         saved = candidate.saves + saved_before
         self.edits[part] = new_edit(part, candidate.text, reason, saved, self.request, saved_before)
         self.edits_made += 1
+        if self.changes:
+            self.changes.make(self.edits[part])
         self.tokens -= candidate.saves
         self._saved[part.location.message] += candidate.saves
 
@@ -261,7 +312,8 @@ class Walk:
         before = self.edits.get(part)
         text = self._text(part)
         saves = self.placeholder.saves(part, text) - (before.saved if before else 0)
-        candidate = self._seen[part] = new_candidate(part, text, saves)
+        result = part if isinstance(part, ToolResult) else self._result_of[part]
+        candidate = self._seen[part] = new_candidate(part, text, saves, result)
         return candidate
 
     def _text(self, part: Part) -> str:
@@ -272,13 +324,12 @@ class Walk:
 
     def goes_on_with(self, entry: Entry) -> bool:
         """Whether the last request still stands when `entry` follows. If not, what it cleared was not cleared."""
-        return (
-            self._begins_request(entry) or self._asked_at != len(self.entries) or self._edits_before == self.edits_made
-        )
+        stood = self._begins_request(entry)
+        return stood or self._asked_at != len(self.entries) or self._done_before == self._done
 
     def is_settled(self) -> bool:
         """Whether a walk over the conversation with these edits made would come to no edit."""
-        return self.tokens <= self.limit or not any(True for _ in self.candidates())
+        return not self.stripped and (self.tokens <= self.limit or not any(True for _ in self.candidates()))
 
     def settle(self, messages: Mapping[int, object], entries: Mapping[int, Entry]) -> None:
         """Become the walk over the conversation with the edits made: its changed messages, and their new entries."""
@@ -294,7 +345,7 @@ class Walk:
         self._as_cut = {}
         self.edits = {}
         self._saved.clear()
-        self._edits_before = self.edits_made
+        self._done_before = self._done
 
     def _renew_answers(self, calls: Iterable[tuple[ToolCall, ToolCall]], renewed: dict[Part, Part]) -> None:
         """Let the results of calls know these as they are now; one that has not come yet will."""

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -107,8 +108,7 @@ class AgenticConversationPruner(Pruner):
         """What `prune` would do: a dry run."""
         terms = self._terms(strategy, calibration)
         transcript = self._parse(checked(conversation), terms.overhead, wants_inputs=terms.wants_inputs)
-        keeps = terms.thinking is ThinkingPolicy.REFUSE
-        found = plan(transcript, terms.strategy, terms.limit, terms.placeholder, keeps_thinking=keeps)
+        found = plan(transcript, terms.strategy, terms.limit, terms.placeholder, thinking=terms.thinking)
         return outcome(terms.thinking, found).applied(found)
 
     async def aprune_conversations(
@@ -150,8 +150,7 @@ class AgenticConversationPruner(Pruner):
         is_exact = isinstance(self._count()[0].count, ExactCounter) and terms.calibration == 1.0
         looks_back = terms.thinking in (ThinkingPolicy.DROP_BLOCK, ThinkingPolicy.STRIP)
         is_bounded = is_exact and clamp(terms.strategy) is None and not looks_back
-        keeps_thinking = terms.thinking is ThinkingPolicy.REFUSE
-        walk = Walk(terms.strategy, terms.limit, fixed, terms.placeholder, keeps_thinking=keeps_thinking)
+        walk = Walk(terms.strategy, terms.limit, fixed, terms.placeholder, thinking=terms.thinking)
         parser = self._parser(wants_inputs=terms.wants_inputs, is_folded=running(conversation) is not None)
         history = History(parser, walk, fixed if is_bounded else math.inf)
         history.extend(conversation)
@@ -159,14 +158,13 @@ class AgenticConversationPruner(Pruner):
 
     def _plan_of(self, terms: Terms, history: History, conversation: list[Any]) -> Callable[[], Plan]:
         """The plan, kept; or how to come by it, where the messages did not even have to be read."""
-        walk, given = history.walk, list(conversation)
-        terms_of_plan = terms.limit, terms.placeholder, walk.protections, walk.tool_inputs, walk.bound_before
-        if not history.is_read:
-            messages = history.as_read()
-            read = partial(self._parse, overhead=terms.overhead, wants_inputs=terms.wants_inputs)
-            return lambda: Plan(read(messages()), (), *terms_of_plan)
-        transcript = Transcript(given, tuple(walk.entries), terms.overhead + REPLY_TOKENS)
-        return partial(Plan, transcript, tuple(walk.edits.values()), *terms_of_plan)
+        fixed = terms.overhead + REPLY_TOKENS
+        found = history.walk.planned_for(Transcript(list(conversation), tuple(history.walk.entries), fixed))
+        if history.is_read:
+            return lambda: found
+        messages = history.as_read()
+        read = partial(self._parse, overhead=terms.overhead, wants_inputs=terms.wants_inputs)
+        return lambda: replace(found, transcript=read(messages()))
 
 
 def _key(terms: Terms, conversation: list[Any]) -> object:

@@ -1,6 +1,13 @@
-"""Why a part of a conversation was changed or kept: names for machines, sentences for people."""
+"""Why a part of a conversation was changed or kept: names for machines, sentences for people.
+
+A strategy of one's own may give any short text as its reason, which is its own sentence.
+"""
 
 from enum import StrEnum
+
+from autoprune.errors import SettingsError
+
+LONGEST_REASON = 80  # characters
 
 
 class Reason(StrEnum):
@@ -36,7 +43,7 @@ class Reason(StrEnum):
         return SENTENCES[self]
 
 
-SENTENCES = {
+SENTENCES: dict[str, str] = {
     Reason.OVER_SAFE_ZONE: "oldest first, until within the safe zone",
     Reason.TO_TARGET: "oldest first, down to the target",
     Reason.OUT_OF_REACH: "the safe zone is out of reach: all that can go, goes",
@@ -61,3 +68,21 @@ SENTENCES = {
     Reason.AMONG_LAST: "protected: among the last results",
     Reason.IN_TOKEN_WINDOW: "protected: within the newest tokens",
 }
+
+
+def sentence(reason: str) -> str:
+    """Return a reason in words: that of a strategy's own as it is."""
+    return SENTENCES.get(reason, reason)
+
+
+def told(reason: object) -> str:
+    """Return a reason as it goes into the plan: on one line, a text of a strategy's own cut to 80 characters.
+
+    Raises SettingsError for what is no text, or a blank one.
+    """
+    words = " ".join(reason.split()) if isinstance(reason, str) else ""
+    if not words:
+        raise SettingsError(f"a strategy gave the reason {reason!r}: give a short text, such as 'largest first'")
+    if words in SENTENCES:
+        return Reason(words)
+    return words if len(words) <= LONGEST_REASON else words[: LONGEST_REASON - 1].rstrip() + "…"

@@ -117,11 +117,11 @@ class Report(Copied):
     def stable_boundary(self) -> int | None:
         """The index of the last message up to which no later prune changes a thing: a cache breakpoint fits there.
 
-        None where even the first message may still change.
+        None where even the first message may still change. Where messages are folded or dropped, only the system's
+        messages at the head are stable, before the first fold too.
         """
-        if self.plan.folds or self.plan.running:
-            head = sum(at not in self.plan.gone for at in range(self.plan.place))
-            return head - 1 if head else None
+        if self.plan.head is not None:
+            return self.plan.head - 1 if self.plan.head else None
         results = (result for result in self.plan.transcript.results if reason(self.plan, result) not in LASTING)
         may_change: tuple[Part | Thought, ...] = (*results, *self.plan.open_inputs, *self.plan.doomed)
         first = min((part.location.message for part in may_change), default=len(self.plan.transcript.entries))

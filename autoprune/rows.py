@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from autoprune.edits import Fold, Plan, Replace
-from autoprune.reasons import Reason
+from autoprune.reasons import sentence
 from autoprune.targets import target
 from autoprune.transcript import Part, ToolResult
 
@@ -34,7 +34,7 @@ def result_row(plan: Plan, result: ToolResult) -> dict[str, object]:
     return {**row, **state, "tokens_after": tokens_after, "target": target(result.call), "failed": result.is_error}
 
 
-def part_row(plan: Plan, part: Part, edit: Replace | None, reason: Reason) -> dict[str, object]:
+def part_row(plan: Plan, part: Part, edit: Replace | None, reason: str) -> dict[str, object]:
     """What became of one part."""
     return {
         "message": part.location.message,
@@ -44,8 +44,8 @@ def part_row(plan: Plan, part: Part, edit: Replace | None, reason: Reason) -> di
         "tokens": part.tokens,
         "tokens_after": part.tokens - (edit.saved if edit else 0),
         "cleared": edit is not None,
-        "reason": reason.value,
-        "why": reason.sentence,
+        "reason": str(reason),
+        "why": sentence(reason),
     }
 
 
@@ -57,6 +57,6 @@ def fold_row(fold: Fold) -> dict[str, object]:
         "tokens": fold.saved,
         "dropped": fold.is_drop,
         "room": fold.room,
-        "reason": fold.reason.value,
-        "why": fold.reason.sentence,
+        "reason": str(fold.reason),
+        "why": sentence(fold.reason),
     }

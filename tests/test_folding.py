@@ -146,7 +146,7 @@ def test_with_both_triggers_the_one_that_takes_more_counts():
     ("asked", "safe_zone", "room"),
     [
         (20, 1302, 20),
-        (2_000, 1302, EACH - MARK - 1),  # never as much as what it stands for
+        (2_000, 1302, 2 * EACH - MARK - 1),  # never as much as what it stands for: the request waits, two go
     ],
 )
 def test_a_summary_has_less_than_what_it_stands_for(asked: int, safe_zone: int, room: int):
@@ -432,7 +432,7 @@ def test_what_was_not_offered_does_not_go(numbers: tuple[int, ...]):
 
 
 def test_what_was_offered_goes():
-    assert folds(at_end(0, 3), 9) == [([0, 3], "over_safe_zone", 0, 4)]
+    assert folds(at_end(0, 3), 9) == [([0, 3, 4], "over_safe_zone", 0, 4)]
     assert folds(at_end(0, 1, room=30), 9) == [([0, 1], "over_safe_zone", 30, 4)]
 
 
@@ -440,7 +440,7 @@ def test_what_was_offered_goes():
     ("numbers", "room", "gone"),
     [
         ((0,), 300, []),  # it will have room in a larger summary
-        ((0, 1), 300, [([1], "over_safe_zone", EACH - MARK - 1, 4)]),
+        ((0, 1), 300, [([1, 2], "over_safe_zone", 2 * EACH - MARK - 1, 4)]),  # no two of the user's become neighbors
         ((0, 1, 2), 300, [([0, 1, 2], "over_safe_zone", 3 * EACH - MARK - 1, 4)]),
         ((0,), 100, [([0], "over_safe_zone", EACH - MARK - 1, 4)]),  # there will never be room for it
         ((0, 1), 100, [([0, 1], "over_safe_zone", 100, 4)]),

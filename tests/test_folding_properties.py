@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from every_format import as_bytes, count, is_models, is_seen, shape
 from folding_cases import (
     BY_POSITION,
+    KEPT,
     Case,
     Stranger,
     current_request,
@@ -39,13 +41,13 @@ from autoprune.retention import BY_AGE, Retention
 from autoprune.strategies import presets
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.presets import PRESETS
-from autoprune.summaries import running
+from autoprune.summaries import is_users, running
 from autoprune.summarizers.brief import Brief
 
 ROOT = Path(__file__).parent.parent
 FEW = 3  # examples of what prunes many times
 NOT_SMALLER = "nothing was folded: with its summary the conversation would not have been smaller"
-BY_DEFAULT = (Retention(),)
+BY_RULES = tuple(retain for retain in KEPT if retain is not BY_POSITION)  # those mean other messages in another list
 
 
 # 1. Nothing of the caller's is changed
@@ -202,9 +204,10 @@ def test_what_was_folded_stays_folded_and_the_start_of_the_prompt_stays(case: Ca
         gone, changed, sent = set(result.plan.gone), texts, result.conversation
 
 
-@every_format_folded(kept=BY_DEFAULT, examples=FEW)
-def test_the_full_history_and_the_pruned_one_fed_back_lead_to_the_same_prompts(case: Case):
+def both_styles(case: Case, policy: str) -> None:
+    """Assert that the full history and pruned output that is fed back lead to the same prompts."""
     keeping, feeding = case.pruner(), case.pruner()
+    keeping.args = feeding.args = PruneArgs(case.safe_zone, thinking_policy=policy)
     fed: list[Any] = []
     given = 0
     for at in requests(case.messages):
@@ -218,6 +221,31 @@ def test_the_full_history_and_the_pruned_one_fed_back_lead_to_the_same_prompts(c
             break
         given, fed = at, result.conversation
         assert as_bytes(fed) == as_bytes(full)
+
+
+@every_format_folded(kept=BY_RULES, examples=FEW)
+def test_the_full_history_and_the_pruned_one_fed_back_lead_to_the_same_prompts(case: Case):
+    both_styles(case, "report")
+
+
+@every_format_folded(kept=BY_RULES, examples=FEW)
+def test_they_do_so_where_thinking_is_stripped(case: Case):
+    both_styles(case, "strip")
+
+
+@pytest.mark.parametrize("retain", [Retention(), Retention(first_request=True), Retention(roles=("tool", "assistant"))])
+@pytest.mark.parametrize("write", WIRE.values(), ids=WIRE)
+def test_no_two_messages_of_the_users_become_neighbors(write: Any, retain: Retention):
+    step = Step("read_file", {"path": "a.py"}, "a line of text\n" * 30)
+    messages = write([word for turn in range(6) for word in ([step], f"Now part {turn}.")])
+    for name in ("summarize", "truncate", "keep_last(n=3)", "hybrid"):
+        strategy = replace(presets.written(name), retain=retain)
+        gone = pruned(messages, strategy, count(messages) // 2).plan.gone
+        kept = [at for at in range(len(messages)) if at not in gone]
+        assert gone
+        assert [
+            pair for pair in pairwise(kept) if pair[1] > pair[0] + 1 and all(is_users(messages[at]) for at in pair)
+        ] == []
 
 
 # 7. Decisions are a pure function of the conversation and the arguments; a model's words are looked up

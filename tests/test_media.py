@@ -257,3 +257,59 @@ def webp(chunk: bytes) -> str:
 def test_the_size_of_a_webp_image_is_read(chunk: bytes):
     assert image_size(webp(chunk)) == (640, 480)
     assert image_size(base64.b64encode(b"RIFF\0\0\0\0WEBP" + chunk[:4]).decode()) is None
+
+
+# Documents that hold a text, and data that looks like media
+
+WORDS = "a line of a document\n" * 400
+PDF = b"%PDF-1.4\n" + b"<< /Type /Page /Parent 1 0 R >>\n" * 7 + b"<< /Type /Pages /Count 7 >>"
+TEXT_URL = data_url(WORDS.encode(), "text/plain")
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "document", "text": WORDS},
+        {"type": "document", "content": [{"type": "text", "text": WORDS}]},
+        {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": WORDS}},
+        {"type": "document", "source": {"type": "base64", "media_type": "text/plain", "data": bare(WORDS.encode())}},
+        {"type": "document", "document": {"id": "1", "data": {"text": WORDS}}},
+        {"type": "file", "file": {"filename": "a.txt", "file_data": TEXT_URL}},
+        {"type": "input_file", "filename": "a.txt", "file_data": TEXT_URL},
+        {"document": {"format": "txt", "name": "a", "source": {"bytes": WORDS.encode()}}},
+        {"document": {"format": "txt", "name": "a", "source": {"text": WORDS}}},
+        {"inlineData": {"mimeType": "text/plain", "data": bare(WORDS.encode())}},
+    ],
+    ids=lambda block: "-".join(block),
+)
+def test_a_document_with_a_text_in_it_is_counted_by_its_text(block: dict[str, object]):
+    count = AgenticConversationPruner(PruneArgs()).count_tokens
+    counted = count([{"role": "user", "content": [block]}])
+    assert 0 <= counted - exact()(WORDS) < 60
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": bare(PDF)}},
+        {"type": "file", "file": {"file_data": data_url(PDF, "application/pdf")}},
+        {"document": {"format": "pdf", "name": "a", "source": {"bytes": PDF}}},
+    ],
+    ids=["Anthropic", "Chat", "Bedrock"],
+)
+def test_a_document_counts_by_its_pages_where_they_can_be_seen(block: dict[str, object]):
+    assert is_media(block)
+    assert media_tokens(block) == 7 * FILE_TOKENS
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"type": "file", "path": "src/a.py", "size": 312},
+        {"type": "video", "length": 3},
+        {"document": {"source": {"path": "a.md", "line": 3}}},
+        {"fileUri": "file:///a.py", "range": [1, 2]},
+    ],
+)
+def test_data_that_is_only_named_like_media_counts_as_data(data: dict[str, object]):
+    assert not is_media(data)

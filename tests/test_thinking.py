@@ -631,7 +631,7 @@ def test_a_pruner_that_remembers_gives_what_a_new_one_gives(
         again = feeding.prune(history, strategy)
         assert facts(again) == facts(pruner(room, chosen).prune(history, strategy))
         fed = again.conversation
-        if chosen in ("drop_block", "report"):
+        if chosen != "refuse":  # by which pruned output shows thinking that was not there yet
             assert json.dumps(fed) == json.dumps(full.conversation)
 
 
@@ -648,6 +648,23 @@ def test_nothing_up_to_the_stable_boundary_changes_later(
         assert result.conversation[: len(stable)] == stable
         boundary = result.report.stable_boundary
         stable = result.conversation[: 0 if boundary is None else boundary + 1]
+
+
+def test_what_is_stripped_counts_before_anything_is_cleared():
+    """Of two results as large as the thinking that goes, one is cleared and not both, in either style."""
+    big = words(300)
+    thoughts = {"type": "thinking", "thinking": words(400), "signature": "c2ln"}
+    first = [asked("Fix it."), called(0), answered(0, big), said("So.", thoughts), asked("Go on.")]
+    second = [called(1), answered(1, big), said("Done."), asked("And now?"), called(2), answered(2, words(200))]
+    room = count(first) + 10
+    full, fed = pruner(room, "strip"), pruner(room, "strip")
+    pruned: list[Message] = []
+    for new in (first, second[:2], second[2:4], second[4:]):
+        pruned = fed.prune([*pruned, *new]).conversation
+    result = full.prune([*first, *second])
+    assert result.conversation == pruned
+    assert result.report.results_cleared == 1
+    assert result.report.within_safe_zone
 
 
 def test_what_must_be_stripped_later_is_not_stable_yet():

@@ -67,7 +67,7 @@ def tokens(content: object, count: Count) -> int:
             open_values.append(value.value)
         elif value is not None and (block := fields(value)) is not None:
             if is_media(block):
-                total += media_tokens(block)
+                total += media_tokens(block, count)
             else:
                 open_values.extend(_counted(block))
     return total

@@ -245,7 +245,7 @@ def _tokens(value: object, count: Count) -> int:
         elif block is None:
             total += tokens(held, count)
         elif is_media(block):
-            total += media_tokens(block)
+            total += media_tokens(block, count)
         elif (text := _text_of(block)) is not None:
             total += count(text)
         else:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from autoprune.edits import Plan
 from autoprune.errors import SettingsError, did_you_mean
 from autoprune.reasons import Reason
-from autoprune.transcript import Path, Thought, Transcript
+from autoprune.transcript import Path, Thought
 
 BINDING_MODELS = (
     *("claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5"),
@@ -71,10 +71,10 @@ def outcome(chosen: ThinkingPolicy, plan: Plan) -> Outcome:
     """What to do about the thinking blocks that stand behind an edit, or behind what was cleared before."""
     end: Path = (len(plan.transcript.entries),)
     edited = plan.first_changed or end
-    if chosen in (ThinkingPolicy.DROP_BLOCK, ThinkingPolicy.STRIP):
-        behind = _behind(plan, min(edited, plan.first_changed_before or end))
-        if chosen is ThinkingPolicy.STRIP:
-            return _stripped(plan.transcript, behind)
+    if chosen is ThinkingPolicy.STRIP:
+        return _stripped(plan, _behind(plan, plan.changed or end))
+    if chosen is ThinkingPolicy.DROP_BLOCK:
+        behind = _behind(plan, min(edited, plan.changed or end))
         return Outcome(drop_block(behind)) if behind else NOTHING
     if chosen is ThinkingPolicy.REFUSE:
         return _refused(plan)
@@ -112,16 +112,14 @@ def _behind(plan: Plan, first: Path) -> list[Thought]:
     return [thought for thought in behind if thought.location.message not in plan.gone]
 
 
-def _stripped(transcript: Transcript, behind: Sequence[Thought]) -> Outcome:
-    """All but the thinking of the latest turn is taken out, and of messages that hold nothing else."""
-    latest = transcript.turns[-1] if behind else 0
-    movable = [thought for thought in behind if not thought.is_alone]
-    old = tuple(thought for thought in movable if transcript.turns[thought.location.message] != latest)
-    kept = len(behind) - len(old)
-    number = f"{kept} thinking block{'s stay' if kept > 1 else ' stays'} behind an edit"
+def _stripped(plan: Plan, behind: Sequence[Thought]) -> Outcome:
+    """The walk has taken out the thinking of turns that are over; that of the latest turn stays, and what is alone."""
+    out = set(plan.stripped)
+    left = [thought for thought in behind if thought not in out]
+    number = f"{len(left)} thinking block{'s stay' if len(left) > 1 else ' stays'} behind an edit"
     note = f"{number} (of the latest turn, or alone in a message): models that bind thinking refuse them"
-    doomed = tuple(thought for thought in movable if thought not in old)
-    return Outcome({}, old, doomed, notes=(note,) if kept else ())
+    doomed = tuple(thought for thought in left if not thought.is_alone)
+    return Outcome({}, plan.stripped, doomed, notes=(note,) if left else ())
 
 
 def merged(parameters: Mapping[str, object], into: Mapping[str, object]) -> dict[str, object]:

@@ -158,7 +158,7 @@ class Folding:
             chosen = _to_turn(chosen, groups)
             gain = view.gain(weight := sum(group.tokens for group in chosen), self._room(view, weight))
         in_reach = gain >= view.tokens - view.limit
-        return chosen if in_reach or gain >= MINIMUM_RECLAIM * view.limit else []
+        return chosen if in_reach or gain >= MINIMUM_RECLAIM * view.limit else by_count
 
     def _target(self, view: FoldView) -> float:
         return (self.over_share or 1.0) * view.limit * (1 - self.buffer)

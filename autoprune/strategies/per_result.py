@@ -1,13 +1,12 @@
 """Shorten each large tool result by itself: cut, summarized, or by the caller's function. Writes no text but cuts."""
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 from uuid import uuid4
 
-from autoprune.clamping import Clamp
+from autoprune.clamping import Clamp, is_cut
 from autoprune.edits import Replace
 from autoprune.errors import SettingsError
 from autoprune.protections import NOTHING, Protections
@@ -24,10 +23,6 @@ INSIDE, AFTER = "inside", "after"
 TIMES = (INSIDE, AFTER)
 THRESHOLD_TOKENS = 2_000
 HARD_LIMIT_TOKENS = 30_000  # of a result, in a question to a model
-# What a result holds that was shortened or cut before.
-SHORTENED = re.compile(
-    r"\[… (?:shortened from [\d,]{1,20} tokens|[\d,]{1,20} (?:line|character)s?[^\n\]]{0,40} left out)"
-)
 
 
 @dataclass(frozen=True)
@@ -72,6 +67,7 @@ class PerResult:
     when: str = INSIDE
     hard_limit: int = HARD_LIMIT_TOKENS
     name = "per_result"
+    folds = False  # it takes no messages out
 
     def step(self, view: "FoldView") -> Iterator[Replace]:
         """Every large result that is due, cut: what a model or a function writes takes the place of that."""
@@ -88,8 +84,7 @@ class PerResult:
 
     def _reason(self, part: Part) -> Reason:
         """Whether somebody is to write a text: not of what was shortened before."""
-        is_cut = self.mode == SIMPLE or SHORTENED.search(part.text) is not None
-        return Reason.CLAMPED if is_cut else Reason.SHORTENED
+        return Reason.CLAMPED if self.mode == SIMPLE or is_cut(part.text) else Reason.SHORTENED
 
     @cached_property
     def asked(self) -> ByFunction:
