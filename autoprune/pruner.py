@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from autoprune.advice import advice
 from autoprune.base import Pruner, Result, checked, logged
 from autoprune.edits import Plan
 from autoprune.events import BeforePrune, OnPruned
@@ -115,6 +116,7 @@ class AgenticConversationPruner(Pruner):
             (*terms.fallbacks, *aftermath.notes, *notes),
             self._clock() - started,
             plan_of,
+            advise=partial(advice, self, self._folding, terms.strategy, calibration),
         )
         is_at_work = pruned is not conversation or history.walk.tokens > terms.limit
         self._memory.keep(terms.key, history)
@@ -165,6 +167,12 @@ class AgenticConversationPruner(Pruner):
 
     def _written(self, text: str) -> Strategy:
         return written(text)
+
+    def _folding(self) -> Pruner:
+        """A pruner that folds messages, with the same settings."""
+        from autoprune.conversation_pruner import ConversationPruner
+
+        return ConversationPruner(self.args, count=self._given_count, formats=self.formats, environ=self._environ)
 
     def _history(self, terms: Terms, conversation: list[Any]) -> History:
         """The conversation read and walked, from where it was left if it goes on from there."""

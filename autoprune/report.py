@@ -31,6 +31,12 @@ class Report:
     seconds: float
     plan_of: Callable[[], Plan]
     spent: Spent = NOTHING
+    advise: "Callable[[Report], str] | None" = None
+
+    @cached_property
+    def advice(self) -> str:
+        """What to do where the safe zone is not reached, with figures; "" where it is. Found when it is first asked."""
+        return self.advise(self) if self.advise and not self.within_safe_zone else ""
 
     @cached_property
     def plan(self) -> Plan:
@@ -191,6 +197,7 @@ class Report:
             "first_changed_message": self.first_changed_message,
             "cache_tokens_lost": self.cache_tokens_lost,
             "stable_boundary": self.stable_boundary,
+            "advice": self.advice,
             "results_clamped": self.results_clamped,
             "model_calls": self.spent.calls,
             "model_input_tokens": self.spent.input_tokens,
@@ -230,7 +237,7 @@ class Report:
         if not self.within_safe_zone:
             part, tokens = max(self.floor.items(), key=lambda item: item[1])
             line += f" ({part}: {tokens:,})"
-        return "; ".join((line, *self.fallbacks))
+        return "; ".join((line, *((f"next: {self.advice}",) if self.advice else ()), *self.fallbacks))
 
     __repr__ = __str__
 

@@ -27,6 +27,8 @@ def summary(report: Report) -> RenderableType:
         parts.append(_tools(report))
     if not report.within_safe_zone:
         parts.append(_floor(report))
+    if report.advice:
+        parts.append(Text(f"next: {_printable(report.advice)}", style="bold"))
     parts.extend(Text(f"note: {note}", style="yellow") for note in report.fallbacks)
     return Group(*parts)
 
