@@ -16,6 +16,8 @@ from autoprune.transcript import ToolResult
 ALTERNATIVES = ("hybrid", "per_result")  # of ConversationPruner: what can take more than clearing and summaries
 ROUNDS = 4  # in which a safe zone is looked for that can be reached
 CLAMP_SHARE = 4  # of the safe zone, that one result is cut to: a quarter
+LONGEST_TARGET = 60  # characters
+NEVER = object()  # what a strategy has for a clamp that knows none
 GIANT_SHARE = 4  # of the safe zone, from which on a result that stays is named
 
 
@@ -66,7 +68,7 @@ def advice(pruner: Any, folding: Callable[[], Any], strategy: object, calibratio
         said += filter(None, [_clamped(strategy, report, lambda chosen: tried(pruner, chosen))])
     if not any(said[1:]):
         zones = {report.strategy: in_reach(pruner, strategy, report.tokens_after)}
-        zones |= {name: in_reach(other, name, tokens) for name, tokens in left.items()}
+        zones |= {f"{name} of ConversationPruner": in_reach(other, name, tokens) for name, tokens in left.items()}
         reached = [(zone, name) for name, zone in zones.items() if zone is not None]
         if reached:
             zone, name = min(reached, key=lambda found: found[0])
@@ -81,11 +83,9 @@ def _would(what: str, tokens: int, report: Report) -> str:
 
 def _clamped(strategy: object, report: Report, tried: Callable[[object], int]) -> str:
     """What cutting giants when they arrive would bring, where the strategy can and does not."""
-    if (
-        not dataclasses.is_dataclass(strategy)
-        or isinstance(strategy, type)
-        or getattr(strategy, "clamp", 0) is not None
-    ):
+    if not dataclasses.is_dataclass(strategy) or isinstance(strategy, type):
+        return ""
+    if getattr(strategy, "clamp", NEVER) is not None:
         return ""
     most = max(1, report.plan.limit // CLAMP_SHARE)
     tokens = tried(dataclasses.replace(strategy, clamp=Clamp(max_result_tokens=most)))
@@ -101,6 +101,6 @@ def _giant(report: Report) -> str:
     giant: ToolResult = max(seen, key=lambda result: result.tokens)
     if giant.tokens * GIANT_SHARE < plan.limit:
         return ""
-    touched = target(giant.call)
-    what = f"{giant.tool} {touched[:60]}".strip()
-    return f"a result that the model has seen stays whole: {giant.tokens:,} tokens ({what}, message {giant.location.message})"
+    what = f"{giant.tool} {target(giant.call)[:LONGEST_TARGET]}".strip()
+    where = f"({what}, message {giant.location.message})"
+    return f"a result that the model has seen stays whole: {giant.tokens:,} tokens {where}"

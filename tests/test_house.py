@@ -115,6 +115,7 @@ MAY_SEE = {
         *("assembling", "base", "edits", "formats", "report", "rewriting", "summaries", "summarizers", "terms"),
         *("thinking", "writing"),
     },
+    "advice": {"clamping", "floor", "history", "report", "targets", "tokens", "transcript"},
     "terms": {"errors", "options", "placeholders", "planning", "thinking"},
 }
 STRANGERS = "summarizers.driver"  # calls what callers pass, which may raise anything
