@@ -3,8 +3,10 @@
 import time
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from autoprune.advice import advice
 from autoprune.asking import summarizer_of
 from autoprune.base import Pruner, Result, checked, either, logged
 from autoprune.edits import Plan
@@ -213,7 +215,8 @@ class ConversationPruner(Pruner):
         def weigh(conversation: list[Any]) -> int:
             return self._parse(conversation, terms.overhead).tokens
 
-        return Unfinished(started, terms, messages, bare, plan, aftermath, desk, written_in, weigh)
+        advise = partial(advice, self, lambda: self, chosen, calibration)
+        return Unfinished(started, terms, messages, bare, plan, aftermath, desk, written_in, weigh, advise)
 
     def _check_bounds(self) -> None:
         for name, least in (("max_calls", 0), ("concurrency", 1)):

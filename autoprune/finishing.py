@@ -34,6 +34,7 @@ class Unfinished:
     desk: Desk
     written_in: Format
     weigh: Callable[[list[Any]], int]
+    advise: Callable[[Report], str]
 
     def planned(self) -> Result:
         """What is about to be done, with the largest summary that there can be; no conversation is made."""
@@ -63,6 +64,7 @@ class Unfinished:
             seconds,
             lambda: plan,
             self.desk.spent,
+            self.advise,
         )
 
     @property

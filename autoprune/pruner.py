@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from autoprune.advice import advice
 from autoprune.base import Pruner, Result, checked, either, logged
 from autoprune.edits import Plan
 from autoprune.history import History
@@ -89,6 +90,7 @@ class AgenticConversationPruner(Pruner):
             (*terms.fallbacks, *aftermath.notes, *notes, *history.notes),
             self._clock() - started,
             plan_of,
+            advise=partial(advice, self, self._folding, terms.strategy, calibration),
         )
         is_at_work = pruned is not conversation or history.walk.tokens > terms.limit
         self._memory.keep(_key(terms, conversation), history)
@@ -140,6 +142,12 @@ class AgenticConversationPruner(Pruner):
 
     def _written(self, text: str) -> Strategy:
         return written(text)
+
+    def _folding(self) -> Pruner:
+        """A pruner that folds messages, with the same settings."""
+        from autoprune.conversation_pruner import ConversationPruner
+
+        return ConversationPruner(self.args, count=self._given_count, formats=self.formats, environ=self._environ)
 
     def _history(self, terms: Terms, conversation: list[Any]) -> History:
         """The conversation read and walked, from where it was left if it goes on from there."""

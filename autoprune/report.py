@@ -33,10 +33,20 @@ class Report(Copied):
     seconds: float
     plan_of: Callable[[], Plan]
     spent: Spent = NOTHING
+    advise: "Callable[[Report], str] | None" = None
+
+    @cached_property
+    def advice(self) -> str:
+        """What to do where the safe zone is not reached, with figures; "" where it is. Found when it is first asked."""
+        return self.advise(self) if self.advise and not self.within_safe_zone else ""
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields, with the plan itself: how to come by it holds the pruner's memory."""
-        return {**super().__getstate__(), "plan_of": partial(_itself, self.plan)}
+        return {
+            **super().__getstate__(),
+            "plan_of": partial(_itself, self.plan),
+            "advise": partial(_said, self.advice) if self.advise else None,
+        }
 
     @cached_property
     def plan(self) -> Plan:
@@ -199,6 +209,7 @@ class Report(Copied):
             "first_changed_message": self.first_changed_message,
             "cache_tokens_lost": self.cache_tokens_lost,
             "stable_boundary": self.stable_boundary,
+            "advice": self.advice,
             "results_clamped": self.results_clamped,
             "model_calls": self.spent.calls,
             "model_input_tokens": self.spent.input_tokens,
@@ -238,7 +249,7 @@ class Report(Copied):
         if not self.within_safe_zone:
             part, tokens = max(self.floor.items(), key=lambda item: item[1])
             line += f" ({part}: {tokens:,})"
-        return "; ".join((line, *self.fallbacks))
+        return "; ".join((line, *((f"next: {self.advice}",) if self.advice else ()), *self.fallbacks))
 
     __repr__ = __str__
 
@@ -258,3 +269,8 @@ class Report(Copied):
 def _itself(plan: Plan) -> Plan:
     """How to come by a plan that is there."""
     return plan
+
+
+def _said(advice: str, report: Report) -> str:
+    """Return an advice that was found before."""
+    return advice

@@ -35,6 +35,8 @@ def summary(report: Report, worded: Callable[[str], str] = str) -> RenderableTyp
         parts.append(_tools(report))
     if not report.within_safe_zone:
         parts.append(_floor(report))
+    if report.advice:
+        parts.append(Text(f"next: {printable(report.advice)}", style="bold"))
     parts.extend(Text(f"note: {worded(note)}", style="yellow") for note in report.fallbacks)
     return Group(*parts)
 

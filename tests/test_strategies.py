@@ -430,3 +430,43 @@ def test_the_helpers_of_these_tests_agree_with_one_another():
     for dialect in (openai_chat, xml):
         assert count(dialect([None])) < count(dialect([words(100)]))
         assert pruner(1).prune_conversations([*dialect([words(100)]), ANSWER]) == [*dialect([None]), ANSWER]
+
+
+# Reasons and what is seen of a candidate
+
+
+@dataclass(frozen=True)
+class Oldest:
+    """Clear what is older than some requests, with a reason of its own."""
+
+    reason: str = "older than two requests"
+    name = "oldest"
+
+    def step(self, view: View) -> Iterator[Replace]:
+        """All that is old enough."""
+        for candidate in view.candidates():
+            if view.request - candidate.sent >= 2 and candidate.target:
+                yield candidate.cleared(self.reason)
+
+
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [
+        ("older than two requests", "older than two requests"),
+        ("  two\nlines ", "two lines"),
+        ("x" * 200, "x" * 79 + "…"),
+        ("to_target", "oldest first, down to the target"),
+    ],
+)
+def test_a_reason_of_the_strategys_own_is_reported(reason: str, shown: str):
+    messages = openai_chat(*[[words(300)]] * 4, [LAST])
+    report = pruner(1).prune(messages, Oldest(reason)).report
+    rows = [row for row in report.rows if row["cleared"]]
+    assert [row["why"] for row in rows] == [shown] * 3
+    assert shown in str(report.to_dict())
+
+
+@pytest.mark.parametrize("reason", ["", " \n", None, 7])
+def test_a_reason_that_is_no_text_is_refused(reason: object):
+    with pytest.raises(SettingsError, match="give a short text"):
+        pruner(1).prune(openai_chat(*[[words(300)]] * 4, [LAST]), Oldest(reason))  # type: ignore[arg-type]
