@@ -325,7 +325,7 @@ def marked_item(one: dict[str, Any], mark: Callable[[], str]) -> dict[str, Any]:
     if "type" in one:
         return {**one, "mark": mark()}
     name = "parts" if "parts" in one else "content"
-    if name not in one:
+    if "role" not in one:
         return one if is_blank(one) else {**one, "mark": mark()}
     if isinstance(one.get(name), list):
         one = {
