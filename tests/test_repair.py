@@ -878,6 +878,15 @@ OUTPUT, ERROR = {"output": "ok"}, {"error": NO_RESULT}
             ["result_names (2, 'parts', 0, 'functionResponse'): gave it the name of its call, 'f'"],
         ),
         (
+            [HI, replies(fc("f", id="1")), HI, asks(fr("g", OUTPUT, id="1"), {"text": "On."})],
+            [HI, replies(fc("f", id="1")), asks(fr("f", OUTPUT, id="1"), {"text": "Go."}), asks({"text": "On."})],
+            [
+                "unanswered_call (1,): moved the results behind the calls",
+                "orphan_result (3, 'parts', 0, 'functionResponse'): gave it the name of its call, 'f', "
+                "and moved it there",
+            ],
+        ),
+        (
             [HI, replies(fc("f"), fc("g")), asks(fr("f", OUTPUT), fr("h", OUTPUT))],
             [HI, replies(fc("f"), fc("g")), asks(fr("f", OUTPUT), fr("g", ERROR))],
             [

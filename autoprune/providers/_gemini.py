@@ -36,7 +36,9 @@ LIST_FOR_STRUCT = (
     "Invalid JSON payload received. Unknown name \"response\" at 'contents[{}].parts[{}].function_response': "
     "Proto field is not repeating, cannot start list."
 )
-NAMES = "contents[{}].parts[{}]: the function response is named {}, the function calls before it {}"  # our words
+# Our words: the API's are not known.
+OTHER_NAME = "contents[{}].parts[{}]: the function response is named {}, its function call {}"
+NO_NAME = "contents[{}].parts[{}]: the function response is named {}, no function call that is left before it"
 
 
 def problems(messages: Sequence[object]) -> Iterator[Problem]:
@@ -106,14 +108,16 @@ def _responses(at: int, one: Turn, wanted: Sequence[Mapping[str, object]]) -> It
     """Check that a content has as many responses as the one before has calls, with the same names."""
     given = list(first(one.blocks, RESPONSE)) if one.role != "model" else []
     answered = _answered(wanted, [known(found) for _, _, found in given])
-    called = ", ".join(str(call.get("name")) for call in wanted)
     for number, (index, name, found) in enumerate(given):
         path: Path = (at, "parts", index, name)
         response, call = text(known(found).get("name")), answered.get(number)
         if call is None and len(given) > len(wanted):
             yield Problem(PROVIDER, "orphan_result", path, COUNT if wanted else ORPHAN)
-        elif call is None or text(call.get("name")) != response:
-            yield Problem(PROVIDER, "result_names", path, NAMES.format(at, index, response, called))
+        elif call is None:
+            yield Problem(PROVIDER, "result_names", path, NO_NAME.format(at, index, response))
+        elif text(call.get("name")) != response:
+            said = OTHER_NAME.format(at, index, response, text(call.get("name")))
+            yield Problem(PROVIDER, "result_names", path, said)
 
 
 def _answered(

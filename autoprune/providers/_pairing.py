@@ -144,21 +144,23 @@ def note(
 
     The results of `named` got the name of their call.
     """
-    moved = {call[0] for result, call in found.items() if log.at(result[0], *ASTRAY)}
+    astray: dict[Place, list[Problem]] = {}
+    for at in {at for at, _ in results}:
+        for problem in log.at(at, *ASTRAY):
+            astray.setdefault((at, _block(problem)), []).append(problem)
+    from_elsewhere = {at for at, _ in astray}
+    moved = {call[0] for result, call in found.items() if result[0] in from_elsewhere}
     missing = Counter(at for at, _ in lost)
     for at in sorted(is_open):
         what = DONE[become].format(missing[at]) if missing[at] else ""
         problems = log.at(at, "unanswered_call") or ([log.nearest(at + 1)] if what else [])
         for problem in problems if what or at in moved else ():
             log.add(problem, what or "moved the results behind the calls")
-    astray: dict[Place, list[Problem]] = {}
-    for at in {at for at, _ in results}:
-        for problem in log.at(at, *ASTRAY):
-            astray.setdefault((at, _block(problem)), []).append(problem)
     for place in results:
         what = "moved it directly behind its call" if place in found else "removed the result"
         if place in named:
-            what = f"gave it the name of its call, {named[place]!r}"
+            is_moved = found[place][0] != place[0] - 1
+            what = f"gave it the name of its call, {named[place]!r}" + (", and moved it there" if is_moved else "")
         for problem in astray.get(place, ()):
             log.add(problem, what)
         if place not in astray and place not in found:
