@@ -325,7 +325,7 @@ def marked_item(one: dict[str, Any], mark: Callable[[], str]) -> dict[str, Any]:
     if "type" in one:
         return {**one, "mark": mark()}
     name = "parts" if "parts" in one else "content"
-    if name not in one:
+    if "role" not in one:
         return one if is_blank(one) else {**one, "mark": mark()}
     if isinstance(one.get(name), list):
         one = {
@@ -876,6 +876,15 @@ OUTPUT, ERROR = {"output": "ok"}, {"error": NO_RESULT}
             [HI, replies(fc("f", id="1")), asks(fr("g", OUTPUT, id="1"))],
             [HI, replies(fc("f", id="1")), asks(fr("f", OUTPUT, id="1"))],
             ["result_names (2, 'parts', 0, 'functionResponse'): gave it the name of its call, 'f'"],
+        ),
+        (
+            [HI, replies(fc("f", id="1")), HI, asks(fr("g", OUTPUT, id="1"), {"text": "On."})],
+            [HI, replies(fc("f", id="1")), asks(fr("f", OUTPUT, id="1"), {"text": "Go."}), asks({"text": "On."})],
+            [
+                "unanswered_call (1,): moved the results behind the calls",
+                "orphan_result (3, 'parts', 0, 'functionResponse'): gave it the name of its call, 'f', "
+                "and moved it there",
+            ],
         ),
         (
             [HI, replies(fc("f"), fc("g")), asks(fr("f", OUTPUT), fr("h", OUTPUT))],

@@ -640,7 +640,7 @@ GEMINI: list[tuple[list[Any], Found]] = [
             (
                 "result_names",
                 (2, "parts", 1, "functionResponse"),
-                "contents[2].parts[1]: the function response is named h, the function calls before it f, g",
+                "contents[2].parts[1]: the function response is named h, no function call that is left before it",
             )
         ],
     ),
@@ -650,7 +650,7 @@ GEMINI: list[tuple[list[Any], Found]] = [
             (
                 "result_names",
                 (2, "parts", index, "functionResponse"),
-                f"contents[2].parts[{index}]: the function response is named {name}, the function calls before it f, g",
+                f"contents[2].parts[{index}]: the function response is named {name}, its function call {'fg'[index]}",
             )
             for index, name in enumerate("gf")
         ],

@@ -1,4 +1,4 @@
-"""Anthropic's Messages API: its rules, in the words in which it refuses what breaks them, and its messages mended."""
+"""Anthropic's Messages API: its rules with the words of its errors, and how a repair reads and writes its messages."""
 
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ TRAILING = "messages: final assistant content cannot end with trailing whitespac
 
 
 def problems(messages: Sequence[object]) -> Iterator[Problem]:
-    """What the API would refuse, message by message."""
+    """Yield what the API would refuse, message by message."""
     turns = [turn(message) for message in messages]
     ids: set[str] = set()
     calls: list[str] = []
@@ -59,13 +59,13 @@ def problems(messages: Sequence[object]) -> Iterator[Problem]:
 
 
 def call_ids(one: Turn) -> list[str]:
-    """The ids of the calls that the next message must answer."""
+    """Return the ids of the calls that the next message must answer."""
     blocks = one.blocks if one.role == "assistant" else ()
     return [found for block in blocks if block.get("type") == "tool_use" and (found := text(block.get("id")))]
 
 
 def is_directive(one: Turn) -> bool:
-    """True for a system message that holds settings and no words."""
+    """Return whether a message is the system's and holds settings, but no words."""
     return one.role == "system" and is_bare(one.content) and one.fields.get("output_config") is not None
 
 
@@ -89,7 +89,7 @@ def _roles(turns: Sequence[Turn]) -> Iterator[Problem]:
 
 
 def _system(places: Sequence[int], before: Turn, after: Turn) -> Iterator[Problem]:
-    """A run of the system's messages may stand between the user's words and the model's, or at the end."""
+    """Check that a run of system messages stands between the user's words and the model's, or at the end."""
     if before is NOBODY:
         said = SYSTEM_FIRST
     elif before.role == "assistant" and not _ends_in_server_result(before):
@@ -158,7 +158,7 @@ def _ending(at: int, one: Turn) -> Iterator[Problem]:
 
 
 def _calls(at: int, one: Turn, ids: set[str]) -> Iterator[Problem]:
-    """Each call has an id of its own in the whole conversation, and its input is a mapping."""
+    """Check that each call has an id that no other call has, and that its input is a mapping."""
     for index, block in enumerate(one.blocks if one.role == "assistant" else ()):
         if block.get("type") != "tool_use":
             continue
@@ -177,7 +177,7 @@ def _calls(at: int, one: Turn, ids: set[str]) -> Iterator[Problem]:
 
 
 def _unanswered(at: int, calls: Sequence[str], following: Turn) -> Iterator[Problem]:
-    """The next message begins with a result for each call."""
+    """Check that the next message begins with a result for each call."""
     places: dict[str, int] = {}
     is_leading, wanted = True, set(calls)
     misplaced: list[tuple[int, str]] = []
@@ -195,7 +195,7 @@ def _unanswered(at: int, calls: Sequence[str], following: Turn) -> Iterator[Prob
 
 
 def _results(at: int, one: Turn, calls: Sequence[str]) -> Iterator[Problem]:
-    """A message holds one result for each call of the message before, and no other."""
+    """Check that a message holds one result for each call of the message before, and no other."""
     open_calls, seen = set(calls), set[str]()
     for index, block in enumerate(one.blocks):
         if block.get("type") != "tool_result":
@@ -214,7 +214,7 @@ def _results(at: int, one: Turn, calls: Sequence[str]) -> Iterator[Problem]:
 
 
 def alternation(messages: Sequence[object]) -> Iterator[Problem]:
-    """Where user and assistant do not take turns, as gateways and local chat templates want it."""
+    """Yield where user and assistant do not take turns, as gateways and local chat templates want them to."""
     yield from neighbors(PROVIDER, [text(known(message).get("role")) for message in messages])
 
 
@@ -226,18 +226,18 @@ USERS: tuple[str | None, ...] = ("user",)
 
 
 def text_block(words: str) -> object:
-    """A block of text."""
+    """Return a block of text."""
     return {"type": "text", "text": words}
 
 
 def new_message(role: str, blocks: Sequence[object], like: object) -> object:
-    """A message of blocks; words alone are a text."""
+    """Return a message of blocks; a single block of text becomes a string."""
     one = known(blocks[0]) if len(blocks) == 1 else {}
     return {"role": role, FIELD: one["text"] if one.keys() == {"type", "text"} else list(blocks)}
 
 
 def call_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
-    """A call is known by its id alone."""
+    """Return the id of a call; None for any other block."""
     one = known(found)
     if role != MODEL or one.get("type") != "tool_use":
         return None
@@ -245,38 +245,38 @@ def call_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
 
 
 def result_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
-    """So is that of a result."""
+    """Return the id of the call that a result answers; None for any other block."""
     one = known(found)
     return id_keys(one.get("tool_use_id")) if one.get("type") == "tool_result" else None
 
 
 def nearby_keys(found: object) -> tuple[Hashable, ...]:
-    """A result answers no call but that of its id."""
+    """Return nothing: a result answers only the call whose id it names."""
     return ()
 
 
 def answering(found: object, call: object) -> object:
-    """A result names nothing of its call but the id."""
+    """Return the result itself: it names its call by the id alone."""
     return found
 
 
 def result_name(found: object) -> str:
-    """A result has no name."""
+    """Return nothing: a result does not name its tool."""
     return ""
 
 
 def no_result(call: object, reason: str) -> object:
-    """A failed result that says so."""
+    """Return a failed result for a call that has none."""
     call_id = known(call).get("id")
     return {"type": "tool_result", "tool_use_id": call_id, "content": reason, "is_error": True}
 
 
 def with_id(found: object, call_id: str) -> object:
-    """A call or a result with another id."""
+    """Return a copy of a call or a result with another id."""
     return with_item(found, "id" if known(found).get("type") == "tool_use" else "tool_use_id", call_id)
 
 
 def mended_result(found: object, problems: Sequence[Problem]) -> object:
-    """A result without its empty texts."""
+    """Return a copy of a result without its empty texts."""
     parts = [part for part in listed(known(found).get("content")) if not is_empty_text(known(part).get("text"))]
     return with_item(found, "content", parts or EMPTY)

@@ -1,4 +1,4 @@
-"""Amazon Bedrock's Converse: its rules, in the words in which it refuses what breaks them, and its messages mended."""
+"""Bedrock's Converse API: its rules with the words of its errors, and how a repair reads and writes its messages."""
 
 import re
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ INVALID = "1 validation error detected: Value '{}' at '{}' failed to satisfy con
 
 
 def problems(messages: Sequence[object]) -> Iterator[Problem]:
-    """What the API would refuse, message by message."""
+    """Yield what the API would refuse, message by message."""
     turns = [turn(message) for message in messages]
     before = NOBODY
     served = set[str]()
@@ -54,7 +54,7 @@ def problems(messages: Sequence[object]) -> Iterator[Problem]:
 
 
 def calls(one: Turn) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """The calls that the next message must answer; those of the provider's own tools are answered in place."""
+    """Yield the calls that the next message must answer. The provider answers those of its own tools."""
     for index, block in enumerate(one.blocks if one.role == "assistant" else ()):
         call = known(block.get("toolUse"))
         if call and text(call.get("type")) != "server_tool_use":
@@ -62,12 +62,12 @@ def calls(one: Turn) -> Iterator[tuple[int, Mapping[str, object]]]:
 
 
 def call_ids(one: Turn) -> list[str]:
-    """The ids of those calls."""
+    """Return the ids of the calls that the next message must answer."""
     return [call_id for _, call in calls(one) if (call_id := text(call.get("toolUseId"))) is not None]
 
 
 def results(one: Turn) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """The results of the caller's tools; those in the model's messages come from the provider's own."""
+    """Yield the results of the caller's tools. The model's messages hold those of the provider's own."""
     for index, block in enumerate(one.blocks if one.role != "assistant" else ()):
         if result := known(block.get("toolResult")):
             yield index, result
@@ -100,7 +100,7 @@ def _contents(at: int, one: Turn) -> Iterator[Problem]:
 
 
 def _places(at: int, one: Turn, served: set[str]) -> Iterator[Problem]:
-    """Name blocks in a message of the wrong role. The ids in `served` are those of the provider's own tools."""
+    """Yield the blocks in a message of the wrong role. `served` collects the ids of the provider's own calls."""
     for index, block in enumerate(one.blocks):
         path: Path = (at, "content", index)
         call, result = known(block.get("toolUse")), known(block.get("toolResult"))
@@ -115,13 +115,13 @@ def _places(at: int, one: Turn, served: set[str]) -> Iterator[Problem]:
 
 
 def is_misplaced(role: str | None, result: Mapping[str, object], served: Collection[str]) -> bool:
-    """True for a result of the caller's tools in a message of the model's."""
+    """Return whether a result of the caller's tools stands in a message of the model's."""
     is_served = bool(text(result.get("type"))) or text(result.get("toolUseId")) in served
     return role == "assistant" and bool(result) and not is_served
 
 
 def _calls(at: int, one: Turn) -> Iterator[Problem]:
-    """Each call of a message has an id of its own, in the letters that are allowed."""
+    """Check that each call of a message has an id that no other has, in the characters that are allowed."""
     seen = set[str]()
     for index, call in calls(one):
         path, call_id = (at, "content", index), text(call.get("toolUseId"))
@@ -145,7 +145,7 @@ def _place(path: Path) -> str:
 
 
 def _unanswered(at: int, wanted: Sequence[str], following: Turn) -> Iterator[Problem]:
-    """The next message begins with a result for each call."""
+    """Check that the next message begins with a result for each call."""
     given = list(results(following)) if following.role == "user" else []
     ids = {text(result.get("toolUseId")) for _, result in given}
     if missing := [call for call in dict.fromkeys(wanted) if call not in ids]:
@@ -179,17 +179,17 @@ USERS: tuple[str | None, ...] = ("user",)
 
 
 def text_block(words: str) -> object:
-    """A block of text."""
+    """Return a block of text."""
     return {"text": words}
 
 
 def new_message(role: str, blocks: Sequence[object], like: object) -> object:
-    """A message of blocks."""
+    """Return a message of blocks."""
     return {"role": role, FIELD: list(blocks)}
 
 
 def call_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
-    """A call is known by its id alone; one of the provider's own tools is answered in place."""
+    """Return the id of a call; None for any other block, and for a call of the provider's own tools."""
     call = known(known(found).get("toolUse"))
     if role != MODEL or not call or text(call.get("type")) == "server_tool_use":
         return None
@@ -197,40 +197,40 @@ def call_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
 
 
 def result_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
-    """So is that of a result."""
+    """Return the id of the call that a result answers; None for any other block."""
     result = known(known(found).get("toolResult"))
     return id_keys(result.get("toolUseId")) if result and role != MODEL else None
 
 
 def nearby_keys(found: object) -> tuple[Hashable, ...]:
-    """A result answers no call but that of its id."""
+    """Return nothing: a result answers only the call whose id it names."""
     return ()
 
 
 def answering(found: object, call: object) -> object:
-    """A result names nothing of its call but the id."""
+    """Return the result itself: it names its call by the id alone."""
     return found
 
 
 def result_name(found: object) -> str:
-    """A result has no name."""
+    """Return nothing: a result does not name its tool."""
     return ""
 
 
 def no_result(call: object, reason: str) -> object:
-    """A failed result that says so."""
+    """Return a failed result for a call that has none."""
     call_id = known(known(call).get("toolUse")).get("toolUseId")
     return {"toolResult": {"toolUseId": call_id, "status": "error", "content": [text_block(reason)]}}
 
 
 def with_id(found: object, call_id: str) -> object:
-    """A call or a result with another id."""
+    """Return a copy of a call or a result with another id."""
     name = "toolUse" if known(found).get("toolUse") is not None else "toolResult"
     return with_item(found, name, with_item(known(found)[name], "toolUseId", call_id))
 
 
 def mended_result(found: object, problems: Sequence[Problem]) -> object:
-    """A result without its blank texts, and not without any content."""
+    """Return a copy of a result without its blank texts."""
     result = known(found)["toolResult"]
     parts = [part for part in listed(known(result).get(FIELD)) if not is_blank(known(part).get("text"))]
     return with_item(found, "toolResult", with_item(result, FIELD, parts or [text_block(EMPTY)]))

@@ -1,4 +1,4 @@
-"""Messages of blocks while they are mended: drafts, the shape that an API gives them, blocks in a wrong role."""
+"""Messages of blocks while they are mended: drafts, the shape that an API gives them, blocks of a wrong role."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,34 +29,34 @@ class Shape(Protocol):
         """The roles that a message with results may have."""
 
     def text_block(self, words: str, /) -> object:
-        """A block of text."""
+        """Return a block of text."""
 
     def new_message(self, role: str, blocks: Sequence[object], like: object, /) -> object:
-        """A message that is written as `like` is."""
+        """Return a message of the type that `like` has."""
 
     def call_keys(self, role: str | None, found: object, /) -> tuple[Hashable, ...] | None:
-        """What a call is known by; None for what is no call."""
+        """Return what a result may know a call by; None for what is no call."""
 
     def result_keys(self, role: str | None, found: object, /) -> tuple[Hashable, ...] | None:
-        """What the call of a result is known by, best first; None for what is no result."""
+        """Return what a result knows its call by, best first; None for what is no result."""
 
     def nearby_keys(self, found: object, /) -> tuple[Hashable, ...]:
-        """What else a result may answer a call of the message directly before it by."""
+        """Return what else counts where the call stands in the message directly before."""
 
     def answering(self, found: object, call: object, /) -> object:
-        """A result that names its call as the API wants it; the same object where it does."""
+        """Return a result that names its call as the API wants it; itself where it does."""
 
     def result_name(self, found: object, /) -> str:
-        """What a result calls its tool, if it does."""
+        """Return what a result calls its tool; "" where it does not."""
 
     def no_result(self, call: object, reason: str, /) -> object:
-        """The stated placeholder for the result of a call."""
+        """Return a placeholder for the result of a call, which says the reason."""
 
     def with_id(self, found: object, call_id: str, /) -> object:
-        """A call or a result with another id."""
+        """Return a copy of a call or a result with another id."""
 
     def mended_result(self, found: object, problems: Sequence[Problem], /) -> object:
-        """A result in which what the problems name is mended."""
+        """Return a copy of a result in which these problems are mended."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Draft:
     is_touched: bool = False
 
     def holding(self, blocks: Sequence[tuple[int, object]]) -> "Draft":
-        """The draft with these blocks; itself where they are those that it has."""
+        """Return the draft with other blocks; itself where they are the same."""
         same = len(blocks) == len(self.blocks) and all(
             one[1] is other[1] for one, other in zip(blocks, self.blocks, strict=True)
         )
@@ -78,25 +78,25 @@ class Draft:
 
 
 def draft(at: int, message: object, shape: Shape) -> Draft:
-    """A message as a draft. A text is one block, and so is a bare part; what is no message is nobody's."""
+    """Return a message as a draft. A text is one block, and so is a bare part."""
     found = known(message)
     content = found.get(shape.FIELD)
     blocks = listed(content) if not isinstance(content, str) or is_bare(content) else [shape.text_block(content)]
-    blocks = [message] if _is_part(message, shape) else blocks
+    blocks = [message] if is_part(message, shape) else blocks
     return Draft(at, message, text(found.get("role")) if found else "", tuple(enumerate(blocks)))
 
 
 def new(role: str, blocks: Sequence[object], like: object, shape: Shape) -> Draft:
-    """A draft of a message that was not there."""
+    """Return a draft of a message that was not there."""
     return Draft(NEW, shape.new_message(role, blocks, like), role, tuple((NEW, block) for block in blocks))
 
 
 def written(one: Draft, shape: Shape) -> object:
-    """The message of a draft: the same object where nothing was changed, a text where it was one and still is."""
+    """Return the message of a draft: the same object where nothing was changed; a text stays a text."""
     if not one.is_touched:
         return one.message
     blocks = [block for _, block in one.blocks]
-    if _is_part(one.message, shape):
+    if is_part(one.message, shape):
         return shape.new_message("user", blocks, {})
     words = known(blocks[0]).get("text") if len(blocks) == 1 else None
     if isinstance(known(one.message).get(shape.FIELD), str) and isinstance(words, str):
@@ -104,8 +104,8 @@ def written(one: Draft, shape: Shape) -> object:
     return with_blocks(one.message, shape.FIELD, blocks)
 
 
-def _is_part(message: object, shape: Shape) -> bool:
-    """True for a bare part in place of a content of the user's, as Gemini's SDK takes it."""
+def is_part(message: object, shape: Shape) -> bool:
+    """Return whether a message is a bare part, which Gemini's SDK takes for a content of the user's."""
     found = known(message)
     is_content = found.get("role") is not None or found.get(shape.FIELD) is not None
     is_held = any(value is not None for name, value in found.items() if name != "thought")
@@ -113,7 +113,7 @@ def _is_part(message: object, shape: Shape) -> bool:
 
 
 def separated(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Draft]:
-    """The drafts, with those that hold misplaced blocks in several parts.
+    """Split each draft with misplaced blocks into messages of the roles that its blocks belong to.
 
     Thinking goes with the calls that it stands before; it is removed where it stands before none.
     """
@@ -134,7 +134,7 @@ def _done(role: str | None, shape: Shape) -> str:
 
 
 def _roles(one: Draft, problems: Mapping[int, Problem], shape: Shape) -> dict[int, str | None]:
-    """The role that each misplaced block belongs to; None for what belongs to none."""
+    """Return the role that each misplaced block belongs to; None for one that must go."""
     roles: dict[int, str | None] = {}
     is_before_call = False
     for at, _ in reversed(one.blocks):
@@ -147,7 +147,7 @@ def _roles(one: Draft, problems: Mapping[int, Problem], shape: Shape) -> dict[in
 
 
 def _parts(one: Draft, roles: Mapping[int, str | None], shape: Shape) -> list[Draft]:
-    """The runs of blocks that share a role. The first of the message's own role stays the message."""
+    """Return a draft for each run of blocks of one role. The first of the message's own role stays the message."""
     staying = [(at, block) for at, block in one.blocks if roles.get(at, "") is not None]
     runs = [(role, list(run)) for role, run in groupby(staying, key=lambda each: roles.get(each[0]) or one.role)]
     own = next((at for at, (role, _) in enumerate(runs) if role == one.role), None)

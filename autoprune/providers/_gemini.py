@@ -1,4 +1,4 @@
-"""The Gemini API: its rules, in the words in which it refuses what breaks them, and its contents mended."""
+"""The Gemini API: its rules with the words of its errors, and how a repair reads and writes its contents."""
 
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -36,11 +36,13 @@ LIST_FOR_STRUCT = (
     "Invalid JSON payload received. Unknown name \"response\" at 'contents[{}].parts[{}].function_response': "
     "Proto field is not repeating, cannot start list."
 )
-NAMES = "contents[{}].parts[{}]: the function response is named {}, the function calls before it {}"  # our words
+# Our words: the API's are not known.
+OTHER_NAME = "contents[{}].parts[{}]: the function response is named {}, its function call {}"
+NO_NAME = "contents[{}].parts[{}]: the function response is named {}, no function call that is left before it"
 
 
 def problems(messages: Sequence[object]) -> Iterator[Problem]:
-    """What the API would refuse, content by content."""
+    """Yield what the API would refuse, content by content."""
     turns = [turn(message, "parts") for message in messages]
     before = NOBODY
     for at, one in enumerate(turns):
@@ -54,7 +56,7 @@ def problems(messages: Sequence[object]) -> Iterator[Problem]:
 
 
 def calls(one: Turn) -> list[Mapping[str, object]]:
-    """The function calls of a content that is the model's."""
+    """Return the function calls of a content of the model's."""
     return [known(call) for _, _, call in first(one.blocks, CALL)] if one.role == "model" else []
 
 
@@ -77,12 +79,12 @@ def _parts(at: int, one: Turn) -> Iterator[Problem]:
 
 
 def _is_empty(part: Mapping[str, object]) -> bool:
-    """True where nothing is set but the mark of a thought."""
+    """Return whether a part holds nothing, or only the mark of a thought."""
     return all(value is None or name in ("thought", "parts") for name, value in part.items())
 
 
 def _is_signed(part: Mapping[str, object]) -> bool:
-    """True for the signature of a thought, which Gemini sends in a part with an empty text and wants back."""
+    """Return whether a part holds a signature, which Gemini sends beside an empty text and wants back."""
     return any(part.get(name) is not None for name in SIGNATURE)
 
 
@@ -95,7 +97,7 @@ def _calls(at: int, one: Turn, before: Turn, following: Turn) -> Iterator[Proble
 
 
 def _places(at: int, one: Turn) -> Iterator[Problem]:
-    """Only the model's contents hold calls, and only the others responses."""
+    """Check that only the model's contents hold calls, and none of them responses."""
     is_model = one.role == "model"
     for index, name, _ in first(one.blocks, RESPONSE if is_model else CALL):
         rule, said = ("misplaced_result", ORPHAN) if is_model else ("misplaced_call", CALL_PLACE)
@@ -103,17 +105,19 @@ def _places(at: int, one: Turn) -> Iterator[Problem]:
 
 
 def _responses(at: int, one: Turn, wanted: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
-    """A content has as many responses as the one before has calls, named as these are."""
+    """Check that a content has as many responses as the one before has calls, with the same names."""
     given = list(first(one.blocks, RESPONSE)) if one.role != "model" else []
     answered = _answered(wanted, [known(found) for _, _, found in given])
-    called = ", ".join(str(call.get("name")) for call in wanted)
     for number, (index, name, found) in enumerate(given):
         path: Path = (at, "parts", index, name)
         response, call = text(known(found).get("name")), answered.get(number)
         if call is None and len(given) > len(wanted):
             yield Problem(PROVIDER, "orphan_result", path, COUNT if wanted else ORPHAN)
-        elif call is None or text(call.get("name")) != response:
-            yield Problem(PROVIDER, "result_names", path, NAMES.format(at, index, response, called))
+        elif call is None:
+            yield Problem(PROVIDER, "result_names", path, NO_NAME.format(at, index, response))
+        elif text(call.get("name")) != response:
+            said = OTHER_NAME.format(at, index, response, text(call.get("name")))
+            yield Problem(PROVIDER, "result_names", path, said)
 
 
 def _answered(
@@ -135,12 +139,12 @@ def _answered(
 
 
 def alternation(messages: Sequence[object]) -> Iterator[Problem]:
-    """Where user and model do not take turns, as local chat templates want it."""
+    """Yield where user and model do not take turns, as local chat templates want them to."""
     yield from neighbors(PROVIDER, [_speaker(message) for message in messages], MODEL)
 
 
 def _speaker(message: object) -> str | None:
-    """The role of a content; that of the user may be left out, and results may have one of their own."""
+    """Return the role of a content. The user's may be left out, and responses may have one of their own."""
     found = known(message)
     role = text(found.get("role"))
     return "user" if role == "function" or (found and found.get("role") is None) else role
@@ -154,19 +158,19 @@ USERS: tuple[str | None, ...] = ("user", None, "function")
 
 
 def text_block(words: str) -> object:
-    """A part of text."""
+    """Return a part of text."""
     return {"text": words}
 
 
 def new_message(role: str, blocks: Sequence[object], like: object) -> object:
-    """A content of parts; beside an SDK's object it is one too."""
+    """Return a content of parts, of the type of `like` where that is an SDK's object."""
     if isinstance(like, Mapping) or not known(like):
         return {"role": role, FIELD: list(blocks)}
     return with_blocks(with_item(like, "role", role), FIELD, blocks)
 
 
 def call_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
-    """A call is known by its name and, where it has one, its id."""
+    """Return what a response may know a call by: its id and name, its id, its name."""
     for _, _, call in first([known(found)], CALL) if role == MODEL else ():
         name, call_id = _named(call)
         own = (("name", name),) if call_id is None else (("id", name, call_id), ("id", call_id))
@@ -175,7 +179,10 @@ def call_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
 
 
 def result_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
-    """A response with an id answers the call that has it, or one that has none; one without an id any of its name."""
+    """Return what a response knows its call by, best first.
+
+    With an id it answers the call that has the id, or one of its name that has none; without, any of its name.
+    """
     for _, _, response in first([known(found)], RESPONSE):
         name, call_id = _named(response)
         return (("any", name),) if call_id is None else (("id", name, call_id), ("id", call_id), ("name", name))
@@ -183,12 +190,12 @@ def result_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
 
 
 def nearby_keys(found: object) -> tuple[Hashable, ...]:
-    """A response directly behind the calls may answer one of its name, whatever its id."""
+    """Return the name of a response: directly behind the calls it may answer one of that name, whatever the ids."""
     return (("any", result_name(found)),)
 
 
 def answering(found: object, call: object) -> object:
-    """A response with the name of its call."""
+    """Return a response with the name of its call; itself where it has it."""
     ((_, _, called),), ((_, spelled, response),) = first([known(call)], CALL), first([known(found)], RESPONSE)
     wanted = known(called).get("name")
     if wanted is None or wanted == known(response).get("name"):
@@ -197,7 +204,7 @@ def answering(found: object, call: object) -> object:
 
 
 def result_name(found: object) -> str:
-    """The name that a response has."""
+    """Return the name of a response."""
     ((_, _, response),) = first([known(found)], RESPONSE)
     return _named(response)[0]
 
@@ -209,19 +216,19 @@ def _named(value: object) -> tuple[str, str | None]:
 
 
 def no_result(call: object, reason: str) -> object:
-    """An error that says so, under the name and id of the call."""
+    """Return a response with an error for a call that has none."""
     ((_, spelled, found),) = first([known(call)], CALL)
     named = {name: value for name in ("id", "name") if (value := known(found).get(name)) is not None}
     return {RESPONSE[CALL.index(spelled)]: {**named, "response": {"error": reason}}}
 
 
 def with_id(found: object, call_id: str) -> object:
-    """No rule asks for another id."""
+    """Return the part itself: no rule asks for another id."""
     return found
 
 
 def mended_result(found: object, problems: Sequence[Problem]) -> object:
-    """A response that is an object."""
+    """Return a copy of a response in which the value is an object."""
     ((_, spelled, response),) = first([known(found)], RESPONSE)
     output = {"output": known(response)["response"]}
     return with_item(found, spelled, with_item(response, "response", output))

@@ -21,51 +21,51 @@ class Turn:
 
 
 def turn(message: object, name: str = "content") -> Turn:
-    """A message with its content under `name`."""
+    """Return a message as a turn, with its content under `name`."""
     found = known(message)
     content = found.get(name)
     return Turn(found, text(found.get("role")), content, [known(block) for block in listed(content)])
 
 
 def known(value: object) -> Mapping[str, object]:
-    """The fields of a mapping or an object; nothing for anything else."""
+    """Return the fields of a mapping or an object; none for anything else."""
     return fields(value) or NOTHING
 
 
 def listed(value: object) -> Sequence[object]:
-    """A list or tuple; nothing for anything else."""
+    """Return a list or tuple itself; an empty one for anything else."""
     return value if isinstance(value, list | tuple) else ()
 
 
 def text(value: object) -> str | None:
-    """A string, or that of an enumeration's member; None for anything else."""
+    """Return a string, or that of an enumeration's member; None for anything else."""
     plain = value.value if isinstance(value, Enum) else value
     return plain if isinstance(plain, str) else None
 
 
 def id_keys(call_id: object) -> tuple[Hashable, ...]:
-    """What a call or a result is known by where its id alone counts: nothing, if it has none."""
+    """Return the id of a call or a result as its only key; no key where it has none."""
     plain = text(call_id)
     return () if plain is None else (plain,)
 
 
 def is_blank(value: object) -> bool:
-    """True for a string of nothing but white space."""
+    """Return whether a value is a string of nothing but white space."""
     return isinstance(value, str) and not value.strip()
 
 
 def is_bare(content: object) -> bool:
-    """True for a content that holds nothing at all: absent, an empty text, an empty list."""
+    """Return whether a content holds nothing: it is absent, an empty string or an empty list."""
     return content is None or (isinstance(content, str | list | tuple) and not content)
 
 
 def is_empty_text(value: object) -> bool:
-    """True for a string of no characters."""
+    """Return whether a value is an empty string."""
     return isinstance(value, str) and not value
 
 
 def first(blocks: Iterable[Mapping[str, object]], names: Sequence[str]) -> Iterator[tuple[int, str, object]]:
-    """Of each block that holds one of `names`: its index, the first such name, and the value."""
+    """Yield, for each block that holds one of `names`, its index, the first such name, and the value."""
     for at, block in enumerate(blocks):
         for name in names:
             if block.get(name) is not None:
@@ -74,7 +74,7 @@ def first(blocks: Iterable[Mapping[str, object]], names: Sequence[str]) -> Itera
 
 
 def with_blocks(message: object, name: str, blocks: Sequence[object]) -> object:
-    """A copy of a message with another list of blocks. An SDK's object takes mappings in it as objects of its own."""
+    """Return a copy of a message with other blocks. An SDK's object makes its own objects of mappings."""
     changed: Any = with_item(message, name, list(blocks))
     validator = getattr(type(changed), "__pydantic_validator__", None)
     if validator is None or not any(isinstance(block, Mapping) for block in blocks):
@@ -88,7 +88,7 @@ def with_blocks(message: object, name: str, blocks: Sequence[object]) -> object:
 
 
 def without(message: object, name: str) -> object:
-    """A copy of a message in which nothing is set under a name."""
+    """Return a copy of a message in which nothing is set under a name."""
     if isinstance(message, Mapping):
         return {key: value for key, value in message.items() if key != name}
     changed = with_item(message, name, None)

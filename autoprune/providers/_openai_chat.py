@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions API: its rules, in the words in which it refuses what breaks them, and their repair."""
+"""OpenAI's Chat Completions API: its rules with the words of its errors, and their repair."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ IN_PLACE = ("tool_calls", "function_call", "refusal", "audio")
 
 
 def problems(messages: Sequence[object]) -> Iterator[Problem]:
-    """What the API would refuse. Results answer the calls of the message that their run of results stands behind."""
+    """Yield what the API would refuse. A run of results answers the calls of the message directly before it."""
     found = [known(message) for message in messages]
     at = 0
     while at < len(found):
@@ -47,7 +47,10 @@ def problems(messages: Sequence[object]) -> Iterator[Problem]:
 
 
 def alternation(messages: Sequence[object]) -> Iterator[Problem]:
-    """Where user and assistant do not take turns, as local chat templates want it: calls and results do not count."""
+    """Yield where user and assistant do not take turns, as local chat templates want them to.
+
+    Messages with calls, and results, do not count.
+    """
     wanted = "user"
     for at, message in enumerate(messages):
         found = known(message)
@@ -60,12 +63,12 @@ def alternation(messages: Sequence[object]) -> Iterator[Problem]:
 
 
 def has_calls(message: Mapping[str, object]) -> bool:
-    """True for an assistant's message with native calls."""
+    """Return whether a message is the assistant's and holds calls."""
     return text(message.get("role")) == "assistant" and bool(listed(message.get("tool_calls")))
 
 
 def call_ids(message: Mapping[str, object]) -> list[str]:
-    """The ids of the calls that the messages behind must answer; one id may stand for several calls."""
+    """Return the ids of the calls that the next messages must answer; an id may be there more than once."""
     calls = listed(message.get("tool_calls")) if has_calls(message) else ()
     return [call_id for call in calls if (call_id := text(known(call).get("id"))) is not None]
 
@@ -87,7 +90,7 @@ def _message(at: int, message: Mapping[str, object]) -> Iterator[Problem]:
 
 
 def _results(found: Sequence[Mapping[str, object]], at: int, stop: int, calls: Sequence[str]) -> Iterator[Problem]:
-    """The results from `at` to `stop` against the calls that they stand behind."""
+    """Check the results from `at` to `stop` against the calls before them."""
     wanted, seen = Counter(calls), dict[str, int]()
     for place in range(at, stop):
         answered = text(found[place].get("tool_call_id"))
@@ -107,12 +110,13 @@ def _results(found: Sequence[Mapping[str, object]], at: int, stop: int, calls: S
         yield Problem(PROVIDER, "unanswered_call", (at - 1,), UNANSWERED.format(", ".join(missing)))
 
 
+SAID = ("refusal", "audio", "function_call", "reasoning_content")
 MISPLACED = ("misplaced_call", "misplaced_result")
 Kept = list[tuple[int, object]]  # messages with the index that each had, -1 for new ones
 
 
 def mended(messages: Sequence[object], problems: Sequence[Problem], open_calls: OpenCalls, alternates: bool) -> Round:
-    """One round of repairs."""
+    """Make one round of repairs."""
     log = Log(problems)
     if any(problem.rule in MISPLACED for problem in problems):
         return Round(_separated(messages, log), log.repairs)
@@ -122,7 +126,7 @@ def mended(messages: Sequence[object], problems: Sequence[Problem], open_calls: 
 
 
 def _separated(messages: Sequence[object], log: Log) -> list[Any]:
-    """The messages, with calls that are not the assistant's in a message of the assistant's own behind theirs."""
+    """Return the messages with misplaced calls in messages of the assistant's, and misplaced results as results."""
     is_open: set[str | None] = set()
     kept: list[Any] = []
     for at, message in enumerate(messages):
@@ -149,7 +153,7 @@ def _ids(message: Mapping[str, object]) -> list[str | None]:
 def _answered(
     messages: Sequence[object], found: Sequence[Mapping[str, object]], log: Log, open_calls: OpenCalls
 ) -> Kept:
-    """The messages, with results behind the calls that they answer. Runs that break no rule stay as they stand."""
+    """Return the messages with each result behind its call. Runs that break no rule stay as they are."""
     caller: list[int] = []  # of each message, the one that its run of results stands behind; itself for others
     for at, one in enumerate(found):
         caller.append(caller[-1] if at and text(one.get("role")) == "tool" else at)
@@ -173,7 +177,7 @@ def _answered(
 
 
 def _without_calls(message: object, removed: Collection[int]) -> object | None:
-    """A message without some of its calls; None where nothing is left of it."""
+    """Return a copy of a message without some of its calls; None where nothing is left of it."""
     calls = [call for at, call in enumerate(listed(known(message).get("tool_calls"))) if at not in removed]
     if calls:
         return with_item(message, "tool_calls", calls)
@@ -197,7 +201,7 @@ def _no_result(found: Sequence[Mapping[str, object]], call: tuple[int, int], rea
 
 
 def _filled(at: int, message: object, log: Log) -> object:
-    """A message with a content and without an empty list of calls."""
+    """Return a message with a content, and without an empty list of calls."""
     for problem in log.at(at, "empty_tool_calls"):
         message = without(message, "tool_calls")
         log.add(problem, "removed the empty list of calls")
@@ -208,14 +212,14 @@ def _filled(at: int, message: object, log: Log) -> object:
 
 
 def _in_turn(messages: Kept, log: Log) -> list[Any]:
-    """User and assistant in turns: neighbors that share a role are one message, others get a placeholder between."""
+    """Make user and assistant take turns: merge neighbors of one role, or put a placeholder between them."""
     runs: list[list[Any]] = []
     has_begun = False
     for at, message in messages:
         role = text(known(message).get("role"))
         found = log.at(at, "alternation")
         before = known(runs[-1][0]) if runs else {}
-        is_same = text(before.get("role")) == role and not has_calls(before) and _is_plain(message, before)
+        is_same = text(before.get("role")) == role and not has_calls(before) and not _says_more(message)
         if found and not is_same:
             speaker, words = "assistant" if role == "user" else "user", NO_WORDS if has_begun else BEGINNING
             runs.append([{"role": speaker, "content": words}])
@@ -229,14 +233,13 @@ def _in_turn(messages: Kept, log: Log) -> list[Any]:
     return [_merged(run) if len(run) > 1 else run[0] for run in runs]
 
 
-def _is_plain(message: object, before: Mapping[str, object]) -> bool:
-    """True for a message that holds nothing but its content, beside what the one before it says too."""
-    found = known(message)
-    return all(is_bare(found[name]) or found[name] == before.get(name) for name in found if name != "content")
+def _says_more(message: object) -> bool:
+    """Return whether a message says something beside its content, which would be lost in another message."""
+    return any(not is_bare(known(message).get(name)) for name in SAID)
 
 
 def _merged(run: Sequence[object]) -> object:
-    """Several messages as one: texts with an empty line between them, other contents as a list of blocks."""
+    """Merge messages: texts with an empty line between them, other contents as a list of blocks."""
     contents = [known(message).get("content") for message in run]
     if all(isinstance(content, str) for content in contents):
         return with_item(run[0], "content", "\n\n".join(map(str, contents)))

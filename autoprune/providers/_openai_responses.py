@@ -1,4 +1,4 @@
-"""OpenAI's Responses API: its rules, in the words in which it refuses what breaks them, and their repair."""
+"""OpenAI's Responses API: its rules with the words of its errors, and their repair."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ SECOND_ITEM = "Duplicate item found with id {}. Remove duplicate items from your
 
 
 def problems(items: Sequence[object]) -> Iterator[Problem]:
-    """What the API would refuse of a whole `input`, one that no `previous_response_id` goes before."""
+    """Yield what the API would refuse of an `input` that is sent without a `previous_response_id`."""
     found = [known(item) for item in items]
     for at, item in enumerate(found):
         yield from _missing(at, item)
@@ -62,17 +62,17 @@ def problems(items: Sequence[object]) -> Iterator[Problem]:
 
 
 def kind(item: Mapping[str, object]) -> str:
-    """The type of an item; a message may leave it out."""
+    """Return the type of an item; a message may leave it out."""
     return text(item.get("type")) or "message"
 
 
 def is_message(item: Mapping[str, object]) -> bool:
-    """True for words of the user, the model, the system or the developer."""
+    """Return whether an item is a message."""
     return kind(item) == "message" and bool(item)
 
 
 def pair_key(item: Mapping[str, object]) -> tuple[str, str] | None:
-    """What a call and its output have in common; None for what is neither, or has no id."""
+    """Return what a call and its output have in common; None for other items, and where there is no id."""
     name = kind(item)
     if name not in CALLS and name not in OUTPUTS:
         return None
@@ -82,7 +82,7 @@ def pair_key(item: Mapping[str, object]) -> tuple[str, str] | None:
 
 
 def is_from_model(item: Mapping[str, object]) -> bool:
-    """False for what is certainly not the model's: words of others, and outputs of the caller's tools."""
+    """Return whether an item may be the model's: it is neither somebody else's words nor a tool's output."""
     name = kind(item)
     if name == "message":
         return text(item.get("role")) not in ("user", "system", "developer")
@@ -99,7 +99,7 @@ def _missing(at: int, item: Mapping[str, object]) -> Iterator[Problem]:
 
 
 def _pairs(found: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
-    """A call has one output behind it, and an output a call before it. An id that is used again begins anew."""
+    """Check that each call has one output, behind it. An id that is used again begins a new pair."""
     is_open: dict[tuple[str, str], list[int]] = {}
     for at, item in enumerate(found):
         if (key := pair_key(item)) is None:
@@ -124,7 +124,7 @@ def _pairs(found: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
 
 
 def _alone(found: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
-    """Reasoning is followed by what came of it. Only an item with an id is missed by the API."""
+    """Check that something of the model's follows reasoning. The API checks only items with an id."""
     is_followed = False
     for at in range(len(found) - 1, -1, -1):
         if kind(found[at]) != "reasoning":
@@ -150,7 +150,7 @@ REMOVED = {
 
 
 def mended(items: Sequence[object], problems: Sequence[Problem], open_calls: OpenCalls, alternates: bool) -> Round:
-    """One round of repairs."""
+    """Make one round of repairs."""
     # What stands behind reasoning is seen when everything else is mended.
     others = [problem for problem in problems if problem.rule not in ("reasoning_alone", "unknown_role")]
     missing = [problem for problem in problems if problem.rule == "missing_field"]
@@ -175,7 +175,10 @@ def mended(items: Sequence[object], problems: Sequence[Problem], open_calls: Ope
 
 
 def _filled(items: Sequence[object], log: Log) -> list[Any]:
-    """The items with the fields that they must have. Without an id, an output answers the oldest call that is open."""
+    """Return the items with the fields that they must have.
+
+    An output without an id gets that of the oldest call of its kind before it that has no output.
+    """
     found = [known(item) for item in items]
     used = {text(item.get("call_id")) for item in found}
     answered = {key for item in found if kind(item) in CALLS and (key := pair_key(item))}
@@ -204,7 +207,7 @@ def _filled(items: Sequence[object], log: Log) -> list[Any]:
 
 
 def _strays(items: Sequence[object]) -> dict[int, int]:
-    """Where an output stands before its call, and where the call does: nothing else has their id."""
+    """Return the places of outputs that stand before their call, and of the calls; nothing else has their id."""
     places: dict[object, list[int]] = {}
     for at, item in enumerate(items):
         if (key := pair_key(known(item))) is not None:
@@ -218,7 +221,7 @@ def _strays(items: Sequence[object]) -> dict[int, int]:
 
 
 def _moved(items: Sequence[object], strays: Mapping[int, int], log: Log) -> Round:
-    """The items with those outputs behind their calls."""
+    """Return the items with these outputs behind their calls."""
     outputs = {call: items[output] for output, call in strays.items()}
     kept: list[Any] = []
     for at, item in enumerate(items):
@@ -229,7 +232,7 @@ def _moved(items: Sequence[object], strays: Mapping[int, int], log: Log) -> Roun
 
 
 def _single(at: int, item: object, log: Log) -> object | None:
-    """An item that no other has the id of: words of others lose the id, the model's second copy is left out."""
+    """Return an item with an id that no other has. Words of others lose their id; the model's second copy goes."""
     for problem in log.at(at, "duplicate_item"):
         if is_message(known(item)) and not is_from_model(known(item)):
             log.add(problem, "removed the id")
@@ -247,7 +250,7 @@ def _is_removed(at: int, log: Log) -> bool:
 
 
 def _answered(at: int, item: Mapping[str, object], log: Log, open_calls: OpenCalls) -> tuple[bool, object]:
-    """Whether an item stays, and the stated placeholder for its output, if it is a call without one."""
+    """Return whether an item stays, and a placeholder for its output, if it is a call without one."""
     for problem in log.at(at, "unanswered_call") if open_calls.become != "keep" else ():
         output = _no_output(item, open_calls.reason) if open_calls.become == "answer" else None
         log.add(problem, "answered the call with a placeholder" if output else "removed the call")
@@ -256,7 +259,7 @@ def _answered(at: int, item: Mapping[str, object], log: Log, open_calls: OpenCal
 
 
 def _no_output(call: Mapping[str, object], reason: str) -> dict[str, object] | None:
-    """An output that says that there is none; None where words cannot say it."""
+    """Return an output that says that there is none; None where words cannot say it."""
     output: dict[str, object] = {"type": OUTPUTS[kind(call)], "call_id": call.get("call_id")}
     match kind(call):
         case "function_call" | "custom_tool_call" | "local_shell_call":

@@ -4,7 +4,7 @@ A session's file may hold a result before its call. So where a key belongs to on
 pair in either order.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -35,7 +35,7 @@ class Event(NamedTuple):
 
 
 def pairs(events: Sequence[Event]) -> dict[Place, Place]:
-    """The call that each result answers. Calls of a later message take the place of earlier ones with their keys."""
+    """Return the call that each result answers. Later calls take the place of earlier ones with the same keys."""
     found = _behind(events)
     found |= _directly_behind(events, found)
     answered = set(found.values())
@@ -58,7 +58,7 @@ def _by_best_key(events: Iterable[Event], *, is_call: bool) -> dict[Hashable, li
 
 
 def _behind(events: Iterable[Event]) -> dict[Place, Place]:
-    """The pairs in which the result stands behind the call."""
+    """Return the pairs in which the result stands behind the call."""
     waiting: dict[Hashable, deque[Place]] = {}
     message: dict[Hashable, int] = {}
     answered: set[Place] = set()
@@ -99,7 +99,7 @@ def _directly_behind(events: Iterable[Event], found: Mapping[Place, Place]) -> d
 
 
 def _next(calls: deque[Place] | None, answered: set[Place]) -> Place | None:
-    """The first call that waits; those that were answered under another key are left out."""
+    """Return the first call that waits, and drop those that were answered under another key."""
     while calls:
         call = calls.popleft()
         if call not in answered:
@@ -113,7 +113,7 @@ def answers(
     result: Callable[[Place], object],
     no_result: Callable[[Place], object] | None,
 ) -> dict[int, list[object]]:
-    """For each message with open calls: its results in the order in which they stood, then its placeholders, if any."""
+    """Return, for each message with open calls, its results in their order, then its placeholders, if any."""
     calls = [event.place for event in events if event.is_call and event.is_open and event.keys]
     given: dict[int, list[object]] = {at: [] for at, _ in calls}
     for place, call in found.items():
@@ -125,7 +125,7 @@ def answers(
 
 
 def unanswered(events: Iterable[Event], found: Mapping[Place, Place]) -> list[Place]:
-    """The open calls that no result was found for."""
+    """Return the open calls that no result was found for."""
     answered = set(found.values())
     calls = (event for event in events if event.is_call and event.is_open and event.keys)
     return [event.place for event in calls if event.place not in answered]
@@ -133,32 +133,37 @@ def unanswered(events: Iterable[Event], found: Mapping[Place, Place]) -> list[Pl
 
 def note(
     is_open: Collection[int],
-    results: Iterable[Place],
+    results: Collection[Place],
     found: Mapping[Place, Place],
     lost: Sequence[Place],
     become: str,
     log: Log,
     named: Mapping[Place, str],
 ) -> None:
-    """Say what became of the calls without results, which are `lost`, and of each of the results that were taken.
+    """Note what became of the calls without results, which are `lost`, and of each of these results.
 
     The results of `named` got the name of their call.
     """
-    moved = {call[0] for result, call in found.items() if log.at(result[0], *ASTRAY)}
+    astray: dict[Place, list[Problem]] = {}
+    for at in {at for at, _ in results}:
+        for problem in log.at(at, *ASTRAY):
+            astray.setdefault((at, _block(problem)), []).append(problem)
+    from_elsewhere = {at for at, _ in astray}
+    moved = {call[0] for result, call in found.items() if result[0] in from_elsewhere}
+    missing = Counter(at for at, _ in lost)
     for at in sorted(is_open):
-        missing = sum(call[0] == at for call in lost)
-        what = DONE[become].format(missing) if missing else ""
+        what = DONE[become].format(missing[at]) if missing[at] else ""
         problems = log.at(at, "unanswered_call") or ([log.nearest(at + 1)] if what else [])
         for problem in problems if what or at in moved else ():
             log.add(problem, what or "moved the results behind the calls")
     for place in results:
         what = "moved it directly behind its call" if place in found else "removed the result"
         if place in named:
-            what = f"gave it the name of its call, {named[place]!r}"
-        problems = [one for one in log.at(place[0], *ASTRAY) if _block(one) == place[1]]
-        for problem in problems:
+            is_moved = found[place][0] != place[0] - 1
+            what = f"gave it the name of its call, {named[place]!r}" + (", and moved it there" if is_moved else "")
+        for problem in astray.get(place, ()):
             log.add(problem, what)
-        if not problems and place not in found:
+        if place not in astray and place not in found:
             log.add(log.nearest(place[0]), f"removed the result in block {place[1]} of message {place[0]}")
 
 

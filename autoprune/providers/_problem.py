@@ -24,7 +24,7 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        """One line: the provider, the place where its text does not name it, and the text."""
+        """Return one line: the provider, the place where the text does not name it, and the text."""
         root, message = ROOTS.get(self.provider, "messages"), " ".join(self.message.split())
         at = self.path[0] if self.path else None
         if at is None or f"{root}.{at}" in message or f"{root}[{at}]" in message:
@@ -33,7 +33,7 @@ class Problem:
 
 
 def neighbors(provider: str, roles: Sequence[str | None], model: str = "assistant") -> Iterator[Problem]:
-    """Where two neighbors share a role, or the model speaks first, as a local chat template refuses it."""
+    """Yield where two neighbors share a role, or the model speaks first, which local chat templates refuse."""
     for at, role in enumerate(roles):
         if role in ("user", model) and (roles[at - 1] == role if at else role == model):
             yield Problem(provider, "alternation", (at,), ALTERNATE)
@@ -63,7 +63,7 @@ class Repair:
     what: str
 
     def __str__(self) -> str:
-        """One line: the problem, and what was done."""
+        """Return one line: the problem, and what was done."""
         return f"{self.problem} -> {self.what}"
 
 
@@ -92,7 +92,7 @@ class Log:
             self._found.setdefault(int(problem.path[0]), []).append(problem)
 
     def at(self, at: int, *rules: str) -> list[Problem]:
-        """The problems in a message; only those of the rules, if any are named."""
+        """Return the problems in a message; only those of the rules, if any are named."""
         return [problem for problem in self._found.get(at, ()) if not rules or problem.rule in rules]
 
     def nearest(self, at: int) -> Problem:

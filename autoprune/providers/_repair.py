@@ -1,4 +1,4 @@
-"""The repair of what others broke: orphans removed, calls answered, empty texts gone, roles in turns; all reported."""
+"""Mend what a provider would refuse, round by round, and report each thing that was done."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +22,7 @@ def repair(
     open_calls: str = "answer",
     reason: str = NO_RESULT,
 ) -> Repaired:
-    """A conversation that breaks no rule but those of `UNREPAIRED`, and what was done to it.
+    """Return a conversation that breaks no rule but those of `UNREPAIRED`, and what was done to it.
 
     What breaks no rule stays the same object; the conversation itself, where none does. Nothing of the caller's is
     changed, and no words of the user's or the system's are lost. A repair may leave another rule broken, so it goes

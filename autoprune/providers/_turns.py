@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from autoprune.providers._blocks import MISPLACED, NEW, Draft, Shape, draft, new, separated, written
+from autoprune.providers._blocks import MISPLACED, NEW, Draft, Shape, draft, is_part, new, separated, written
 from autoprune.providers._messages import known
 from autoprune.providers._pairing import ASTRAY, Event, Place, answers, note, pairs, unanswered
 from autoprune.providers._problem import BEGINNING, EMPTY, Log, OpenCalls, Problem, Round
@@ -27,7 +27,7 @@ MENDED = {
 def mended(
     shape: Shape, messages: Sequence[object], problems: Sequence[Problem], open_calls: OpenCalls, alternates: bool
 ) -> Round:
-    """One round of repairs. `alternates`: an empty message between two of the other role is filled, not removed."""
+    """Make one round of repairs. If roles alternate, an empty message between two of the other role is filled."""
     log = Log(problems)
     drafts = [draft(at, message, shape) for at, message in enumerate(messages)]
     if any(problem.rule in MISPLACED for problem in problems):
@@ -45,7 +45,7 @@ def mended(
 
 
 def _cleaned(one: Draft, shape: Shape, log: Log) -> Draft:
-    """A message without its empty blocks, and with its results mended inside."""
+    """Return a message without its empty blocks, with its results mended."""
     removed, inside = set[int](), dict[int, list[Problem]]()
     for problem in log.at(one.at, *REMOVED, *MENDED):
         if len(problem.path) <= 3:
@@ -59,7 +59,7 @@ def _cleaned(one: Draft, shape: Shape, log: Log) -> Draft:
 
 
 def _settled(drafts: Sequence[Draft], shape: Shape, log: Log, *, alternates: bool) -> list[Draft]:
-    """The messages that hold something. One that does not is filled where its place cannot be given up."""
+    """Remove the messages that hold nothing, or fill them where their place cannot be given up."""
     following: list[str | None] = []
     role: str | None = None
     for one in reversed(drafts):
@@ -88,7 +88,7 @@ def _is_lost(one: Draft, log: Log) -> bool:
 
 
 def _in_turn(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Draft]:
-    """The user first, and messages that share a role with their neighbor as one."""
+    """Put the user first, and merge neighbors that share a role where the rules want it."""
     runs: list[list[Draft]] = []
     for one in drafts:
         found = log.at(one.at, "first_message", "alternation", "call_place")
@@ -106,7 +106,7 @@ def _in_turn(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Draft]:
             runs.append([one])
         for problem in found if what else ():
             log.add(problem, what)
-    return [_merged(run) if len(run) > 1 else run[0] for run in runs]
+    return [_merged(run, shape) if len(run) > 1 else run[0] for run in runs]
 
 
 def _is_same(one: Draft, other: Draft, shape: Shape) -> bool:
@@ -114,23 +114,24 @@ def _is_same(one: Draft, other: Draft, shape: Shape) -> bool:
 
 
 def _run_start(runs: Sequence[Sequence[Draft]], shape: Shape) -> int:
-    """Where the last messages of the same role begin."""
+    """Return where the last messages of the same role begin."""
     start = len(runs) - 1
     while start and _is_same(runs[start - 1][0], runs[-1][0], shape):
         start -= 1
     return start
 
 
-def _merged(run: Sequence[Draft]) -> Draft:
-    """Several messages as one, which is the first with the blocks of all."""
+def _merged(run: Sequence[Draft], shape: Shape) -> Draft:
+    """Return the first of several messages with the blocks of all."""
     first = run[0]
     if any(one.role != first.role for one in run):
-        first = replace(first, message=with_item(first.message, "role", "user"), role="user")
+        message = first.message if is_part(first.message, shape) else with_item(first.message, "role", "user")
+        first = replace(first, message=message, role="user")
     return first.holding([*first.blocks, *((NEW, block) for one in run[1:] for _, block in one.blocks)])
 
 
 def _trimmed(one: Draft, log: Log) -> Draft:
-    """The last message without the white space at its end."""
+    """Return the last message without the white space at its end."""
     problems = log.at(one.at, "trailing_whitespace")
     if not problems or not one.blocks:
         return one
@@ -143,7 +144,7 @@ def _trimmed(one: Draft, log: Log) -> Draft:
 
 
 def _placed(drafts: Sequence[Draft], shape: Shape, log: Log, open_calls: OpenCalls) -> list[Draft]:
-    """The drafts with each result where it belongs. Pairs that break no rule stay as they stand."""
+    """Put each result directly behind its call. Pairs that break no rule stay as they are."""
     is_open = {one.at for one in drafts if log.at(one.at, "unanswered_call") or log.at(one.at + 1, *ASTRAY)}
     taken = {one.at for one in drafts if one.at - 1 in is_open or log.at(one.at, *ASTRAY)}
     if not is_open and not taken:
@@ -165,12 +166,13 @@ def _placed(drafts: Sequence[Draft], shape: Shape, log: Log, open_calls: OpenCal
     note(is_open, results, found, lost, open_calls.become, log, named)
     left = [_without_results(one, shape) if one.at in taken else one for one in drafts]
     if open_calls.become == "remove":
-        left = [one.holding([(at, block) for at, block in one.blocks if (one.at, at) not in lost]) for one in left]
+        gone = set(lost)
+        left = [one.holding([(at, block) for at, block in one.blocks if (one.at, at) not in gone]) for one in left]
     return _rebuilt(left, given, shape)
 
 
 def _events(one: Draft, shape: Shape) -> Iterator[Event]:
-    """The calls and results of a message."""
+    """Yield the calls and results of a message."""
     for index, block in one.blocks:
         if (keys := shape.call_keys(one.role, block)) is not None:
             yield Event((one.at, index), True, keys)
@@ -183,7 +185,7 @@ def _without_results(one: Draft, shape: Shape) -> Draft:
 
 
 def _rebuilt(drafts: Sequence[Draft], given: Mapping[int, Sequence[object]], shape: Shape) -> list[Draft]:
-    """Each message's results at the front of the next one, which is made where the user's does not follow."""
+    """Put the results for each message at the front of the next, or in a new one where the user's does not follow."""
     kept: list[Draft] = []
     for at, one in enumerate(drafts):
         waiting = given.get(drafts[at - 1].at, ()) if at else ()
@@ -198,7 +200,7 @@ def _rebuilt(drafts: Sequence[Draft], given: Mapping[int, Sequence[object]], sha
 
 
 def _renamed(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Draft]:
-    """The drafts in which each call has an id of its own, and its result the same."""
+    """Give calls whose id is refused or used twice another one, and their results too."""
     flagged = [
         (problem, (one.at, int(problem.path[2])))
         for one in drafts
@@ -220,7 +222,7 @@ def _renamed(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Draft]:
 
 
 def _fresh_ids(ids: Sequence[str], used: set[str]) -> list[str]:
-    """An id for each, made of the old one, that nothing else has; the same for the same conversation."""
+    """Return new ids, made of the old ones, that nothing else has; the same for the same conversation."""
     fresh: list[str] = []
     numbers: dict[str, int] = {}
     for old in ids:

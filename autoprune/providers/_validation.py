@@ -1,4 +1,4 @@
-"""Which of a provider's rules a conversation breaks. Reads the conversation alone: changes nothing, calls nothing."""
+"""Find the rules of a provider that a conversation breaks. Changes nothing, calls nothing."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from autoprune.providers._table import NAMES, OPENAI, PROVIDERS
 def problems(
     conversation: Sequence[object], provider: str | None = None, *, strict_alternation: bool = False
 ) -> list[Problem]:
-    """The rules that a conversation breaks, in the order of their places; an empty list where it breaks none.
+    """Return the rules that a conversation breaks, in the order of their places; an empty list where it breaks none.
 
     `provider` is one of "anthropic", "bedrock", "gemini", "openai_chat" and "openai_responses", or another name for
     one of them, such as "claude" or "openai"; None finds it out from the conversation. `strict_alternation` adds the
@@ -33,7 +33,7 @@ def problems(
 def accepted(
     pruned: Sequence[object], given: Sequence[object], provider: str | None = None, formats: Sequence[Format] = SHIPPED
 ) -> tuple[str, ...]:
-    """Raises RuleError where a provider would refuse a pruned conversation; says if it had refused the given one.
+    """Raise RuleError where a provider would refuse a pruned conversation; say if it had refused the given one.
 
     `provider` is the format that was named, if any was, and `formats` are those that messages may be written in. No
     rules are known for one of the caller's own: where it is named, or a message is of it, nothing is checked, and what
@@ -51,7 +51,7 @@ def accepted(
 
 
 def _without_rules(conversation: Sequence[object], name: str | None, formats: Sequence[Format]) -> str | None:
-    """The format without rules that was named or, where none was, that a message is written in; None for neither."""
+    """Return the format without rules that was named or, else, that a message is written in; None for neither."""
     if name is not None:
         return None if name in PROVIDERS else name
     own = [each for each in formats if each.NAME not in PROVIDERS]
@@ -59,14 +59,14 @@ def _without_rules(conversation: Sequence[object], name: str | None, formats: Se
 
 
 def sequence(conversation: object) -> Sequence[object]:
-    """A conversation that is a list or a tuple. Raises ConversationError for anything else."""
+    """Return a conversation that is a list or a tuple. Raises ConversationError for anything else."""
     if isinstance(conversation, list | tuple):
         return conversation
     raise ConversationError(f"the conversation is no list but {type(conversation).__name__}: give a list of messages")
 
 
 def resolved(provider: object, conversation: Sequence[object]) -> str:
-    """The provider's own name for any that may be written. Raises SettingsError where none is known by it."""
+    """Return the name in the table of a provider by any of its names. Raises SettingsError for an unknown one."""
     if provider is None:
         return detected(conversation)
     wanted = provider.strip().lower().replace("-", "_").replace(" ", "_") if isinstance(provider, str) else ""
@@ -80,7 +80,7 @@ def resolved(provider: object, conversation: Sequence[object]) -> str:
 
 
 def detected(conversation: Sequence[object]) -> str:
-    """The provider whose marks a conversation bears first; one without any is checked as OpenAI Chat."""
+    """Return the provider of the first message that shows one; "openai_chat" where none does."""
     marked = (each.NAME for message in conversation for each in SHIPPED if _is_marked(message, each))
     return next(marked, "openai_chat")
 
