@@ -12,7 +12,7 @@ from typing import Any
 from loguru import logger
 
 from autoprune.copying import Copied
-from autoprune.edits import Plan
+from autoprune.edits import Plan, Running
 from autoprune.environment import variables
 from autoprune.errors import ConversationError, SettingsError, did_you_mean
 from autoprune.events import BeforePrune, OnPruned, PruneEvent, tell, veto
@@ -27,7 +27,7 @@ from autoprune.report import Report
 from autoprune.settings import given, overhead, safe_zone, text_setting, unasked, used
 from autoprune.statistics import statistics, token_figures
 from autoprune.strategies import NAMES, available, config, description, is_named
-from autoprune.summaries import apart, running
+from autoprune.summaries import apart, running, standing
 from autoprune.terms import Terms, ratio
 from autoprune.tokens import REPLY_TOKENS, Count, Memo, for_model, scaled
 from autoprune.transcript import Transcript
@@ -273,15 +273,14 @@ class Pruner(Copied):
             known = self._counters[model] = (Memo(count), estimate)
         return known
 
-    def _parser(self, *, wants_inputs: bool, is_folded: bool = False) -> Parser:
+    def _parser(self, *, wants_inputs: bool, found: Running | None = None) -> Parser:
         chosen = used("format", partial(named, formats=self.formats), self.args, self._environ)
         names = self._is_tool_result_message, self._extract_tool_name
-        return Parser(self._count()[0], *names, chosen, wants_inputs=wants_inputs, is_folded=is_folded)
+        return Parser(self._count()[0], *names, chosen, wants_inputs=wants_inputs, standing=standing(found))
 
     def _parse(self, conversation: list[Any], overhead: int, *, wants_inputs: bool = False) -> Transcript:
         fixed = overhead + (REPLY_TOKENS if conversation else 0)
-        is_folded = running(conversation) is not None
-        return parse(conversation, self._parser(wants_inputs=wants_inputs, is_folded=is_folded), fixed)
+        return parse(conversation, self._parser(wants_inputs=wants_inputs, found=running(conversation)), fixed)
 
 
 def _unmade(plan_of: Callable[[], Plan]) -> Plan:

@@ -236,7 +236,7 @@ class ConversationPruner(Pruner):
             fixed = terms.overhead + (REPLY_TOKENS if bare else 0)
             walk = FoldWalk(strategy, terms.limit, fixed, terms.placeholder, given, thinking=terms.thinking)
             walk.reported = None if usage is None else (len(bare), usage)
-            known = FoldHistory(self._parser(wants_inputs=False, is_folded=given.running is not None), walk)
+            known = FoldHistory(self._parser(wants_inputs=False, found=given.running), walk)
             known.extend(bare)
         if usage is None:
             self._memory.keep(key, known)

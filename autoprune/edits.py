@@ -58,7 +58,7 @@ class Running:
     """The summary that stands in a conversation at message `at`, for `messages` earlier ones.
 
     Its text has at most `room` tokens. `rest` is the message without it, None where it holds nothing else. `tokens` is
-    what the summary adds to the prompt.
+    what the summary adds to the prompt. `in_text` says that the model had made no native call when it was written.
     """
 
     at: int
@@ -67,6 +67,7 @@ class Running:
     room: int
     rest: Any = field(default=None, repr=False)
     tokens: int = 0
+    in_text: bool = False
 
 
 def saved_by_message(edits: Iterable[Replace], stripped: Iterable[Thought] = ()) -> Mapping[int, int]:

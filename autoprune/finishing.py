@@ -1,12 +1,12 @@
 """From a plan whose texts are written to the conversation and its report. Decides nothing but whether it is smaller."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from autoprune.assembling import assembled
 from autoprune.base import Result
-from autoprune.edits import Plan
+from autoprune.edits import Fold, Plan, Running
 from autoprune.formats.format import Format
 from autoprune.providers.thinking import Outcome
 from autoprune.report import Report
@@ -82,7 +82,16 @@ class Unfinished:
             return None
         messages = sum(len(fold.messages) for fold in folds) + (known.messages if known else 0)
         room = max((*(fold.room for fold in folds), *((known.room,) if known else ())))
-        return self.written_in.message("user", wrapped(text, messages, room))
+        return self.written_in.message("user", wrapped(text, messages, room, in_text=self._in_text(folds, known)))
+
+    def _in_text(self, folds: Sequence[Fold], known: Running | None) -> bool:
+        """Whether the model had made no native call when the last messages were folded, as far as is known."""
+        if not folds:
+            return known is not None and known.in_text
+        transcript = self.plan.transcript
+        before = transcript.entries[: transcript.requests[folds[-1].request]]
+        is_native = any(call.location.start is None for entry in before for call in entry.calls)
+        return not is_native and (known is None or known.in_text)
 
 
 def rewritten(messages: list[Any], plan: Plan) -> list[Any]:

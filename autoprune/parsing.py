@@ -33,12 +33,12 @@ class Parser:
         formats: Sequence[Format] = SHIPPED,
         *,
         wants_inputs: bool = False,
-        is_folded: bool = False,
+        standing: Standing | None = None,
     ) -> None:
         """Count with `count`; the next two say what a result in XML text is and which tool made it.
 
-        `formats` are the ones to choose from, and `wants_inputs` asks for the places of calls' arguments. `is_folded`
-        says that a summary stands for the conversation's first messages.
+        `formats` are the ones to choose from, and `wants_inputs` asks for the places of calls' arguments. `standing`
+        is what is known of messages that a summary stands for.
         """
         self.count = count
         self.is_tool_result = is_tool_result
@@ -51,7 +51,7 @@ class Parser:
         self._in_run = False
         self._calls = OpenCalls()
         self.heading: tuple[Path, str] | None = None
-        self.standing = Standing(is_folded=is_folded)
+        self.standing = standing or Standing()
         self._standings: dict[int, Standing] = {}  # by message
         self._missed: dict[tuple[str, str], list[int]] = {}  # messages, by what was seen in them and why it is nothing
         self._begins_with_results = False

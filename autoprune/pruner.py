@@ -159,7 +159,7 @@ class AgenticConversationPruner(Pruner):
         looks_back = terms.thinking in (ThinkingPolicy.DROP_BLOCK, ThinkingPolicy.STRIP)
         is_bounded = is_exact and clamp(terms.strategy) is None and not looks_back
         walk = Walk(terms.strategy, terms.limit, fixed, terms.placeholder, thinking=terms.thinking)
-        parser = self._parser(wants_inputs=terms.wants_inputs, is_folded=running(conversation) is not None)
+        parser = self._parser(wants_inputs=terms.wants_inputs, found=running(conversation))
         history = History(parser, walk, fixed if is_bounded else math.inf)
         history.extend(conversation)
         return history
@@ -177,4 +177,5 @@ class AgenticConversationPruner(Pruner):
 
 def _key(terms: Terms, conversation: list[Any]) -> object:
     """What a remembered history must have been made with; with a summary at its head a conversation is read anew."""
-    return terms.key, running(conversation) is not None
+    found = running(conversation)
+    return terms.key, found and found.in_text
