@@ -53,12 +53,17 @@ class Fold:
         return self.room == 0
 
 
+CALLS_IN_TEXT = "calls in text"  # the model has spoken, and has made no native call
+NO_ANSWER = "no answer yet"  # the model has not spoken
+
+
 @dataclass(frozen=True)
 class Running:
     """The summary that stands in a conversation at message `at`, for `messages` earlier ones.
 
     Its text has at most `room` tokens. `rest` is the message without it, None where it holds nothing else. `tokens` is
-    what the summary adds to the prompt. `in_text` says that the model had made no native call when it was written.
+    what the summary adds to the prompt. `calls` says how the model had made its calls when it was written, one
+    of `CALLS_IN_TEXT`, `NO_ANSWER` and "" for natively, or nobody knows.
     """
 
     at: int
@@ -67,7 +72,7 @@ class Running:
     room: int
     rest: Any = field(default=None, repr=False)
     tokens: int = 0
-    in_text: bool = False
+    calls: str = ""
 
 
 def saved_by_message(edits: Iterable[Replace], stripped: Iterable[Thought] = ()) -> Mapping[int, int]:

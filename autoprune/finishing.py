@@ -6,7 +6,7 @@ from typing import Any
 
 from autoprune.assembling import assembled
 from autoprune.base import Result
-from autoprune.edits import Fold, Plan, Running
+from autoprune.edits import CALLS_IN_TEXT, NO_ANSWER, Fold, Plan, Running
 from autoprune.formats.format import Format
 from autoprune.providers.thinking import Outcome
 from autoprune.report import Report
@@ -14,6 +14,7 @@ from autoprune.rewriting import apply, strip
 from autoprune.summaries import wrapped
 from autoprune.summarizers.brief import Answer, Written
 from autoprune.terms import Terms
+from autoprune.transcript import Speaker
 from autoprune.writing import Desk
 
 
@@ -82,16 +83,18 @@ class Unfinished:
             return None
         messages = sum(len(fold.messages) for fold in folds) + (known.messages if known else 0)
         room = max((*(fold.room for fold in folds), *((known.room,) if known else ())))
-        return self.written_in.message("user", wrapped(text, messages, room, in_text=self._in_text(folds, known)))
+        return self.written_in.message("user", wrapped(text, messages, room, self._calls(folds, known)))
 
-    def _in_text(self, folds: Sequence[Fold], known: Running | None) -> bool:
-        """Whether the model had made no native call when the last messages were folded, as far as is known."""
-        if not folds:
-            return known is not None and known.in_text
+    def _calls(self, folds: Sequence[Fold], known: Running | None) -> str:
+        """How the model had made its calls when the last messages were folded."""
+        if known and not (folds and known.calls):
+            return known.calls
         transcript = self.plan.transcript
         before = transcript.entries[: transcript.requests[folds[-1].request]]
-        is_native = any(call.location.start is None for entry in before for call in entry.calls)
-        return not is_native and (known is None or known.in_text)
+        if any(call.location.start is None for entry in before for call in entry.calls):
+            return ""
+        has_spoken = any(entry.speaker is Speaker.MODEL for entry in before)
+        return CALLS_IN_TEXT if has_spoken else known.calls if known else NO_ANSWER
 
 
 def rewritten(messages: list[Any], plan: Plan) -> list[Any]:

@@ -178,4 +178,4 @@ class AgenticConversationPruner(Pruner):
 def _key(terms: Terms, conversation: list[Any]) -> object:
     """What a remembered history must have been made with; with a summary at its head a conversation is read anew."""
     found = running(conversation)
-    return terms.key, found and found.in_text
+    return terms.key, found and found.calls

@@ -4,26 +4,28 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from autoprune.edits import Running
+from autoprune.edits import CALLS_IN_TEXT, NO_ANSWER, Running
 from autoprune.formats.content import NOTHING, fields
 from autoprune.formats.standing import Standing
 from autoprune.rewriting import with_item
 from autoprune.tokens import Count
 
-IN_TEXT = "; calls in text"
-HEAD = re.compile(rf"\[Summary of (\d{{1,9}}) earlier messages \(max (\d{{1,9}}) tokens({IN_TEXT})?\)\]\n")
+HEAD = re.compile(
+    rf"\[Summary of (\d{{1,9}}) earlier messages \(max (\d{{1,9}}) tokens(?:; ({CALLS_IN_TEXT}|{NO_ANSWER}))?\)\]\n"
+)
 END = "\n[/Summary]"
 SLACK_TOKENS = 2
 GAP = "\n\n"  # between the summary and the words of the user's that follow it
 SYSTEM_ROLES = ("system", "developer")
 
 
-def wrapped(text: str, messages: int, room: int, *, in_text: bool = False) -> str:
+def wrapped(text: str, messages: int, room: int, calls: str = "") -> str:
     """Return a summary with its mark: how many messages it stands for, and the tokens that its text may have.
 
-    `in_text` says that the model has made no native call so far, for which one could not look back otherwise.
+    `calls` says how the model has made its calls so far, which decides what counts as a result in the texts that follow.
     """
-    return f"[Summary of {messages} earlier messages (max {room} tokens{IN_TEXT if in_text else ''})]\n{text}{END}"
+    known = f"; {calls}" if calls else ""
+    return f"[Summary of {messages} earlier messages (max {room} tokens{known})]\n{text}{END}"
 
 
 def plain(text: str) -> str:
@@ -33,7 +35,7 @@ def plain(text: str) -> str:
 
 def overhead(count: Count, messages: int, room: int) -> int:
     """Tokens of the mark around a summary, and a few more: counts of joined texts need not add up."""
-    return count(wrapped("", messages, room, in_text=True) + GAP) + SLACK_TOKENS
+    return count(wrapped("", messages, room, CALLS_IN_TEXT) + GAP) + SLACK_TOKENS
 
 
 def running(messages: Sequence[object]) -> Running | None:
@@ -66,14 +68,14 @@ def _read(at: int, text: str, rest: Any) -> Running | None:
     if match is None or end < 0:
         return None
     words = rest(text[end + len(END) + len(GAP) :])
-    return Running(at, text[match.end() : end], int(match[1]), int(match[2]), words, in_text=bool(match[3]))
+    return Running(at, text[match.end() : end], int(match[1]), int(match[2]), words, calls=match[3] or "")
 
 
 def standing(found: Running | None) -> Standing:
     """Return what is known of the messages before the first, where a summary stands for some."""
-    if found is None:
+    if found is None or found.calls == NO_ANSWER:
         return Standing()
-    return Standing(has_spoken=True) if found.in_text else Standing(is_folded=True)
+    return Standing(has_spoken=True) if found.calls else Standing(is_folded=True)
 
 
 def without(messages: Sequence[Any], found: Running | None) -> list[Any]:
@@ -89,7 +91,7 @@ def apart(messages: Sequence[Any]) -> Sequence[Any]:
     found = running(messages)
     if found is None or found.rest is None:
         return messages
-    alone = {"role": "user", "content": wrapped(found.text, found.messages, found.room, in_text=found.in_text)}
+    alone = {"role": "user", "content": wrapped(found.text, found.messages, found.room, found.calls)}
     return [*messages[: found.at], alone, found.rest, *messages[found.at + 1 :]]
 
 

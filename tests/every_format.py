@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 from rounds import OTHERS, WIRE
-from rounds_hypothesis import rounds
+from rounds_hypothesis import PASTED, rounds
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from strategies_hypothesis import conversations as chat_conversations
 
@@ -46,7 +46,7 @@ def repaired(provider: str) -> Callable[[list[Any]], list[Any]]:
 @st.composite
 def conversations_in_texts(draw: st.DrawFn, dialect: str) -> list[Any]:
     """An agent's work in a dialect, in the messages of any format."""
-    return in_text(draw(rounds()), dialect, draw(st.sampled_from(sorted(CARRIERS))))
+    return in_text(draw(rounds(PASTED)), dialect, draw(st.sampled_from(sorted(CARRIERS))))
 
 
 FORMATS: dict[str, st.SearchStrategy[list[Any]]] = {
@@ -64,7 +64,7 @@ def conversations(format: str) -> st.SearchStrategy[list[Any]]:
     """Conversations of a format or a dialect: odd ones, and an agent at work."""
     if format not in WIRE:
         return st.one_of(FORMATS[format], conversations_in_texts(format))
-    return st.one_of(FORMATS[format], *(rounds().map(write) for write in (WIRE[format], *OTHERS.get(format, ()))))
+    return st.one_of(FORMATS[format], *(rounds(PASTED).map(write) for write in (WIRE[format], *OTHERS.get(format, ()))))
 
 
 # Strategies with their options, and safe zones

@@ -1,5 +1,7 @@
 """Hypothesis strategies for what an agent does, of which `rounds.py` makes a conversation."""
 
+from collections.abc import Sequence
+
 from hypothesis import strategies as st
 from rounds import Round, Step
 from strategies_hypothesis import PHRASES, texts
@@ -76,7 +78,7 @@ PASTED = (
 )
 
 
-def rounds() -> st.SearchStrategy[list[Round]]:
-    """What an agent does in a few requests."""
-    words = st.sampled_from(("And now?", "Mind `</tool_result>`.", "a < b", *PASTED))
+def rounds(said: Sequence[str] = ()) -> st.SearchStrategy[list[Round]]:
+    """What an agent does in a few requests; the user says a few things in between, of which some may be given."""
+    words = st.sampled_from(("And now?", "Mind `</tool_result>`.", "a < b", *said))
     return st.lists(st.one_of(STEPS, STEPS, STEPS, words), min_size=3, max_size=7)

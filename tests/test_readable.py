@@ -181,8 +181,11 @@ def test_the_tags_around_results_and_calls_go_with_them():
         {"type": "text", "text": "def a(): ..."},
         {"type": "text", "text": "Go on."},
     ]
-    call = 'I look.\n<function_calls>\n<invoke name="ls">\n</invoke>\n</function_calls>'
-    assert words({"role": "assistant", "content": call}, {"role": "user", "content": blocks}) == ["I look.", "Go on."]
+    call = 'I look.\n<function_calls>\n<invoke name="read_file">\n</invoke>\n</function_calls>\n<read_file>'
+    assert words({"role": "assistant", "content": call}, {"role": "user", "content": blocks}) == [
+        "I look.\n\n<read_file>",
+        "Go on.",
+    ]
 
 
 # The user's own words

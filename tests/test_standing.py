@@ -15,8 +15,8 @@ MARKER = "Fix it, and never push to main."
 XML = f"<tool_result tool_name='read_file' success='true'>\n<content>{LOG}</content>\n</tool_result>"
 CLINE = f"[read_file for 'a.py'] Result:\n{LOG}"
 HERMES = f"<tool_response>\n{LOG}\n</tool_response>"
-RESULT = f"<result>\n<tool_name>a</tool_name>\n<stdout>\n{LOG}\n</stdout>\n</result>"
-CLAUDE = f"<function_results>\n{RESULT}\n</function_results>"
+STDOUT = f"<tool_name>a</tool_name>\n<stdout>\n{LOG}\n</stdout>"
+CLAUDE = f"<function_results>\n<result>\n{STDOUT}\n</result>\n</function_results>"
 DIALECTS = {"xml": XML, "cline": CLINE, "tool_response": HERMES, "function_results": CLAUDE}
 CALLS = {
     "xml": "I look.\n<read_file>\n<path>a.py</path>\n</read_file>",
