@@ -10,10 +10,14 @@ from typing import Any
 import pytest
 from anthropic.types import TextBlock, ToolUseBlock
 from google.genai import types as genai
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import ResponseFunctionToolCall, ResponseReasoningItem
+from strict_provider import anthropic_rules, gemini_rules, responses_rules
+from strict_provider import bedrock as strict_bedrock
+from strict_provider import openai_chat as strict_chat
+from strict_provider.exchange import RefusalError
 
 from autoprune.errors import ConversationError, SettingsError
 from autoprune.providers import BEGINNING, EMPTY, NO_RESULT, NO_WORDS, UNREPAIRED, Problem, Repair, problems, repair
@@ -257,6 +261,7 @@ def plain(message: Any) -> dict[str, Any]:
 
 
 @EVERY_PROVIDER
+@settings(deadline=None)
 @given(data=st.data())
 def test_a_valid_conversation_comes_back_itself(provider: str, data: st.DataObject):
     found = data.draw(VALID[provider]())
@@ -266,6 +271,7 @@ def test_a_valid_conversation_comes_back_itself(provider: str, data: st.DataObje
 
 
 @EVERY_PROVIDER
+@settings(deadline=None)
 @given(data=st.data(), is_strict=st.booleans())
 def test_a_repaired_conversation_breaks_no_rule_and_stays_as_it_is(provider: str, data: st.DataObject, is_strict: bool):
     found = data.draw(broken(provider))
@@ -283,6 +289,7 @@ def test_a_repaired_conversation_breaks_no_rule_and_stays_as_it_is(provider: str
 
 
 @EVERY_PROVIDER
+@settings(deadline=None)
 @given(data=st.data(), is_strict=st.booleans())
 def test_no_words_of_the_user_or_the_system_are_lost(provider: str, data: st.DataObject, is_strict: bool):
     found = data.draw(broken(provider))
@@ -302,6 +309,7 @@ def words(conversation: list[Any]) -> Iterator[str]:
 
 
 @EVERY_PROVIDER
+@settings(deadline=None)
 @given(data=st.data())
 def test_what_is_far_from_the_only_problem_stays_the_same_object(provider: str, data: st.DataObject):
     found = data.draw(broken(provider))
@@ -350,6 +358,7 @@ GONE = re.compile(
 
 
 @EVERY_PROVIDER
+@settings(deadline=None)
 @given(data=st.data(), is_strict=st.booleans(), open_calls=st.sampled_from(("answer", "keep", "remove")))
 def test_each_thing_that_goes_has_a_note_of_its_own(
     provider: str, data: st.DataObject, is_strict: bool, open_calls: str
@@ -685,6 +694,7 @@ def output(id: str, given: Any = "ok", kind: str = "function_call") -> dict[str,
     return {"type": f"{kind}_output", "call_id": id, "output": given}
 
 
+PAIR = [call("a"), output("a")]
 REASONING = {"type": "reasoning", "id": "rs_1", "summary": []}
 FAILED = [{"stdout": "", "stderr": NO_RESULT, "outcome": {"type": "exit", "exit_code": 1}}]
 
@@ -1017,6 +1027,55 @@ def result(id: str, content: Any, **more: Any) -> dict[str, Any]:
 )
 def test_what_is_mended_for_bedrock(conversation: list[Any], becomes: list[Any], said_to_be_done: list[str]):
     assert made(conversation, "bedrock") == (becomes, said_to_be_done)
+
+
+# What the strict provider says, which knows nothing of these rules
+
+
+def sent(conversation: list[Any], provider: str) -> None:
+    """Check a conversation by the strict provider's rules. Raises RefusalError."""
+    match provider:
+        case "anthropic":
+            anthropic_rules.check({"messages": conversation}, ("messages",), alternate=False)
+        case "bedrock":
+            strict_bedrock.check({"toolConfig": {"tools": [{}]}}, conversation)
+        case "gemini":
+            gemini_rules.check({"contents": conversation}, "gemini-2.5-pro", alternate=False)
+        case "openai_chat":
+            strict_chat.check({"messages": conversation}, alternate=False)
+        case _:
+            responses_rules.check(conversation, responses_rules.Shelf(), is_stored=False)
+
+
+@pytest.mark.parametrize(
+    ("conversation", "provider"),
+    [
+        ([user(said("Go."), use("a")), user(answer("a"))], "anthropic"),
+        ([GO, assistant(use("a"), answer("a"), said("Done."))], "anthropic"),
+        ([user(THOUGHT, said("Go."))], "anthropic"),
+        ([HELLO, uses("a"), user({"text": "Wait."}, result("a", [{"text": "ok"}]))], "bedrock"),
+        ([HELLO, assistant(*uses("a")["content"], result("a", [{"text": "ok"}]))], "bedrock"),
+        ([user({"text": "Go."}, *uses("a")["content"]), assistant({"text": "Hi."})], "bedrock"),
+        ([user({"text": "Go."}, {"reasoningContent": {"reasoningText": {"text": "Hm."}}})], "bedrock"),
+        ([asks({"text": "Go."}, fc()), asks(fr(response=OUTPUT))], "gemini"),
+        ([HI, replies(fc()), replies(fr(response=OUTPUT), {"text": "Hi."})], "gemini"),
+        ([{**GO, "tool_calls": calling("a")["tool_calls"]}, tool("a")], "openai_chat"),
+        ([GO, calling("a"), {**tool("a"), "role": "user"}], "openai_chat"),
+        *(
+            (
+                [GO, *({name: value for name, value in item.items() if name != field} for item in PAIR)],
+                "openai_responses",
+            )
+            for field in ("call_id", "name", "arguments", "output")
+        ),
+        ([{"role": "user"}, OK], "openai_responses"),
+    ],
+)
+def test_what_a_provider_refuses_is_found_and_accepted_after_the_repair(conversation: list[Any], provider: str):
+    with pytest.raises(RefusalError):
+        sent(conversation, provider)
+    assert problems(conversation, provider) != []
+    sent(repair(conversation, provider).conversation, provider)
 
 
 # Objects of the SDKs
