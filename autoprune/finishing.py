@@ -1,12 +1,13 @@
 """From a plan whose texts are written to the conversation and its report. Decides nothing but whether it is smaller."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 from autoprune.assembling import assembled
 from autoprune.base import Result
-from autoprune.edits import CALLS_IN_TEXT, NO_ANSWER, Fold, Plan, Running
+from autoprune.edits import CALLS_IN_TEXT, NO_ANSWER, Plan, Running
 from autoprune.formats.format import Format
 from autoprune.providers.thinking import Outcome
 from autoprune.report import Report
@@ -83,17 +84,22 @@ class Unfinished:
             return None
         messages = sum(len(fold.messages) for fold in folds) + (known.messages if known else 0)
         room = max((*(fold.room for fold in folds), *((known.room,) if known else ())))
-        return self.written_in.message("user", wrapped(text, messages, room, self._calls(folds, known)))
+        return self.written_in.message("user", wrapped(text, messages, room, self._calls(known)))
 
-    def _calls(self, folds: Sequence[Fold], known: Running | None) -> str:
-        """How the model had made its calls when the last messages were folded."""
-        if known and not (folds and known.calls):
+    def _calls(self, known: Running | None) -> str:
+        """How the model had made its calls in what the summary stands for, before the first message that stays.
+
+        A native call counts wherever it was folded: what follows is read by it.
+        """
+        last = max((at for at, fold in enumerate(self.plan.folds) if not fold.is_drop), default=-1)
+        if known and (last < 0 or not known.calls):
             return known.calls
-        transcript = self.plan.transcript
-        before = transcript.entries[: transcript.requests[folds[-1].request]]
-        if any(call.location.start is None for entry in before for call in entry.calls):
+        entries = self.plan.transcript.entries
+        gone = {at for fold in self.plan.folds[: last + 1] for at in fold.messages}
+        if any(call.location.start is None for at in gone for call in entries[at].calls):
             return ""
-        has_spoken = any(entry.speaker is Speaker.MODEL for entry in before)
+        head = takewhile(lambda at: at in gone or entries[at].speaker is Speaker.SYSTEM, range(len(entries)))
+        has_spoken = any(entries[at].speaker is Speaker.MODEL for at in head)
         return CALLS_IN_TEXT if has_spoken else known.calls if known else NO_ANSWER
 
 

@@ -22,7 +22,7 @@ SYSTEM_ROLES = ("system", "developer")
 def wrapped(text: str, messages: int, room: int, calls: str = "") -> str:
     """Return a summary with its mark: how many messages it stands for, and the tokens that its text may have.
 
-    `calls` says how the model has made its calls so far, which decides what counts as a result in the texts that follow.
+    `calls` says how the model has made its calls so far: what counts as a result in later texts depends on it.
     """
     known = f"; {calls}" if calls else ""
     return f"[Summary of {messages} earlier messages (max {room} tokens{known})]\n{text}{END}"
