@@ -77,14 +77,13 @@ class FoldWalk(Walk):
         self.tokens += self.summary_tokens
         self.pieces = Pieces(self.entries, self.retain)
         self._harmful: set[int] = set()
-        self._dropped: int | None = None  # the first message that is dropped at this request
         self._keep = 0  # messages that the strategy wants to stay, as it said last
         self._held: set[int] = set()  # at this request, between two messages of the user's
         self._run_start = 0
         self._request_before = 0
         self._wants_user = False
         self.reported: tuple[int, int] | None = None
-        if self.changes and given.running:
+        if self.changes and (given.running or getattr(strategy, "may_drop", True)):
             self.changes.change(START)
 
     @property
@@ -149,7 +148,6 @@ class FoldWalk(Walk):
         self._believe_usage()
         self._done_before = self._done
         self._held = set()
-        self._dropped = None
         self._strip()
         for edit in self.folder.step(self):
             if isinstance(edit, Fold):
@@ -157,7 +155,7 @@ class FoldWalk(Walk):
             else:
                 self._put(edit)
         self._forget()
-        self._strip(None if self._dropped is None else (self._dropped,))
+        self._strip()
 
     def _put(self, edit: Replace) -> None:
         """Put a strategy's own text in place of a part that it was offered, if that is smaller."""
@@ -226,8 +224,6 @@ class FoldWalk(Walk):
             self.changes.leave(self.gone)
             if room:
                 self.changes.change(START)
-            else:
-                self._dropped = min(edit.messages[0], len(self.entries) if self._dropped is None else self._dropped)
 
     def _is_offered(self, messages: set[int]) -> bool:
         """Whether messages are all of some groups: no half of a pair goes alone."""

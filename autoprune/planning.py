@@ -260,9 +260,9 @@ class Walk:
                 self._seen.pop(part, None)
         self._cleared.clear()
 
-    def _strip(self, dropped: Path | None = None) -> None:
-        """Take out thinking of turns that are over, behind what has changed; `dropped`: where messages drop out now."""
-        for thought in self.changes.due(dropped) if self.changes else ():
+    def _strip(self) -> None:
+        """Take out the thinking of turns that are over, behind what has changed."""
+        for thought in self.changes.due() if self.changes else ():
             self.tokens -= thought.tokens
             self._saved[thought.location.message] += thought.tokens
 

@@ -1,8 +1,8 @@
 """Thinking behind what has changed, as a conversation grows: what goes once its turn is over. Edits nothing.
 
 An edit stays where it is, so thinking that comes later stands behind it too, and so it is in pruned output that is fed
-back: placeholders, what was cut, and the summary show where something has changed. A dropped message leaves no trace.
-So a drop counts at the request that it is made at, and not for thinking that comes later.
+back: placeholders, what was cut, and the summary show where something has changed. A dropped message leaves no trace,
+so with a strategy that drops messages all thinking counts as behind a change.
 """
 
 from collections.abc import Collection
@@ -59,12 +59,11 @@ class Stripping:
         for thoughts in (self.stripped, self._over, self._latest):
             thoughts[:] = (thought for thought in thoughts if thought.location.message not in gone)
 
-    def due(self, dropped: Path | None = None) -> list[Thought]:
-        """The thinking to take out now; `dropped` is where the first message stood that is dropped now."""
-        known = [path for path in (self.first, dropped) if path is not None]
-        if not known or not self._over:
+    def due(self) -> list[Thought]:
+        """Return the thinking to take out now."""
+        first = self.first
+        if first is None or not self._over:
             return []
-        first = min(known)
         due = [thought for thought in self._over if thought.location.path > first]
         if due:
             self._over = [thought for thought in self._over if thought.location.path < first]

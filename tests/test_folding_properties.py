@@ -47,7 +47,8 @@ from autoprune.summarizers.brief import Brief
 ROOT = Path(__file__).parent.parent
 FEW = 3  # examples of what prunes many times
 NOT_SMALLER = "nothing was folded: with its summary the conversation would not have been smaller"
-BY_RULES = tuple(retain for retain in KEPT if retain is not BY_POSITION)  # those mean other messages in another list
+# Positions mean other messages in another list, and by role what goes first depends on all that is still there.
+BY_RULES = tuple(retain for retain in KEPT if retain is not BY_POSITION and not retain.roles)
 
 
 # 1. Nothing of the caller's is changed

@@ -164,6 +164,7 @@ MAY_SEE = {
         "summaries",
         "summarizers",
         "terms",
+        "transcript",
         "writing",
     },
     "terms": {"errors", "options", "placeholders", "planning", "providers"},

@@ -61,7 +61,9 @@ def test_a_row_says_where_what_and_why():
 def test_what_stands_in_the_way_is_said_wherever_a_report_is_shown():
     found = report(safe_zone=100, results=2)
     assert {row["reason"] for row in found.rows} == {"out_of_reach", "unseen"}
-    assert str(found).endswith("over the safe zone of 100 (unseen: 2,401)")
+    assert "over the safe zone of 100 (unseen: 2,401); next: clamp=Clamp(max_result_tokens=25) would bring" in str(
+        found
+    )
     assert "results that the model has not seen yet" in found._repr_html_()
 
 

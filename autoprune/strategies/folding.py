@@ -64,6 +64,11 @@ class Folding:
     retain: Retention = BY_AGE
     protect: Protections = NOTHING
 
+    @property
+    def may_drop(self) -> bool:
+        """Whether messages may go without a trace."""
+        return self.drops or self.then_drops or self.minimum_saved > 0
+
     def step(self, view: FoldView) -> Iterator[Replace | Fold]:
         """Nothing, or what is too much: large results first, then whole messages."""
         self._check()

@@ -67,7 +67,7 @@ class PerResult:
     when: str = INSIDE
     hard_limit: int = HARD_LIMIT_TOKENS
     name = "per_result"
-    folds = False  # it takes no messages out
+    folds = may_drop = False  # it takes no messages out
 
     def step(self, view: "FoldView") -> Iterator[Replace]:
         """Every large result that is due, cut: what a model or a function writes takes the place of that."""
