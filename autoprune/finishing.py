@@ -96,6 +96,7 @@ class Unfinished:
             return known.calls
         entries = self.plan.transcript.entries
         gone = {at for fold in self.plan.folds[: last + 1] for at in fold.messages}
+        gone |= {known.at} if known and known.rest is None else set()
         if any(call.location.start is None for at in gone for call in entries[at].calls):
             return ""
         head = takewhile(lambda at: at in gone or entries[at].speaker is Speaker.SYSTEM, range(len(entries)))
