@@ -44,9 +44,9 @@ def repaired(provider: str) -> Callable[[list[Any]], list[Any]]:
 
 
 @st.composite
-def conversations_in_texts(draw: st.DrawFn, dialect: str) -> list[Any]:
+def conversations_in_texts(draw: st.DrawFn, dialect: str, said: Sequence[str] = ()) -> list[Any]:
     """An agent's work in a dialect, in the messages of any format."""
-    return in_text(draw(rounds(PASTED)), dialect, draw(st.sampled_from(sorted(CARRIERS))))
+    return in_text(draw(rounds(said)), dialect, draw(st.sampled_from(sorted(CARRIERS))))
 
 
 FORMATS: dict[str, st.SearchStrategy[list[Any]]] = {
@@ -60,11 +60,11 @@ FORMATS: dict[str, st.SearchStrategy[list[Any]]] = {
 }
 
 
-def conversations(format: str) -> st.SearchStrategy[list[Any]]:
-    """Conversations of a format or a dialect: odd ones, and an agent at work."""
+def conversations(format: str, said: Sequence[str] = ()) -> st.SearchStrategy[list[Any]]:
+    """Conversations of a format or a dialect: odd ones, and an agent at work to whom the user says a few things."""
     if format not in WIRE:
-        return st.one_of(FORMATS[format], conversations_in_texts(format))
-    return st.one_of(FORMATS[format], *(rounds(PASTED).map(write) for write in (WIRE[format], *OTHERS.get(format, ()))))
+        return st.one_of(FORMATS[format], conversations_in_texts(format, said))
+    return st.one_of(FORMATS[format], *(rounds(said).map(write) for write in (WIRE[format], *OTHERS.get(format, ()))))
 
 
 # Strategies with their options, and safe zones
@@ -136,7 +136,7 @@ def edges(messages: list[Any], strategy: Strategy) -> list[int]:
 @st.composite
 def cases(draw: st.DrawFn, format: str) -> list[Case]:
     """A conversation of a format, with a few strategies and safe zones: drawing those is cheaper than drawing it."""
-    messages = draw(conversations(format))
+    messages = draw(conversations(format, PASTED))
     found = []
     for _ in range(VARIANTS):
         strategy = draw(strategies())
