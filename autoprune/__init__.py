@@ -5,26 +5,26 @@ from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 
-from autoprune.base import Result
-from autoprune.clamping import Clamp
 from autoprune.errors import AutopruneError, ConversationError, CopyError, RuleError, SessionError, SettingsError
-from autoprune.events import PruneEvent
-from autoprune.protections import Protections
+from autoprune.planning.clamping import Clamp
+from autoprune.planning.protections import Protections
+from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.providers import problems, repair
-from autoprune.pruner import AgenticConversationPruner
-from autoprune.report import Report
-from autoprune.settings import PruneArgs, effective_settings
+from autoprune.pruners.agentic import AgenticConversationPruner
+from autoprune.pruners.base import Result
+from autoprune.pruners.events import PruneEvent
+from autoprune.report.report import Report
+from autoprune.settings.args import PruneArgs, effective_settings
 from autoprune.tokens import calibration
-from autoprune.tool_inputs import ToolInputs
 
 if TYPE_CHECKING:
-    from autoprune.attaching import prune_history
-    from autoprune.conversation_pruner import ConversationPruner
-    from autoprune.one_text import asummarize_text, summarize_text
-    from autoprune.retention import Retention
+    from autoprune.planning.retention import Retention
+    from autoprune.pruners.conversation import ConversationPruner
+    from autoprune.pruners.decorator import prune_history
     from autoprune.summarizers.chunked import Chunked
-    from autoprune.summarizers.digest import Digest
-    from autoprune.summarizers.openai import OpenAISummarizer
+    from autoprune.summarizers.digest.digest import Digest
+    from autoprune.summarizers.one_text import asummarize_text, summarize_text
+    from autoprune.summarizers.openai.summarizer import OpenAISummarizer
 
 __version__ = "0.1.0"
 __all__ = [
@@ -58,13 +58,13 @@ __all__ = [
 # Half of the package is for those who fold; who does not use it does not wait for it.
 LATE = {
     "Chunked": "summarizers.chunked",
-    "ConversationPruner": "conversation_pruner",
-    "Digest": "summarizers.digest",
-    "OpenAISummarizer": "summarizers.openai",
-    "Retention": "retention",
-    "asummarize_text": "one_text",
-    "prune_history": "attaching",
-    "summarize_text": "one_text",
+    "ConversationPruner": "pruners.conversation",
+    "Digest": "summarizers.digest.digest",
+    "OpenAISummarizer": "summarizers.openai.summarizer",
+    "Retention": "planning.retention",
+    "asummarize_text": "summarizers.one_text",
+    "prune_history": "pruners.decorator",
+    "summarize_text": "summarizers.one_text",
 }
 
 logger.disable("autoprune")  # what loguru asks of libraries; a program turns it on with logger.enable("autoprune")

@@ -13,7 +13,6 @@ from functools import cache
 from hashlib import sha1
 from typing import Any, TypeAlias
 
-from autoprune.copying import Copied
 from autoprune.errors import SettingsError
 
 Count: TypeAlias = Callable[[str], int]
@@ -130,7 +129,7 @@ def _runs(text: str) -> Iterator[tuple[int, int]]:
             yield at, end
 
 
-class Memo(Copied):
+class Memo:
     """Remembers the counts of texts it has seen, by content; forgets the ones not asked for of late."""
 
     def __init__(self, count: Count, characters: int = MEMO_CHARACTERS) -> None:
@@ -140,9 +139,6 @@ class Memo(Copied):
         self._left = characters
         self._young: dict[str, int] = {}
         self._old: dict[str, int] = {}
-
-    def _given(self) -> Iterator[tuple[str, object]]:
-        yield "count", self.count
 
     def __getstate__(self) -> dict[str, Any]:
         """The counter; what was counted stays behind."""

@@ -21,11 +21,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from autoprune import ConversationPruner, PruneArgs, sessions
-from autoprune.parsing import Parser, parse
-from autoprune.readable import utterances
+from autoprune import ConversationPruner, PruneArgs
+from autoprune.formats.parsing import Parser, parse
+from autoprune.sessions import files as sessions
 from autoprune.summarizers.brief import Brief
-from autoprune.summarizers.digest import Digest
+from autoprune.summarizers.digest.digest import Digest
+from autoprune.summarizers.utterances import utterances
 from autoprune.tokens import exact
 
 COUNT = exact()

@@ -18,13 +18,13 @@ from rounds_hypothesis import rounds
 from rounds_in_texts import CARRIERS, in_text
 
 from autoprune import PruneArgs, Result
-from autoprune.conversation_pruner import ConversationPruner
-from autoprune.folding import FoldingStrategy
-from autoprune.retention import Retention
-from autoprune.strategies import presets
+from autoprune.conversation.transcript import Speaker
+from autoprune.planning.retention import Retention
+from autoprune.planning.view import FoldingStrategy
+from autoprune.pruners.conversation import ConversationPruner
+from autoprune.strategies.by_name import presets
 from autoprune.strategies.folding import Folding
 from autoprune.summarizers.brief import Brief, Written
-from autoprune.transcript import Speaker
 
 DRAWN = 24  # conversations of each format
 EXAMPLES = 4  # of a property, for each format; each is a conversation with every strategy

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from utterances import answered, call, model, result, tool, user, utterances, words
 
-from autoprune.readable import Utterance
 from autoprune.summarizers import acts
 from autoprune.summarizers.action_trace import ActionTrace, trace
 from autoprune.summarizers.brief import Brief, Written
+from autoprune.summarizers.utterances import Utterance
 from autoprune.tokens import exact
 
 HEADING = "## Actions by tool, numbered in their order "

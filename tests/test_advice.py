@@ -7,7 +7,7 @@ import pytest
 from rounds import WIRE, Round, Step
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, Result
-from autoprune.clamping import Clamp
+from autoprune.planning.clamping import Clamp
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 

@@ -11,18 +11,18 @@ from rounds_in_texts import CARRIERS, in_text
 from utterances import call, result
 
 from autoprune import AgenticConversationPruner, Clamp, ConversationPruner, Protections, PruneArgs, ToolInputs
-from autoprune.answers import ANSWER_TOOLS, is_answer
-from autoprune.answers import words as said
-from autoprune.parsing import Parser, parse
-from autoprune.readable import rendered, utterances
-from autoprune.reasons import Reason
+from autoprune.conversation.answers import ANSWER_TOOLS, is_answer
+from autoprune.conversation.answers import words as said
+from autoprune.conversation.reasons import Reason
+from autoprune.formats.parsing import Parser, parse
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 from autoprune.summarizers.action_trace import ActionTrace
 from autoprune.summarizers.brief import Brief
-from autoprune.summarizers.digest import Digest
-from autoprune.summarizers.snapshot import kept, parsed
+from autoprune.summarizers.digest.digest import Digest
+from autoprune.summarizers.openai.snapshot import kept, parsed
+from autoprune.summarizers.utterances import rendered, utterances
 from autoprune.tokens import exact
 
 COUNT = exact()

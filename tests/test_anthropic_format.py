@@ -14,13 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, Result
+from autoprune.conversation.transcript import Location
 from autoprune.formats import anthropic_messages
 from autoprune.formats.detection import SHIPPED
-from autoprune.history import token_bound
-from autoprune.media import FILE_TOKENS
-from autoprune.parsing import Parser
+from autoprune.formats.media import FILE_TOKENS
+from autoprune.formats.parsing import Parser
+from autoprune.pruners.history import token_bound
 from autoprune.tokens import MESSAGE_TOKENS, exact
-from autoprune.transcript import Location
 
 LONG = "a line of output\n" * 200
 CACHED = {"cache_control": {"type": "ephemeral"}}

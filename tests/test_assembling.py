@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from autoprune.assembling import Piece, assembled
+from autoprune.conversation.assembling import Piece, assembled
 
 SUMMARY = {"role": "user", "content": "[Summary]"}
 ROLES = {"S": "system", "U": "user", "A": "assistant", "T": "tool"}

@@ -15,8 +15,8 @@ import pydantic
 import pytest
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
-from autoprune.attaching import prune_history
 from autoprune.providers.thinking import drop_block
+from autoprune.pruners.decorator import prune_history
 
 ARGS = PruneArgs(1_000)
 LONG = conversations.openai_chat([conversations.words(900)], [conversations.words(500)])

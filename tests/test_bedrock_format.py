@@ -14,13 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result
+from autoprune.conversation.transcript import Location
 from autoprune.formats import bedrock_converse
 from autoprune.formats.detection import SHIPPED
-from autoprune.history import token_bound
-from autoprune.media import FILE_TOKENS, is_media, media_tokens
-from autoprune.parsing import Parser
+from autoprune.formats.media import FILE_TOKENS, is_media, media_tokens
+from autoprune.formats.parsing import Parser
+from autoprune.pruners.history import token_bound
 from autoprune.tokens import MESSAGE_TOKENS, exact
-from autoprune.transcript import Location
 
 LONG = "a line of output\n" * 200
 ASKED = {"role": "user", "content": [{"text": "Look."}]}

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError
-from autoprune.choosing import chosen, folds, pruner_for
+from autoprune.pruners.by_name import chosen, folds, pruner_for
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import PRESETS, hybrid, keep_last
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
-from autoprune.summarizers.openai import OpenAISummarizer
+from autoprune.summarizers.openai.summarizer import OpenAISummarizer
 
 ARGS = PruneArgs(100)
 OWN = """
-from autoprune.retention import Retention
+from autoprune.planning.retention import Retention
 
 
 class Folds:

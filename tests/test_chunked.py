@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autoprune.errors import SettingsError
-from autoprune.readable import Utterance, rendered
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Written
 from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.driver import Budget, answered, arun, identity_of, judged, run, steps_of
+from autoprune.summarizers.utterances import Utterance, rendered
 from autoprune.tokens import exact
 
 COUNT = exact()

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autoprune import SettingsError
-from autoprune.clamping import Clamp, plain_text
+from autoprune.planning.clamping import Clamp, plain_text
 from autoprune.tokens import exact
 
 MARKER = re.compile(r"\[… ([\d,]+) (line|character)s? (?:left out|\().*…\]")

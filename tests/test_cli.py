@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from autoprune.strategies import NAMES
+from autoprune.strategies.by_name import NAMES
 from autoprune.strategies.presets import PRESETS
 
 SESSIONS = Path(__file__).parent.parent / "fixtures" / "sessions"
@@ -246,9 +246,9 @@ def test_an_option_that_cannot_be_read_is_named_with_what_there_is(option: str, 
 # What folds
 
 OWN = '''
-from autoprune.edits import Fold
-from autoprune.reasons import Reason
-from autoprune.retention import Retention
+from autoprune.planning.plan import Fold
+from autoprune.conversation.reasons import Reason
+from autoprune.planning.retention import Retention
 
 
 class OldestHalf:

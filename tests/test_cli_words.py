@@ -9,10 +9,10 @@ from rich.console import Console
 from test_cli import OPENAI, XML, number, run
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs
-from autoprune.choosing import chosen, parameter, typed
 from autoprune.cli.wording import as_typed
-from autoprune.explaining import Explanation
-from autoprune.strategies import NAMES
+from autoprune.pruners.by_name import chosen, parameter, typed
+from autoprune.report.explanation import Explanation
+from autoprune.strategies.by_name import NAMES
 from autoprune.strategies.presets import PRESETS
 
 NARROW = {"COLUMNS": "80"}

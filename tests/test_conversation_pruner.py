@@ -14,22 +14,22 @@ from rich.console import Console
 from written_short import every_format, messages
 
 from autoprune import ConversationPruner, PruneArgs, PruneEvent, Report, Result, Retention, RuleError, SettingsError
-from autoprune.asking import summarizer_of
-from autoprune.edits import Fold
-from autoprune.explaining import Explanation
-from autoprune.folding import FoldView
-from autoprune.planning import Candidate
+from autoprune.conversation.reasons import Reason
+from autoprune.conversation.summary import running
+from autoprune.planning.plan import Fold
+from autoprune.planning.view import FoldView
+from autoprune.planning.walk import Candidate
 from autoprune.providers.thinking import drop_block
-from autoprune.reasons import Reason
+from autoprune.report.explanation import Explanation
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import PRESETS, chat_summary, keep_last, sliding_window, summarize, truncate
-from autoprune.summaries import running
 from autoprune.summarizers.brief import Brief, Failed, Written
 from autoprune.summarizers.chunked import Chunked
-from autoprune.summarizers.digest import Digest
+from autoprune.summarizers.digest.digest import Digest
 from autoprune.summarizers.levels import Levels
-from autoprune.summarizers.openai import OpenAISummarizer
+from autoprune.summarizers.openai.summarizer import OpenAISummarizer
+from autoprune.summarizers.selection import summarizer_of
 from autoprune.summarizers.symbols import Symbols
 
 EACH = 100  # tokens of a message, by `count`

@@ -31,13 +31,13 @@ from autoprune import (
     RuleError,
     ToolInputs,
 )
-from autoprune.report import Report
-from autoprune.strategies import available
+from autoprune.report.report import Report
+from autoprune.strategies.by_name import available
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import PRESETS
 from autoprune.summarizers.action_trace import ActionTrace
-from autoprune.summarizers.digest import Digest
+from autoprune.summarizers.digest.digest import Digest
 from autoprune.summarizers.levels import Levels
 from autoprune.summarizers.symbols import Symbols
 from autoprune.tokens import ExactCounter, Memo, TiktokenCounter, exact

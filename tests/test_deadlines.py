@@ -16,8 +16,8 @@ import pytest
 from openai import AsyncOpenAI, OpenAI
 
 from autoprune import Chunked, ConversationPruner, OpenAISummarizer, PruneArgs, SettingsError
+from autoprune.conversation.summary import running
 from autoprune.strategies.per_result import PerResult
-from autoprune.summaries import running
 from autoprune.summarizers.brief import Ask, Brief, Failed, Written
 from autoprune.summarizers.driver import Budget, arun, run, steps_of
 

@@ -16,19 +16,20 @@ from rounds import WIRE, Step
 from rounds_hypothesis import rounds
 from rounds_in_texts import DIALECTS, in_text
 
-from autoprune import ConversationPruner, PruneArgs, sessions
-from autoprune.parsing import Parser, parse
-from autoprune.placeholders import SENTENCE
-from autoprune.readable import Utterance, utterances
+from autoprune import ConversationPruner, PruneArgs
+from autoprune.conversation.placeholders import SENTENCE
+from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolResult
+from autoprune.formats.parsing import Parser, parse
+from autoprune.sessions import files as sessions
 from autoprune.summarizers import shell
-from autoprune.summarizers.bookkeeping import continued
 from autoprune.summarizers.brief import Brief
-from autoprune.summarizers.digest import Digest
-from autoprune.summarizers.findings import findings
-from autoprune.summarizers.ledger import Ledger, parsed
+from autoprune.summarizers.digest.bookkeeping import continued
+from autoprune.summarizers.digest.digest import Digest
+from autoprune.summarizers.digest.findings import findings
+from autoprune.summarizers.digest.ledger import Ledger, parsed
 from autoprune.summarizers.sections import read
+from autoprune.summarizers.utterances import Utterance, utterances
 from autoprune.tokens import Count, exact
-from autoprune.transcript import Location, Speaker, ToolCall, ToolResult
 
 COUNT = exact()
 LARGE = 100_000  # tokens: everything fits

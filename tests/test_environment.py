@@ -15,8 +15,8 @@ import conversations
 import pytest
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
-from autoprune.environment import SETTINGS, VARIABLES, Setting, Source, unknown, variables
-from autoprune.settings import effective_settings, group_size, overhead, safe_zone, setting, text_setting, used
+from autoprune.settings.args import effective_settings, group_size, overhead, safe_zone, setting, text_setting, used
+from autoprune.settings.environment import SETTINGS, VARIABLES, Setting, Source, unknown, variables
 
 HELLO = [{"role": "user", "content": "Hello."}]
 SAID = {

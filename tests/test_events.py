@@ -7,8 +7,8 @@ import conversations
 import pytest
 
 from autoprune import AgenticConversationPruner, PruneArgs, Report, SettingsError
-from autoprune.events import PruneEvent, tell, veto
-from autoprune.spent import Spent
+from autoprune.pruners.events import PruneEvent, tell, veto
+from autoprune.summarizers.spent import Spent
 
 MESSAGES = conversations.openai_chat([conversations.words(900)], [conversations.words(500)])
 RESULT = AgenticConversationPruner(PruneArgs(1_000), clock=iter((1.0, 1.5)).__next__).prune(MESSAGES)

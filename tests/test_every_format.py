@@ -25,13 +25,13 @@ from pydantic import BaseModel
 from sendable import accepts, rules
 
 from autoprune import AgenticConversationPruner, PruneArgs, ToolInputs, problems
-from autoprune.edits import Plan, Replace
-from autoprune.planning import Strategy
-from autoprune.reasons import Reason
-from autoprune.rewriting import apply
+from autoprune.conversation.reasons import Reason
+from autoprune.conversation.rewriting import apply
+from autoprune.conversation.transcript import ToolInput, ToolResult, Transcript
+from autoprune.planning.plan import Plan, Replace
+from autoprune.planning.walk import Strategy
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
-from autoprune.transcript import ToolInput, ToolResult, Transcript
 
 # 1. Nothing of the caller's is changed
 

@@ -24,12 +24,12 @@ from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from test_every_format_memo import facts
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result
-from autoprune.containers import token_bound
+from autoprune.conversation.transcript import Part
 from autoprune.formats.detection import SHIPPED, detected
-from autoprune.parsing import Parser
-from autoprune.planning import Strategy
+from autoprune.formats.parsing import Parser
+from autoprune.planning.walk import Strategy
+from autoprune.pruners.snapshots import token_bound
 from autoprune.tokens import MESSAGE_TOKENS, exact
-from autoprune.transcript import Part
 
 TOLD = ("turn", "request", "tool", "tokens", "tokens_after", "cleared", "reason", "target")
 

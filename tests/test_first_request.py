@@ -9,8 +9,8 @@ import pytest
 from utterances import user, words
 
 from autoprune import Chunked, ConversationPruner, OpenAISummarizer, PruneArgs
+from autoprune.conversation.summary import running, wrapped
 from autoprune.strategies.presets import summarize
-from autoprune.summaries import running, wrapped
 from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.sections import GOAL, SUMMARY, Frame, Section, read, request_of, written
 

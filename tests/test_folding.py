@@ -9,15 +9,15 @@ import pytest
 from written_short import every_format, every_native_format, messages
 
 from autoprune import ConversationPruner, Protections, PruneArgs, Retention, SettingsError
-from autoprune.edits import Fold, Replace
-from autoprune.folding import FoldView
-from autoprune.reasons import Reason
+from autoprune.conversation.reasons import Reason
+from autoprune.conversation.summary import overhead
+from autoprune.conversation.transcript import ToolResult
+from autoprune.planning.plan import Fold, Replace
+from autoprune.planning.view import FoldView
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import PRESETS, keep_last, snapshot, summarize
-from autoprune.summaries import overhead
 from autoprune.tokens import MESSAGE_TOKENS
-from autoprune.transcript import ToolResult
 
 WIDE = 10**6  # tokens
 EACH = 100  # tokens of a message, by `count`

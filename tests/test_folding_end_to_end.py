@@ -17,12 +17,12 @@ from strict_provider.server import serve
 from test_end_to_end import APIS, TASKS, Api, Run, Session, agent, bedrock_client
 
 from autoprune import PruneArgs, Result, problems
-from autoprune.conversation_pruner import ConversationPruner
-from autoprune.folding import FoldingStrategy
-from autoprune.retention import Retention
-from autoprune.strategies import presets
+from autoprune.conversation.summary import running
+from autoprune.planning.retention import Retention
+from autoprune.planning.view import FoldingStrategy
+from autoprune.pruners.conversation import ConversationPruner
+from autoprune.strategies.by_name import presets
 from autoprune.strategies.folding import Folding
-from autoprune.summaries import running
 from autoprune.summarizers.brief import Brief
 
 SAFE_ZONE = 6_000

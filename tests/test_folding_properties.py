@@ -35,13 +35,13 @@ from sendable import accepts, rules
 from test_every_format_memo import again, facts, requests
 
 from autoprune import PruneArgs, Result, problems
-from autoprune.conversation_pruner import ConversationPruner
-from autoprune.reasons import Reason
-from autoprune.retention import BY_AGE, Retention
-from autoprune.strategies import presets
+from autoprune.conversation.reasons import Reason
+from autoprune.conversation.summary import is_users, running
+from autoprune.planning.retention import BY_AGE, Retention
+from autoprune.pruners.conversation import ConversationPruner
+from autoprune.strategies.by_name import presets
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.presets import PRESETS
-from autoprune.summaries import is_users, running
 from autoprune.summarizers.brief import Brief
 
 ROOT = Path(__file__).parent.parent
@@ -152,7 +152,7 @@ def test_pruning_twice_is_pruning_once(case: Case):
 OTHER_PROCESS = """
 import json, sys
 from autoprune import PruneArgs
-from autoprune.conversation_pruner import ConversationPruner
+from autoprune.pruners.conversation import ConversationPruner
 pruner = ConversationPruner(PruneArgs(400))
 given = json.load(sys.stdin)
 print(json.dumps([pruner.prune_conversations(messages, name) for messages in given for name in pruner.strategies]))

@@ -13,13 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autoprune import AgenticConversationPruner, Clamp, ConversationError, PruneArgs, Result
+from autoprune.conversation.transcript import Location, Speaker
 from autoprune.formats import gemini_contents
 from autoprune.formats.detection import SHIPPED
-from autoprune.media import FILE_TOKENS
-from autoprune.parsing import Parser
-from autoprune.strategies import LowWater
+from autoprune.formats.media import FILE_TOKENS
+from autoprune.formats.parsing import Parser
+from autoprune.strategies.by_name import LowWater
 from autoprune.tokens import MESSAGE_TOKENS, exact
-from autoprune.transcript import Location, Speaker
 
 LONG = "a line of output\n" * 200
 ASKED = {"role": "user", "parts": [{"text": "Look."}]}

@@ -9,8 +9,8 @@ from rounds import WIRE, Step
 from rounds_in_texts import DIALECTS, in_text
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result, ToolInputs
-from autoprune.parsing import Parser
-from autoprune.rewriting import rewrite, without
+from autoprune.conversation.rewriting import rewrite, without
+from autoprune.formats.parsing import Parser
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 
 OUTPUT = "left right " * 30

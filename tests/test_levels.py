@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from utterances import PHRASES, model, user, utterances, words
 
-from autoprune.readable import Utterance
+from autoprune.conversation.transcript import Speaker
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written
 from autoprune.summarizers.driver import run
 from autoprune.summarizers.levels import Levels
 from autoprune.summarizers.sections import Section, read, written
+from autoprune.summarizers.utterances import Utterance
 from autoprune.tokens import exact
-from autoprune.transcript import Speaker
 
 GOAL = Section("The user's first request", "Fix it.")
 

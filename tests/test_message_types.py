@@ -13,10 +13,10 @@ from rounds import OTHERS, WIRE, Round, Step
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
 
 from autoprune import AgenticConversationPruner, Clamp, PruneArgs, SettingsError, ToolInputs
-from autoprune.planning import Strategy
-from autoprune.strategies import LowWater, ToolOutputCleanup
-from autoprune.targets import arguments, target
-from autoprune.transcript import Location, ToolCall
+from autoprune.conversation.calls import arguments, target
+from autoprune.conversation.transcript import Location, ToolCall
+from autoprune.planning.walk import Strategy
+from autoprune.strategies.by_name import LowWater, ToolOutputCleanup
 
 LONG = "a line of output\n" * 200
 SENTENCE = AgenticConversationPruner(None).replacement_message

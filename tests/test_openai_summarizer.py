@@ -21,13 +21,13 @@ from strict_provider import openai_chat
 from strict_provider.exchange import RefusalError
 
 from autoprune.errors import SettingsError
-from autoprune.readable import Utterance
-from autoprune.summarizers import snapshot
 from autoprune.summarizers.brief import Ask, Brief, Failed, Refused, Written
 from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.driver import Budget, answered, arun, run, steps_of
-from autoprune.summarizers.openai import OpenAISummarizer
-from autoprune.summarizers.prompts import messages
+from autoprune.summarizers.openai import snapshot
+from autoprune.summarizers.openai.prompts import messages
+from autoprune.summarizers.openai.summarizer import OpenAISummarizer
+from autoprune.summarizers.utterances import Utterance
 from autoprune.tokens import exact
 
 FIELDS = {"model", "messages", "response_format", "temperature", "max_tokens"}
@@ -492,7 +492,7 @@ def test_wrong_settings_are_said_before_anything_is_asked(settings: dict[str, An
 
 
 def test_the_package_and_the_summarizer_load_no_client_and_no_prices():
-    code = "import sys, autoprune, autoprune.summarizers.openai; print({'openai', 'genai_prices'} & sys.modules.keys())"
+    code = "import sys, autoprune, autoprune.summarizers.openai.summarizer; print({'openai', 'genai_prices'} & sys.modules.keys())"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"
 
 

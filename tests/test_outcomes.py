@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoprune.outcomes import error_lines, exit_code, failed, running
-from autoprune.placeholders import SENTENCE, element
-from autoprune.transcript import Location, ToolCall
+from autoprune.conversation.outcomes import error_lines, exit_code, failed, running
+from autoprune.conversation.placeholders import SENTENCE, element
+from autoprune.conversation.transcript import Location, ToolCall
 
 TRACEBACK = """Traceback (most recent call last):
   File "/src/run.py", line 9, in <module>

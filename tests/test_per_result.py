@@ -17,15 +17,15 @@ from rounds import OTHERS, WIRE, Round, Step, Writer
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
 
 from autoprune import Clamp, Protections, PruneArgs, Result
-from autoprune.conversation_pruner import ConversationPruner
 from autoprune.errors import SettingsError
 from autoprune.providers import problems
-from autoprune.shortening import harmless, shortener
+from autoprune.pruners.conversation import ConversationPruner
+from autoprune.pruners.large_results import harmless, shortener
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import snapshot
-from autoprune.summarizers import prompts
 from autoprune.summarizers.brief import Brief, Written
-from autoprune.summarizers.openai import OpenAISummarizer
+from autoprune.summarizers.openai import prompts
+from autoprune.summarizers.openai.summarizer import OpenAISummarizer
 from autoprune.tokens import exact
 
 PLENTY = 1_000_000

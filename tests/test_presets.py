@@ -7,13 +7,13 @@ import pytest
 from test_first_request import Client, turn
 
 from autoprune import AgenticConversationPruner, ConversationPruner, OpenAISummarizer, PruneArgs, SettingsError
-from autoprune.asking import summarizer_of
-from autoprune.conversation_pruner import ConversationPruner as Pruner
+from autoprune.conversation.summary import running
+from autoprune.pruners.conversation import ConversationPruner as Pruner
 from autoprune.strategies.presets import PRESETS, snapshot, summarize, summarize_older, truncate
-from autoprune.summaries import running
-from autoprune.summarizers import prompts
 from autoprune.summarizers.chunked import Chunked
+from autoprune.summarizers.openai import prompts
 from autoprune.summarizers.sections import GOAL, read
+from autoprune.summarizers.selection import summarizer_of
 from autoprune.summarizers.symbols import Symbols
 
 EACH = 100

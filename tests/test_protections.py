@@ -12,9 +12,9 @@ import pytest
 from conversations import ANSWER, DIALECTS, Dialect, Message, words, xml
 
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, SettingsError, ToolInputs
-from autoprune.planning import Strategy
-from autoprune.protections import NOTHING
-from autoprune.strategies import config, written
+from autoprune.planning.protections import NOTHING
+from autoprune.planning.walk import Strategy
+from autoprune.strategies.by_name import config, written
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 

@@ -11,12 +11,12 @@ from rounds import OTHERS, WIRE, Round, Step
 from rounds_hypothesis import rounds
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
 
-from autoprune.answers import is_answer
-from autoprune.answers import words as said_through
-from autoprune.parsing import Parser, parse
-from autoprune.readable import MARK, Utterance, rendered, sendable, utterances, written_call
+from autoprune.conversation.answers import is_answer
+from autoprune.conversation.answers import words as said_through
+from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolResult
+from autoprune.formats.parsing import Parser, parse
+from autoprune.summarizers.utterances import MARK, Utterance, rendered, sendable, utterances, written_call
 from autoprune.tokens import exact
-from autoprune.transcript import Location, Speaker, ToolCall, ToolResult
 
 QUICK = settings(deadline=None, derandomize=True, max_examples=15)
 PICTURE = "iVBORw0KGgo="

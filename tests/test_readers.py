@@ -15,9 +15,9 @@ from test_shared_transcripts import faults
 
 from autoprune import SessionError
 from autoprune.providers import problems
-from autoprune.readers.choosing import READERS, chosen
-from autoprune.readers.recording import NO_RESULT
-from autoprune.sessions import Session, decoded, load, log_in
+from autoprune.sessions.files import Session, decoded, load, log_in
+from autoprune.sessions.readers import READERS, chosen
+from autoprune.sessions.recording import NO_RESULT
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "readers"
 SAMPLES = sorted(path for path in FOLDER.glob("*.json*") if not path.name.endswith(".expected.json"))

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, Result
+from autoprune.conversation.transcript import Location, Speaker
 from autoprune.formats import openai_responses
-from autoprune.formats.content import encrypted_tokens
 from autoprune.formats.detection import SHIPPED
-from autoprune.media import FILE_TOKENS
-from autoprune.parsing import Parser
+from autoprune.formats.media import FILE_TOKENS
+from autoprune.formats.parsing import Parser
+from autoprune.formats.payloads import encrypted_tokens
 from autoprune.tokens import MESSAGE_TOKENS, exact
-from autoprune.transcript import Location, Speaker
 
 LONG = "a line of output\n" * 200
 ASKED = {"role": "user", "content": "Look."}

@@ -8,9 +8,9 @@ import pytest
 from written_short import every_native_format, messages
 
 from autoprune import ConversationPruner, PruneArgs, Retention, SettingsError
-from autoprune.strategies import config, configured
+from autoprune.conversation.transcript import Entry, Speaker
+from autoprune.strategies.by_name import config, configured
 from autoprune.strategies.presets import PRESETS, keep_last, summarize, truncate
-from autoprune.transcript import Entry, Speaker
 
 WIDE = 10**6  # tokens
 ROLES = {"S": "system", "D": "developer", "U": "user", "A": "assistant"}

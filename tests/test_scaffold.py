@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
-from autoprune.scaffold import is_in_file, loaded, names, new_strategy
-from autoprune.sessions import load
+from autoprune.sessions.files import load
+from autoprune.strategies.scaffold import is_in_file, loaded, names, new_strategy
 
 ROOT = Path(__file__).parent.parent
 SESSION = str(ROOT / "fixtures" / "sessions" / "edit_loop_xml.json")

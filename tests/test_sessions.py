@@ -5,7 +5,7 @@ import json
 import pytest
 
 from autoprune import SessionError
-from autoprune.sessions import load
+from autoprune.sessions.files import load
 
 MESSAGES = [{"role": "user", "content": "hé"}, {"role": "assistant", "content": None, "n": 1.50}]
 ITEMS = [

@@ -20,9 +20,9 @@ from autoprune import (
     effective_settings,
     prune_history,
 )
-from autoprune.budgets import budget
-from autoprune.environment import Setting, Source
-from autoprune.settings import SAFE_ZONE_TOKENS, group_size, overhead, safe_zone
+from autoprune.settings.args import SAFE_ZONE_TOKENS, group_size, overhead, safe_zone
+from autoprune.settings.budgets import budget
+from autoprune.settings.environment import Setting, Source
 
 WINDOW = 128_000  # of gpt-4o, in genai-prices
 HELLO = [{"role": "user", "content": "Hello."}]

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from autoprune.readers.recording import NO_RESULT
-from autoprune.sessions import Session, load
+from autoprune.sessions.files import Session, load
+from autoprune.sessions.recording import NO_RESULT
 
 FOLDER = Path(__file__).parents[2] / "shared" / "transcripts"
 FILES = sorted(path for path in FOLDER.glob("*--*.json*") if path.suffix in (".json", ".jsonl"))

@@ -10,11 +10,11 @@ import utterances as say
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoprune.readable import Utterance
+from autoprune.conversation.transcript import Speaker
 from autoprune.summarizers import sections
 from autoprune.summarizers.brief import Brief
-from autoprune.summarizers.digest import Digest
-from autoprune.summarizers.snapshot import (
+from autoprune.summarizers.digest.digest import Digest
+from autoprune.summarizers.openai.snapshot import (
     LISTS,
     RESPONSE_FORMAT,
     TEXTS,
@@ -28,8 +28,8 @@ from autoprune.summarizers.snapshot import (
     shortened,
     written,
 )
+from autoprune.summarizers.utterances import Utterance
 from autoprune.tokens import exact
-from autoprune.transcript import Speaker
 
 COUNT = exact()
 STATE = Snapshot(goal="Ship it.", done=("Read a.py.",), current_state="Green.")

@@ -21,16 +21,16 @@ from autoprune import (
     prune_history,
     repair,
 )
-from autoprune.edits import Fold
-from autoprune.folding import FoldView
+from autoprune.conversation.reasons import Reason
+from autoprune.conversation.summary import running
+from autoprune.planning.plan import Fold
+from autoprune.planning.retention import BY_AGE
+from autoprune.planning.splitting import broken, pairs
+from autoprune.planning.view import FoldView
 from autoprune.providers import EMPTY, NO_RESULT
-from autoprune.reasons import Reason
-from autoprune.retention import BY_AGE
-from autoprune.splitting import broken, pairs
-from autoprune.strategies import presets
+from autoprune.strategies.by_name import presets
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.per_result import PerResult
-from autoprune.summaries import running
 from autoprune.summarizers.brief import Brief, Written
 from autoprune.tokens import Memo, exact
 

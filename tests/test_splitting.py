@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from written_short import NATIVE, entries, every_format, every_native_format, messages, parsed
 
-from autoprune.parsing import Parser
-from autoprune.splitting import Split, broken, cuts, keep_last, pairs, split, turn_starts, units
-from autoprune.transcript import Entry
+from autoprune.conversation.transcript import Entry
+from autoprune.formats.parsing import Parser
+from autoprune.planning.splitting import Split, broken, cuts, keep_last, pairs, split, turn_starts, units
 
 
 def halves(found: Sequence[Entry]) -> list[tuple[int | None, int | None]]:

@@ -21,9 +21,9 @@ from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from written_short import FORMATS, entries, parsed
 
 from autoprune import problems
+from autoprune.conversation.transcript import Entry, Speaker, Transcript
 from autoprune.formats import anthropic_messages, openai_responses
-from autoprune.splitting import Split, broken, cuts, keep_last, pairs, split, turn_starts, units
-from autoprune.transcript import Entry, Speaker, Transcript
+from autoprune.planning.splitting import Split, broken, cuts, keep_last, pairs, split, turn_starts, units
 
 CHECKED = settings(deadline=None, derandomize=True, max_examples=150)
 

@@ -14,16 +14,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
-from autoprune.edits import Reason, Replace
-from autoprune.parsing import Parser, parse
-from autoprune.placeholders import Placeholder
-from autoprune.planning import Strategy, View, plan
-from autoprune.rewriting import apply
-from autoprune.strategies import available, written
+from autoprune.conversation.placeholders import Placeholder
+from autoprune.conversation.rewriting import apply
+from autoprune.conversation.transcript import ToolResult
+from autoprune.formats.parsing import Parser, parse
+from autoprune.planning.plan import Reason, Replace
+from autoprune.planning.walk import Strategy, View, plan
+from autoprune.strategies.by_name import available, written
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 from autoprune.tokens import exact
-from autoprune.transcript import ToolResult
 
 both_dialects = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.__name__)
 LAST = words(40)  # a result that the model has not seen yet

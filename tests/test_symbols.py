@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from utterances import answered, call, model, result, tool, user, utterances, words
 
-from autoprune.readable import Utterance
 from autoprune.summarizers.brief import Ask, Brief, Failed, Written
 from autoprune.summarizers.driver import run
 from autoprune.summarizers.sections import read
 from autoprune.summarizers.symbols import Question, Symbols, few_words, instructions, line, symbolized
+from autoprune.summarizers.utterances import Utterance
 from autoprune.tokens import exact
 
 GOAL = "## The user's first request (1 line)\nFix it."

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoprune.targets import is_instruction_file, matches, paths, target
-from autoprune.transcript import Location, ToolCall
+from autoprune.conversation.calls import is_instruction_file, matches, paths, target
+from autoprune.conversation.transcript import Location, ToolCall
 
 PATCH = """*** Begin Patch
 *** Update File: src/a.py

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autoprune import AgenticConversationPruner, PruneArgs, ToolInputs
-from autoprune.parsing import Parser
-from autoprune.placeholders import Placeholder
+from autoprune.conversation.placeholders import Placeholder
+from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
+from autoprune.formats.parsing import Parser
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 from autoprune.tokens import exact
-from autoprune.transcript import Entry, ToolCall, ToolResult
 
 SENTENCE = (
     "This message has been cleared. If you still want to get this information, "

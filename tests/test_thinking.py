@@ -24,10 +24,10 @@ from autoprune import (
     SettingsError,
     ToolInputs,
 )
-from autoprune.planning import Strategy
+from autoprune.conversation.reasons import Reason
+from autoprune.conversation.rewriting import strip
+from autoprune.planning.walk import Strategy
 from autoprune.providers.thinking import ThinkingPolicy, drop_block, merged, policy
-from autoprune.reasons import Reason
-from autoprune.rewriting import strip
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 

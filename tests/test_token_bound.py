@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies_hypothesis import conversations
 
-from autoprune.containers import token_bound
-from autoprune.parsing import Parser
+from autoprune.formats.parsing import Parser
+from autoprune.pruners.snapshots import token_bound
 from autoprune.tokens import exact
 
 JSON = st.recursive(

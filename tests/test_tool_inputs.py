@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage
 
 from autoprune import AgenticConversationPruner, Clamp, PruneArgs, Result, ToolInputs
-from autoprune.planning import Strategy
-from autoprune.reasons import Reason
+from autoprune.conversation.reasons import Reason
+from autoprune.conversation.transcript import ToolInput
+from autoprune.planning.tool_inputs import MARKED, MARKER
+from autoprune.planning.walk import Strategy
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 from autoprune.tokens import exact
-from autoprune.tool_inputs import MARKED, MARKER
-from autoprune.transcript import ToolInput
 
 count_text = exact()
 BODY = "x = 1  # set\n" * 100

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from autoprune.transcript import (
+from autoprune.conversation.transcript import (
     Entry,
     Location,
     Speaker,

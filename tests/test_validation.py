@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage, ChatCompletionMessageFunctionToolCall
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseReasoningItem
 
+from autoprune.conversation.transcript import Entry, Speaker
 from autoprune.errors import ConversationError, RuleError, SettingsError
 from autoprune.formats.detection import SHIPPED
 from autoprune.formats.dialogue import Dialogue
 from autoprune.providers import Problem, accepted, problems, repair
 from autoprune.providers._table import PROVIDERS
-from autoprune.transcript import Entry, Speaker
 
 Found = list[tuple[str, tuple[int | str, ...], str]]
 

@@ -9,16 +9,16 @@ from test_first_request import Client
 from utterances import answered, call, model, user, words
 
 from autoprune import Chunked, ConversationPruner, Digest, OpenAISummarizer, PruneArgs
-from autoprune.asking import summarizer_of
+from autoprune.conversation.summary import running
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import sliding_window, symbolize
-from autoprune.summaries import running
-from autoprune.summarizers import snapshot
 from autoprune.summarizers.brief import Brief, Failed, Written
 from autoprune.summarizers.driver import run, steps_of
 from autoprune.summarizers.levels import Levels
-from autoprune.summarizers.openai import OpenAISummarizer as Model
+from autoprune.summarizers.openai import snapshot
+from autoprune.summarizers.openai.summarizer import OpenAISummarizer as Model
 from autoprune.summarizers.sections import Section, written
+from autoprune.summarizers.selection import summarizer_of
 from autoprune.summarizers.symbols import Symbols
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from autoprune.readable import Utterance
-from autoprune.transcript import Location, Speaker, ToolCall, ToolResult
+from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolResult
+from autoprune.summarizers.utterances import Utterance
 
 PHRASES = (
     *("Fix the failing test", "a ×3", "# Title", "## What was done (2 lines)", "## The user's first request (1 line)"),

@@ -5,9 +5,9 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from autoprune.conversation.transcript import Entry
 from autoprune.formats import gemini_contents
-from autoprune.parsing import Parser, parse
-from autoprune.transcript import Entry
+from autoprune.formats.parsing import Parser, parse
 
 Message: TypeAlias = dict[str, Any]
 Write: TypeAlias = Callable[[str], Message]

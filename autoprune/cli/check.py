@@ -10,7 +10,7 @@ from autoprune.cli.exits import RULE_BROKEN
 from autoprune.cli.files import read, refuse_log, write
 from autoprune.cli.output import show, show_json
 from autoprune.providers import problems, repair
-from autoprune.tables import broken_rules, origin, repairs
+from autoprune.report.tables import broken_rules, origin, repairs
 
 EXAMPLES = options.examples("check session.jsonl", "check pruned.json --provider anthropic --repair mended.json")
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from autoprune.errors import SessionError
-from autoprune.sessions import Session, decoded, load, log_in
+from autoprune.sessions.files import Session, decoded, load, log_in
 
 TO_DEVICES = ("/dev/", "/proc/")
 

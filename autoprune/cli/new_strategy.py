@@ -8,7 +8,7 @@ import typer
 from autoprune.cli import options
 from autoprune.cli.files import write
 from autoprune.errors import SessionError
-from autoprune.scaffold import EXAMPLE, FOLDING_EXAMPLE, names, new_strategy
+from autoprune.strategies.scaffold import EXAMPLE, FOLDING_EXAMPLE, names, new_strategy
 
 EXAMPLES = options.examples("new-strategy", "new-strategy MyRule --folder strategies", "new-strategy --folding")
 

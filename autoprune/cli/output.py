@@ -6,8 +6,8 @@ import time
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn
 
-from autoprune.choosing import AnyPruner
-from autoprune.sessions import dumped
+from autoprune.pruners.by_name import AnyPruner
+from autoprune.sessions.files import dumped
 
 PIPE_WIDTH = 140  # columns of a table that is not printed on a terminal, and whose width nobody gave
 SLOW_SECONDS = 1.0

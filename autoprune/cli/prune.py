@@ -7,16 +7,16 @@ from typing import Annotated, Any
 import typer
 from loguru import logger
 
-from autoprune.choosing import chosen, pruner_for
 from autoprune.cli import options
 from autoprune.cli.exits import OVER_SAFE_ZONE
 from autoprune.cli.files import read, refuse_log, write
 from autoprune.cli.output import count_with_progress, show, show_json
 from autoprune.cli.wording import as_typed
-from autoprune.explaining import Explanation
-from autoprune.report import Report
-from autoprune.settings import PruneArgs
-from autoprune.tables import origin, summary
+from autoprune.pruners.by_name import chosen, pruner_for
+from autoprune.report.explanation import Explanation
+from autoprune.report.report import Report
+from autoprune.report.tables import origin, summary
+from autoprune.settings.args import PruneArgs
 
 EXAMPLES = options.examples(
     "prune session.jsonl -s 50k -o pruned.json",

@@ -6,11 +6,11 @@ from dataclasses import asdict
 
 from autoprune.cli import options
 from autoprune.cli.output import show, show_json
-from autoprune.environment import VARIABLES, unknown
 from autoprune.errors import did_you_mean
-from autoprune.pruner import AgenticConversationPruner
-from autoprune.settings import PruneArgs, effective_settings
-from autoprune.tables import settings
+from autoprune.pruners.agentic import AgenticConversationPruner
+from autoprune.report.tables import settings
+from autoprune.settings.args import PruneArgs, effective_settings
+from autoprune.settings.environment import VARIABLES, unknown
 
 EXAMPLES = options.examples("settings", "settings --json")
 

@@ -7,9 +7,9 @@ import typer
 from autoprune.cli import options
 from autoprune.cli.files import read
 from autoprune.cli.output import show, show_json
-from autoprune.pruner import AgenticConversationPruner
-from autoprune.settings import PruneArgs
-from autoprune.tables import statistics
+from autoprune.pruners.agentic import AgenticConversationPruner
+from autoprune.report.tables import statistics
+from autoprune.settings.args import PruneArgs
 
 EXAMPLES = options.examples("stats session.jsonl pruned.json", "stats session.jsonl pruned.json --json")
 

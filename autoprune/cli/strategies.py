@@ -1,12 +1,12 @@
 """`autoprune strategies`: what there is to choose from, as it is typed."""
 
-from autoprune.choosing import typed
 from autoprune.cli import options
 from autoprune.cli.output import show, show_json
-from autoprune.conversation_pruner import ConversationPruner
-from autoprune.pruner import AgenticConversationPruner
-from autoprune.settings import PruneArgs
-from autoprune.tables import strategies
+from autoprune.pruners.agentic import AgenticConversationPruner
+from autoprune.pruners.by_name import typed
+from autoprune.pruners.conversation import ConversationPruner
+from autoprune.report.tables import strategies
+from autoprune.settings.args import PruneArgs
 
 EXAMPLES = options.examples("strategies", "prune session.jsonl --strategy 'keep_last(n=20)'")
 

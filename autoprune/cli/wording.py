@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from autoprune.choosing import is_strategy, parameter
+from autoprune.pruners.by_name import is_strategy, parameter
 
 # Longer names first, so that none is found inside another.
 OPTIONS: Mapping[str, str] = {

@@ -5,8 +5,11 @@ Shapes are those of the anthropic SDK: `MessageParam`, `Message`, and their beta
 
 from collections.abc import Mapping
 
+from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolResult
 from autoprune.formats import texts
-from autoprune.formats.content import (
+from autoprune.formats.dialogue import Dialogue, native_call, native_result
+from autoprune.formats.media import is_media
+from autoprune.formats.payloads import (
     NOTHING,
     Payload,
     encrypted_tokens,
@@ -18,10 +21,7 @@ from autoprune.formats.content import (
     tokens,
     written_json,
 )
-from autoprune.formats.dialogue import Dialogue, native_call, native_result
-from autoprune.media import is_media
 from autoprune.tokens import MESSAGE_TOKENS, Count
-from autoprune.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolResult
 
 NAME = "anthropic"
 SPEAKERS: Mapping[str, Speaker] = {"system": Speaker.SYSTEM, "user": Speaker.USER, "assistant": Speaker.MODEL}

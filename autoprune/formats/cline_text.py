@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from autoprune.conversation.transcript import Path, ToolResult
 from autoprune.formats.dialogue import Dialogue
-from autoprune.formats.extents import Fences, Places, is_blank, occurrences, trimmed
-from autoprune.formats.pieces import Found, after_letters, read
+from autoprune.formats.elements import Fences, Places, is_blank, occurrences, trimmed
 from autoprune.formats.standing import Standing
-from autoprune.transcript import Path, ToolResult
+from autoprune.formats.text_results import Found, after_letters, read
 
 KIND = "cline"
 MARK = "] Result:"  # in every text with a result

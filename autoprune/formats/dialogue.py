@@ -3,10 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from autoprune.formats.content import Payload, as_json, written_json
-from autoprune.formats.standing import Standing
-from autoprune.tokens import Count
-from autoprune.transcript import (
+from autoprune.conversation.transcript import (
     Location,
     Path,
     ToolCall,
@@ -17,6 +14,9 @@ from autoprune.transcript import (
     new_location,
     new_result,
 )
+from autoprune.formats.payloads import Payload, as_json, written_json
+from autoprune.formats.standing import Standing
+from autoprune.tokens import Count
 
 UNKNOWN = "unknown"  # the tool of a result that does not say which made it
 

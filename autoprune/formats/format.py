@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from autoprune.conversation.transcript import Entry, Speaker
 from autoprune.formats.dialogue import Dialogue
-from autoprune.transcript import Entry, Speaker
 
 
 class Format(Protocol):

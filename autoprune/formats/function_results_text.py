@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from autoprune.conversation.transcript import Location, Path, ToolCall, ToolResult
 from autoprune.formats.dialogue import UNKNOWN, Dialogue
-from autoprune.formats.extents import (
+from autoprune.formats.elements import (
     MOST_ARGUMENTS,
     First,
     Span,
@@ -22,9 +23,8 @@ from autoprune.formats.extents import (
     unfenced,
     why_missed,
 )
-from autoprune.formats.pieces import Found, after_letters, read
 from autoprune.formats.standing import Standing
-from autoprune.transcript import Location, Path, ToolCall, ToolResult
+from autoprune.formats.text_results import Found, after_letters, read
 
 KIND = "function_results"
 MARK = LOOK = "<function_results>"  # in every text with a result

@@ -2,11 +2,22 @@
 
 from collections.abc import Mapping
 
+from autoprune.conversation.transcript import (
+    MODEL,
+    OTHER,
+    TOOL,
+    USER,
+    Entry,
+    Path,
+    Speaker,
+    ToolCall,
+    ToolResult,
+    new_entry,
+)
 from autoprune.formats import texts
-from autoprune.formats.content import NOTHING, Payload, fields, listed, payload, seen_block, text_block, tokens
 from autoprune.formats.dialogue import Dialogue, native_call, native_result
+from autoprune.formats.payloads import NOTHING, Payload, fields, listed, payload, seen_block, text_block, tokens
 from autoprune.tokens import MESSAGE_TOKENS, NAME_TOKENS, Count
-from autoprune.transcript import MODEL, OTHER, TOOL, USER, Entry, Path, Speaker, ToolCall, ToolResult, new_entry
 
 SPEAKERS: Mapping[object, Speaker] = {
     "system": Speaker.SYSTEM,

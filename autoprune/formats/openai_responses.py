@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from autoprune.conversation.transcript import Entry, Location, Speaker, ToolCall, ToolResult
 from autoprune.formats import texts
-from autoprune.formats.content import (
+from autoprune.formats.dialogue import Dialogue, native_call, native_result
+from autoprune.formats.media import is_media, media_tokens
+from autoprune.formats.payloads import (
     NOTHING,
     Payload,
     changed,
@@ -15,10 +18,7 @@ from autoprune.formats.content import (
     seen_block,
     tokens,
 )
-from autoprune.formats.dialogue import Dialogue, native_call, native_result
-from autoprune.media import is_media, media_tokens
 from autoprune.tokens import MESSAGE_TOKENS, Count
-from autoprune.transcript import Entry, Location, Speaker, ToolCall, ToolResult
 
 NAME = "openai_responses"
 SPEAKERS: Mapping[object, Speaker] = {

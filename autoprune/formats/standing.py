@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from autoprune.transcript import ToolCall
+from autoprune.conversation.transcript import ToolCall
 
 OPENING = re.compile(r"<([A-Za-z][A-Za-z0-9_-]*)")
 FIRST_OPENING = re.compile(r"^[ \t]*<([A-Za-z][A-Za-z0-9_-]*)", re.MULTILINE)

@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from autoprune.conversation.transcript import Location, Path, ToolCall, ToolInput, ToolResult
 from autoprune.formats.dialogue import UNKNOWN, Dialogue
-from autoprune.formats.extents import Span, elements, first_start, outermost, tags, trimmed, why_missed
-from autoprune.formats.pieces import Found, after_letters, argument, read
+from autoprune.formats.elements import Span, elements, first_start, outermost, tags, trimmed, why_missed
 from autoprune.formats.standing import Standing
-from autoprune.transcript import Location, Path, ToolCall, ToolInput, ToolResult
+from autoprune.formats.text_results import Found, after_letters, argument, read
 
 KIND = "tool_response"
 MARK = LOOK = "<tool_response>"  # in every text with a result

@@ -5,11 +5,11 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from autoprune.conversation.transcript import Entry, Path, ToolCall, ToolResult
 from autoprune.formats import cline_text, function_results_text, tool_response_text
 from autoprune.formats import xml_tool_result as xml
-from autoprune.formats.content import NOTHING, fields
-from autoprune.media import IMAGES, SOUNDS, is_media
-from autoprune.transcript import Entry, Path, ToolCall, ToolResult
+from autoprune.formats.media import IMAGES, SOUNDS, is_media
+from autoprune.formats.payloads import NOTHING, fields
 
 Span = tuple[int, int]
 

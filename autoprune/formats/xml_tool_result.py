@@ -10,8 +10,9 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from autoprune.conversation.transcript import Path, ToolCall, ToolInput, ToolResult, new_call, new_location
 from autoprune.formats.dialogue import UNKNOWN, Dialogue
-from autoprune.formats.extents import (
+from autoprune.formats.elements import (
     MOST_ARGUMENTS,
     QUOTATION_MARKS,
     First,
@@ -26,9 +27,8 @@ from autoprune.formats.extents import (
     unfenced,
     why_missed,
 )
-from autoprune.formats.pieces import Found, after_letters, argument, read
 from autoprune.formats.standing import Standing
-from autoprune.transcript import Path, ToolCall, ToolInput, ToolResult, new_call, new_location
+from autoprune.formats.text_results import Found, after_letters, argument, read
 
 KIND = "xml"
 MARK = "<tool_result"  # in every text with a result

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
+from autoprune.conversation.rewriting import with_item
 from autoprune.providers._messages import Turn, id_keys, is_bare, is_blank, is_empty_text, known, listed, text, turn
 from autoprune.providers._problem import EMPTY, Path, Problem, neighbors
-from autoprune.rewriting import with_item
 
 PROVIDER = "anthropic"
 CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 
+from autoprune.conversation.rewriting import with_item
 from autoprune.providers._messages import Turn, id_keys, is_bare, is_blank, known, listed, text, turn
 from autoprune.providers._problem import EMPTY, Path, Problem
-from autoprune.rewriting import with_item
 
 PROVIDER = "bedrock"
 ROLES = ("user", "assistant", "system")  # botocore's service model of bedrock-runtime

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Protocol
 
+from autoprune.conversation.rewriting import with_item
 from autoprune.providers._messages import is_bare, known, listed, text, with_blocks
 from autoprune.providers._problem import Log, Problem
-from autoprune.rewriting import with_item
 
 NEW = -1
 MISPLACED = ("misplaced_call", "misplaced_result", "misplaced_thinking")

@@ -3,10 +3,10 @@
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
-from autoprune.formats.content import fields
+from autoprune.conversation.rewriting import with_item
+from autoprune.formats.payloads import fields
 from autoprune.providers._messages import Turn, first, is_bare, is_empty_text, known, listed, text, turn, with_blocks
 from autoprune.providers._problem import Path, Problem, neighbors
-from autoprune.rewriting import with_item
 
 PROVIDER = "gemini"
 ROLES = (None, "user", "model", "function")  # absent is the user's, by the SDK's types

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from autoprune.formats.content import NOTHING, fields
-from autoprune.rewriting import with_item
+from autoprune.conversation.rewriting import with_item
+from autoprune.formats.payloads import NOTHING, fields
 
 
 @dataclass(frozen=True, slots=True)

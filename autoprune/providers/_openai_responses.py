@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
+from autoprune.conversation.rewriting import with_item
 from autoprune.providers._messages import known, text, without
 from autoprune.providers._problem import EMPTY, Log, OpenCalls, Problem, Round
-from autoprune.rewriting import with_item
 
 PROVIDER = "openai_responses"
 # Each kind of call that the caller's own code answers, by the kind of its output.

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from autoprune.edits import Plan
+from autoprune.conversation.reasons import Reason
+from autoprune.conversation.transcript import Path, Thought
 from autoprune.errors import SettingsError, did_you_mean
-from autoprune.reasons import Reason
-from autoprune.transcript import Path, Thought
+from autoprune.planning.plan import Plan
 
 BINDING_MODELS = (
     *("claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5"),

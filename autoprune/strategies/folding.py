@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from autoprune.edits import Fold, Replace
+from autoprune.conversation.reasons import Reason
 from autoprune.errors import SettingsError
-from autoprune.folding import FoldView, Group
-from autoprune.protections import NOTHING, Protections
-from autoprune.reasons import Reason
-from autoprune.retention import BY_AGE, Retention
+from autoprune.planning.plan import Fold, Replace
+from autoprune.planning.protections import NOTHING, Protections
+from autoprune.planning.retention import BY_AGE, Retention
+from autoprune.planning.view import FoldView, Group
 from autoprune.strategies.per_result import PerResult
 
 GROUP_SIZE = 4  # messages

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autoprune.clamping import Clamp
-from autoprune.edits import Replace
+from autoprune.conversation.reasons import Reason
 from autoprune.errors import SettingsError
-from autoprune.planning import View
-from autoprune.protections import NOTHING, Protections
-from autoprune.reasons import Reason
-from autoprune.tool_inputs import ToolInputs
+from autoprune.planning.clamping import Clamp
+from autoprune.planning.plan import Replace
+from autoprune.planning.protections import NOTHING, Protections
+from autoprune.planning.tool_inputs import ToolInputs
+from autoprune.planning.walk import View
 
 
 @dataclass(frozen=True)

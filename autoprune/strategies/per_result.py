@@ -6,15 +6,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 from uuid import uuid4
 
-from autoprune.clamping import Clamp, is_cut
-from autoprune.edits import Replace
+from autoprune.conversation.reasons import Reason
+from autoprune.conversation.transcript import Part, ToolResult
 from autoprune.errors import SettingsError
-from autoprune.protections import NOTHING, Protections
-from autoprune.reasons import Reason
-from autoprune.transcript import Part, ToolResult
+from autoprune.planning.clamping import Clamp, is_cut
+from autoprune.planning.plan import Replace
+from autoprune.planning.protections import NOTHING, Protections
 
 if TYPE_CHECKING:
-    from autoprune.folding import FoldView
+    from autoprune.planning.view import FoldView
     from autoprune.summarizers.brief import Brief
 
 SIMPLE, AUTO, CUSTOM = "simple", "auto", "custom"

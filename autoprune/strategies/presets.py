@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from autoprune.folding import FoldingStrategy
-from autoprune.strategies import configured
+from autoprune.planning.view import FoldingStrategy
+from autoprune.strategies.by_name import configured
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.per_result import PerResult
 from autoprune.summarizers.action_trace import ActionTrace

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from autoprune.clamping import Clamp
-from autoprune.edits import Replace
-from autoprune.planning import Candidate, View
-from autoprune.protections import NOTHING, Protections
-from autoprune.reasons import Reason
-from autoprune.tool_inputs import ToolInputs
+from autoprune.conversation.reasons import Reason
+from autoprune.planning.clamping import Clamp
+from autoprune.planning.plan import Replace
+from autoprune.planning.protections import NOTHING, Protections
+from autoprune.planning.tool_inputs import ToolInputs
+from autoprune.planning.walk import Candidate, View
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from autoprune.clamping import Clamp
-from autoprune.readable import Utterance
+from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolResult
+from autoprune.planning.clamping import Clamp
 from autoprune.summarizers import acts
 from autoprune.summarizers.acts import Act, Acts, Group
 from autoprune.summarizers.brief import Brief, Written
@@ -20,8 +20,8 @@ from autoprune.summarizers.sections import (
     resumed,
     written,
 )
+from autoprune.summarizers.utterances import Utterance
 from autoprune.tokens import Count, exact
-from autoprune.transcript import Location, Speaker, ToolCall, ToolResult
 
 TITLE = "Actions by tool, numbered in their order"
 MARK = "[Summary of {}]"

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
-from autoprune.commands import RUNNING, continues
-from autoprune.outcomes import error_lines, exit_code, failed, running
-from autoprune.readable import Utterance
+from autoprune.conversation.calls import arguments, paths, target
+from autoprune.conversation.commands import RUNNING, continues
+from autoprune.conversation.outcomes import error_lines, exit_code, failed, running
+from autoprune.conversation.transcript import Speaker, ToolCall, ToolResult
 from autoprune.summarizers.sections import figure, one_line
-from autoprune.targets import arguments, paths, target
-from autoprune.transcript import Speaker, ToolCall, ToolResult
+from autoprune.summarizers.utterances import Utterance
 
 LONGEST_NAME = 80  # characters
 LONGEST_TEXT = 160  # characters of what a call touches, of an error, or of what the user said

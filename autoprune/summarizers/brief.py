@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
-from autoprune.readable import Utterance
+from autoprune.summarizers.utterances import Utterance
 from autoprune.tokens import Count
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from typing import TypeAlias
 
+from autoprune.conversation.transcript import Speaker
 from autoprune.errors import SettingsError
-from autoprune.readable import JOINT_TOKENS, Utterance, rendered
 from autoprune.summarizers import sections
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written
 from autoprune.summarizers.driver import CONCURRENCY, calls_model, identity_of, keeps_request, run
-from autoprune.transcript import Speaker
+from autoprune.summarizers.utterances import JOINT_TOKENS, Utterance, rendered
 
 DEPTH = 5
 CALLS = 16

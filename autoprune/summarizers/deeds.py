@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
-from autoprune.commands import RUNNING, command, continues
-from autoprune.outcomes import error_lines, exit_code, failed, refused, running
-from autoprune.readable import Utterance
+from autoprune.conversation.calls import arguments, paths, target
+from autoprune.conversation.commands import RUNNING, command, continues
+from autoprune.conversation.outcomes import error_lines, exit_code, failed, refused, running
+from autoprune.conversation.transcript import ToolCall, ToolResult
 from autoprune.summarizers import shell
 from autoprune.summarizers.sections import one_line
-from autoprune.targets import arguments, paths, target
-from autoprune.transcript import ToolCall, ToolResult
+from autoprune.summarizers.utterances import Utterance
 
 LONGEST_NAME = 60  # characters of a tool's name
 LONGEST_TARGET = 160  # of what a call touches

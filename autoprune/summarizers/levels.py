@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from autoprune.readable import Utterance
+from autoprune.conversation.transcript import Speaker
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written
 from autoprune.summarizers.driver import calls_model, identity_of, keeps_request, run, steps_of
 from autoprune.summarizers.sections import (
@@ -22,7 +22,7 @@ from autoprune.summarizers.sections import (
     with_usage,
     written,
 )
-from autoprune.transcript import Speaker
+from autoprune.summarizers.utterances import Utterance
 
 TITLE = re.compile(r"Level ([1-9])")
 DEEPEST = 9  # levels: a title has one digit

@@ -5,11 +5,11 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from autoprune.clamping import Clamp
-from autoprune.readable import Utterance
+from autoprune.conversation.transcript import Speaker
+from autoprune.planning.clamping import Clamp
 from autoprune.summarizers.brief import Answer, Brief, Written
+from autoprune.summarizers.utterances import Utterance
 from autoprune.tokens import Count
-from autoprune.transcript import Speaker
 
 GOAL = "The user's first request"
 EARLIER = "Earlier summary"

@@ -5,12 +5,12 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from autoprune.outcomes import failed
-from autoprune.readable import Utterance, rendered
+from autoprune.conversation.outcomes import failed
+from autoprune.conversation.transcript import Speaker, ToolResult
 from autoprune.summarizers.acts import outcome, touched, why
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written
 from autoprune.summarizers.driver import calls_model, identity_of, run
-from autoprune.summarizers.prompts import code_of
+from autoprune.summarizers.openai.prompts import code_of
 from autoprune.summarizers.sections import (
     Section,
     beyond,
@@ -23,7 +23,7 @@ from autoprune.summarizers.sections import (
     with_usage,
     written,
 )
-from autoprune.transcript import Speaker, ToolResult
+from autoprune.summarizers.utterances import Utterance, rendered
 
 TITLE = "Earlier messages, one line each"
 LEFT_OUT = re.compile(r"… ([0-9]{1,9}) earlier messages? left out")

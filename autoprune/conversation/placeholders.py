@@ -1,0 +1,71 @@
+"""What stands where a result stood. The same result always gets the same placeholder."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from autoprune.conversation.transcript import Part, ToolResult
+from autoprune.errors import SettingsError
+from autoprune.tokens import Count
+
+CLEARED = "Content cleared to save tokens"
+SENTENCE = (
+    "This message has been cleared. If you still want to get this information, "
+    "you can call the tool again to retrieve it."
+)
+END_TAG = "</tool_result>"
+
+
+def element(tool: str, sentence: str = SENTENCE) -> str:
+    """A cleared result of the XML dialect as a whole element; the tool's name is left out where it is not known."""
+    name = f" tool_name='{tool}'" if tool and tool != "unknown" else ""
+    return f"<tool_result{name} success='true'>{payload(sentence)}{END_TAG}"
+
+
+def payload(sentence: str = SENTENCE) -> str:
+    """What stands between the tags of a cleared result."""
+    return f"\n<message>{CLEARED}</message>\n<content>{sentence}</content>\n"
+
+
+def inside(whole: str, tool: str = "") -> str:
+    """What stands between the tags of an element made for a tool; all of it where there are no tags."""
+    if not whole.startswith("<tool_result") or not whole.endswith(END_TAG):
+        return whole
+    named = whole.find(tool) + len(tool) if tool else 0  # a name may hold ">"
+    return whole[whole.index(">", named) + 1 : -len(END_TAG)]
+
+
+def framed(result: ToolResult, text: str) -> str:
+    """A text as it stands in place of a payload: as a JSON string, say, where the payload is a JSON value in a text."""
+    return str(result.put(result.text, text)) if result.location.start is not None else text
+
+
+@dataclass(frozen=True)
+class Placeholder:
+    """Writes placeholders, and says what each of them saves.
+
+    `element` makes the whole XML element for a tool, where it is another than the usual one; of it only the inside is
+    used, since a result keeps its own tags.
+    """
+
+    count: Count
+    sentence: str = SENTENCE
+    element: Callable[[str], str] | None = None
+
+    def text(self, result: ToolResult) -> str:
+        """What to put in place of a result's payload."""
+        whole = self._element(result.tool) if result.kind == "xml" else self.sentence
+        text = inside(whole, result.tool) if isinstance(whole, str) else ""
+        if not text.strip():
+            raise SettingsError(f"the placeholder of {result.tool!r} is {whole!r}: providers refuse blank text")
+        return framed(result, text)
+
+    def _element(self, tool: str) -> str:
+        return self.element(tool) if self.element else element(tool, self.sentence)
+
+    def saves(self, part: Part, text: str) -> int:
+        """Tokens that putting `text` in place of the payload saves; below zero where the text is larger."""
+        return 0 if part.is_fixed else part.piece_tokens - self.count(part.with_text(text))
+
+    def stands_in(self, result: ToolResult) -> bool:
+        """Whether the result was cleared before."""
+        return result.text == self.text(result)

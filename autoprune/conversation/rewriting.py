@@ -1,0 +1,145 @@
+"""Apply: carry out edits in a copy that shares everything that does not change. Decides nothing."""
+
+import copy
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from autoprune.conversation.transcript import Part, Path, Thought, ToolResult
+from autoprune.planning.plan import Replace
+
+Change: TypeAlias = Callable[[object, Sequence[Any]], object]  # what becomes of a value at a place of some parts
+
+
+def apply(messages: list[Any], edits: Sequence[Replace]) -> list[Any]:
+    """The conversation with the edits made. What no edit names is the same object; the list too, without edits."""
+    if not edits:
+        return messages
+    groups: dict[int, list[Replace]] = {}
+    for edit in edits:
+        groups.setdefault(edit.part.location.message, []).append(edit)
+    rewritten = list(messages)
+    for at, group in groups.items():
+        rewritten[at] = rewrite(messages[at], group)
+    return rewritten
+
+
+def strip(messages: list[Any], thoughts: Sequence[Thought]) -> list[Any]:
+    """The conversation without some blocks of thinking; the list itself where there are none."""
+    if not thoughts:
+        return messages
+    groups: dict[int, list[Thought]] = {}
+    for thought in thoughts:
+        groups.setdefault(thought.location.message, []).append(thought)
+    stripped = list(messages)
+    for at, group in groups.items():
+        stripped[at] = thoughtless(messages[at], group)
+    return stripped
+
+
+def thoughtless(message: object, thoughts: Sequence[Thought]) -> object:
+    """One message without some of its blocks of thinking."""
+    groups = _by_name([(thought.location.path[1:], thought) for thought in thoughts])
+    for name, group in groups.items():
+        blocks = item(message, name)
+        assert isinstance(blocks, list | tuple)
+        gone = {path[0] for path, _ in group}
+        message = with_item(message, name, [block for index, block in enumerate(blocks) if index not in gone])
+    return message
+
+
+def rewrite(message: object, edits: Sequence[Replace]) -> object:
+    """One message with its edits made."""
+    if len(edits) == 1 and type(message) is dict:
+        (edit,) = edits
+        name = edit.part.location.path[-1]
+        if len(edit.part.location.path) == 2 and isinstance(message[name], str):
+            return {**message, name: _put(message[name], edits)}
+    return _changed(message, [(edit.part.location.path[1:], edit) for edit in edits], _put)
+
+
+def without(message: object, parts: Sequence[Part]) -> object:
+    """What stays of a message when its parts are gone: the values that hold them, but for a result's name and id."""
+    return _changed(message, [(part.location.path[1:], part) for part in parts], _emptied)
+
+
+def _changed(value: object, placed: Sequence[tuple[Path, Any]], change: Change) -> object:
+    """A copy of `value` with changes made at places within it; each list, mapping and text is copied once."""
+    inside = [one for one in placed if one[0]]
+    if inside:
+        groups = _by_name(inside)
+        value = with_items(value, {name: _changed(item(value, name), group, change) for name, group in groups.items()})
+    here = [one for path, one in placed if not path]
+    return change(value, here) if here else value
+
+
+def _by_name(placed: Sequence[tuple[Path, Any]]) -> dict[int | str, list[tuple[Path, Any]]]:
+    """What has a path, by the first name in it, with the rest of its path."""
+    groups: dict[int | str, list[tuple[Path, Any]]] = {}
+    for path, one in placed:
+        groups.setdefault(path[0], []).append((path[1:], one))
+    return groups
+
+
+def _put(value: object, edits: Sequence[Replace]) -> object:
+    """A payload with others in its place, in the shape that it had: one, or several slices of a text."""
+    if edits[0].part.location.start is None:
+        return edits[0].part.put(value, edits[0].text)
+    whole, at = str(value), 0
+    pieces: list[str] = []
+    for edit in sorted(edits, key=lambda edit: edit.part.location.start or 0):
+        pieces += (whole[at : edit.part.location.start], edit.text)
+        at = edit.part.location.stop or 0
+    return "".join((*pieces, whole[at:]))
+
+
+def _emptied(value: object, parts: Sequence[Part]) -> object:
+    """What stays of a payload that is gone."""
+    part = parts[0]
+    is_payload = not isinstance(part, ToolResult) or part.is_fixed or isinstance(value, str | list | tuple | None)
+    return None if is_payload else part.put(value, "")
+
+
+def item(value: object, name: int | str) -> object:
+    """What a list, mapping or object holds under a name."""
+    if isinstance(value, Mapping):
+        return value[name]
+    return value[name] if isinstance(value, Sequence) and isinstance(name, int) else getattr(value, str(name))
+
+
+def with_item(value: object, name: int | str, new: object) -> object:
+    """A shallow copy of a list, tuple, mapping or SDK object, of the same type, with one item changed."""
+    return with_items(value, {name: new})
+
+
+def with_items(value: object, changes: Mapping[int | str, object]) -> object:
+    """A shallow copy of a list, tuple, mapping or SDK object, of the same type, with some items changed."""
+    if isinstance(value, list | tuple):
+        items = list(value)
+        for name, new in changes.items():
+            items[int(name)] = new
+        return items if isinstance(value, list) else tuple(items)
+    if type(value) is dict:
+        return {**value, **changes}
+    fields = {str(name): new for name, new in changes.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.replace(value, **fields)
+    if hasattr(value, "model_copy"):
+        return value.model_copy(update=fields)
+    return _copied(value, changes)
+
+
+def _copied(value: object, changes: Mapping[int | str, object]) -> object:
+    """The same for other kinds of mappings and objects; a read-only mapping becomes a dict."""
+    if isinstance(value, Mapping):
+        try:
+            duplicate: Any = copy.copy(value)
+            for name, new in changes.items():
+                duplicate[name] = new
+        except TypeError:
+            return {**value, **changes}
+        return duplicate
+    duplicate = copy.copy(value)
+    for name, new in changes.items():
+        setattr(duplicate, str(name), new)
+    return duplicate

@@ -1,0 +1,220 @@
+"""A conversation as pruning sees it: results, calls, requests, tokens. Holds no format, changes nothing."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import MISSING, dataclass, field, fields, make_dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, TypeVar, cast
+
+from autoprune.conversation.copying import Copied
+
+Path = tuple[int | str, ...]
+Made = TypeVar("Made")
+
+
+def quick(kind: type[Made]) -> Callable[..., Made]:
+    """What makes instances of a frozen dataclass with slots, by position, in a quarter of the time.
+
+    They are filled as instances of a subclass that is not frozen, and become frozen ones when they are full. Fields
+    without a default come first.
+    """
+
+    def freeze(self: Any) -> None:
+        self.__class__ = kind
+
+    ordered = sorted(fields(cast(Any, kind)), key=lambda one: one.default is not MISSING)
+    filled = [(one.name, Any, field(default=one.default)) for one in ordered]
+    open_one: Any = make_dataclass("Open", filled, namespace={"__post_init__": freeze}, repr=False, eq=False)
+    body = {"__slots__": (), "__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
+    return type(kind.__name__, (kind,), {**body, "__init__": open_one.__init__, "__post_init__": freeze})
+
+
+class Speaker(StrEnum):
+    """Who a message comes from. What the model produced begins a request; the rest is what it is given."""
+
+    SYSTEM = "system"
+    USER = "user"
+    MODEL = "model"
+    TOOL = "tool"
+    OTHER = "other"
+
+
+# Python 3.11 takes longer for `Speaker.USER` than for all else that tells who speaks.
+SYSTEM, USER, MODEL, TOOL, OTHER = Speaker
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place: the JSON path from the conversation's root; for a result inside text also a slice of the string."""
+
+    path: Path
+    start: int | None = None
+    stop: int | None = None
+
+    @property
+    def message(self) -> int:
+        """The index of the message."""
+        return int(self.path[0])
+
+
+def as_text(value: object, text: str) -> object:
+    """How a payload that is a string is replaced: the text itself stands in its place."""
+    return text
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Part:
+    """A part of the prompt that a text can stand in for. Its identity is its place: call ids are reused in the wild.
+
+    `piece` is the counted string that the payload stands in, from `start` to `stop`; its tokens are `piece_tokens`. Of
+    a payload of blocks the piece is their text, and the tokens count all of them. `put` makes the payload with a text
+    in it, in the shape that it had; `is_fixed` marks a payload that no text can stand in for, and one that is not
+    `is_plain` holds more than the text: an image, say.
+    """
+
+    location: Location
+    request: int
+    tool: str
+    piece: str = field(repr=False)
+    start: int
+    stop: int
+    piece_tokens: int
+    count: Callable[[str], int] = field(repr=False)
+    put: Callable[[object, str], object] = field(default=as_text, repr=False)
+    is_fixed: bool = False
+    is_plain: bool = True
+
+    @property
+    def tokens(self) -> int:
+        """What the payload adds to the prompt."""
+        is_whole = self.start == 0 and self.stop == len(self.piece)
+        return self.piece_tokens - (0 if is_whole else self.count(self.with_text("")))
+
+    @property
+    def text(self) -> str:
+        """The payload, as the model reads it."""
+        return self.piece[self.start : self.stop]
+
+    def with_text(self, text: str) -> str:
+        """The piece with another payload in it."""
+        return self.piece[: self.start] + text + self.piece[self.stop :]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ToolInput(Part):
+    """What a call gives to its tool: a JSON object (`is_json`), or an argument as it stands in the model's text."""
+
+    is_json: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that the model made in a request. `arguments` is a mapping, or JSON as the model wrote it.
+
+    `inputs` are the parts of the prompt that hold the arguments, where the parser was asked for them.
+    """
+
+    location: Location
+    request: int
+    id: str | None
+    name: str
+    arguments: object
+    inputs: tuple[ToolInput, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ToolResult(Part):
+    """What a tool answered.
+
+    `request` made the call; `sent` is the first request whose prompt holds the result. `kind` is the format or dialect
+    that it is written in.
+    """
+
+    sent: int
+    kind: str
+    is_error: bool | None
+    call: ToolCall | None
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """A block of the model's thinking that is bound to what precedes it; `is_alone` where its message holds no other.
+
+    Messages cannot be empty, so one that is alone cannot be taken out. `kind` is the format that it is written in.
+    """
+
+    location: Location
+    tokens: int
+    is_alone: bool = False
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One message: who speaks, what it weighs in tokens, the calls and results in it, and the model's thinking.
+
+    `begins_request`: a request stands before it though it is not the model's, as where a conversation begins with
+    results.
+    """
+
+    speaker: Speaker
+    tokens: int
+    results: tuple[ToolResult, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    thinking: tuple[Thought, ...] = ()
+    begins_request: bool = False
+
+
+# By position: location, request, tool, piece, start, stop, piece_tokens, count, sent, kind, is_error, call, then put,
+# is_fixed and is_plain.
+new_result = quick(ToolResult)
+new_call = quick(ToolCall)
+new_location = quick(Location)
+new_entry = quick(Entry)
+
+
+@dataclass(frozen=True)
+class Transcript(Copied):
+    """A parsed conversation. `fixed_tokens` are sent beside the messages: overhead, and what primes the reply."""
+
+    messages: Sequence[object] = field(repr=False)
+    entries: tuple[Entry, ...] = field(repr=False)
+    fixed_tokens: int
+
+    def _given(self) -> Iterator[tuple[str, object]]:
+        yield from ((f"messages[{at}]", message) for at, message in enumerate(self.messages))
+
+    @cached_property
+    def tokens(self) -> int:
+        """Tokens of the next prompt, without any edit."""
+        return self.fixed_tokens + sum(entry.tokens for entry in self.entries)
+
+    @cached_property
+    def results(self) -> tuple[ToolResult, ...]:
+        """Every tool result, oldest first."""
+        return tuple(result for entry in self.entries for result in entry.results)
+
+    @cached_property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """Every tool call, oldest first."""
+        return tuple(call for entry in self.entries for call in entry.calls)
+
+    @cached_property
+    def requests(self) -> tuple[int, ...]:
+        """The index of the message before which each request stands; the next request stands at the end."""
+        model = [entry.speaker is Speaker.MODEL for entry in self.entries]
+        starts = [
+            at
+            for at, is_model in enumerate(model)
+            if (is_model and not (at and model[at - 1])) or self.entries[at].begins_request
+        ]
+        return (*starts, len(self.entries))
+
+    @cached_property
+    def turns(self) -> tuple[int, ...]:
+        """The user's turn that each message belongs to, from 1; 0 before the first. Results begin no turn."""
+        turns, turn = [], 0
+        for entry in self.entries:
+            turn += entry.speaker is Speaker.USER and not entry.results
+            turns.append(turn)
+        return tuple(turns)

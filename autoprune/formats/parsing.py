@@ -1,0 +1,180 @@
+"""Parse: the caller's messages, one by one, into entries. Changes nothing, decides nothing."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from autoprune.conversation.transcript import MODEL, OTHER, Entry, Path, ToolCall, Transcript
+from autoprune.errors import ConversationError
+from autoprune.formats import xml_tool_result as xml
+from autoprune.formats.detection import SHIPPED, converted, detected
+from autoprune.formats.format import Format
+from autoprune.formats.open_calls import OpenCalls
+from autoprune.formats.payloads import fields
+from autoprune.formats.standing import Standing
+from autoprune.tokens import Count
+
+MOST_NOTES = 5  # of one conversation
+MOST_PLACES = 5  # messages that a note names
+
+
+def parse(messages: Sequence[object], parser: "Parser", fixed_tokens: int) -> Transcript:
+    """A conversation as pruning sees it; `fixed_tokens` are sent beside the messages."""
+    return Transcript(messages, tuple(parser.read(message, at) for at, message in enumerate(messages)), fixed_tokens)
+
+
+class Parser:
+    """Reads a conversation from its start; what it has read is what the next message is understood by."""
+
+    def __init__(
+        self,
+        count: Count,
+        is_tool_result: Callable[[str], bool] = xml.is_tool_result,
+        tool_name: Callable[[str], str] = xml.tool_name,
+        formats: Sequence[Format] = SHIPPED,
+        *,
+        wants_inputs: bool = False,
+        standing: Standing | None = None,
+    ) -> None:
+        """Count with `count`; the next two say what a result in XML text is and which tool made it.
+
+        `formats` are the ones to choose from, and `wants_inputs` asks for the places of calls' arguments. `standing`
+        is what is known of messages that a summary stands for.
+        """
+        self.count = count
+        self.is_tool_result = is_tool_result
+        self.tool_name = tool_name
+        self.formats = formats
+        self.wants_inputs = wants_inputs
+        self.sent = 0  # the request that the next result is sent with: as many runs of the model have begun
+        self.request = 0  # the one that the model answers, or has answered last
+        self.begins_run = False
+        self._in_run = False
+        self._calls = OpenCalls()
+        self.heading: tuple[Path, str] | None = None
+        self.standing = standing or Standing()
+        self._standings: dict[int, Standing] = {}  # by message
+        self._missed: dict[tuple[str, str], list[int]] = {}  # messages, by what was seen in them and why it is nothing
+        self._begins_with_results = False
+        self._requests_of_results = 0
+        self._at = 0
+
+    def read(self, message: object, at: int) -> Entry:
+        """The entry of message number `at`. Raises ConversationError where it is no message."""
+        known, written_in = checked(message, at, self.formats)
+        self._at = at
+        who = written_in.speaker(known)
+        is_model = who is MODEL
+        self.begins_run = is_model and not self._in_run
+        self._in_run = is_model
+        if self.begins_run:
+            self._begin_request()
+            self.standing = self.standing.next_run()
+        self._standings[at] = self.standing
+        try:
+            entry = written_in.parse(known, at, self)
+        except ConversationError as error:
+            raise placed(error, at) from error
+        if is_model:
+            self.standing.call(entry.calls)
+        elif who is OTHER and isinstance(role := known.get("role"), str):
+            self.miss(f"role {role!r}", "is not known: give 'user', 'assistant' or 'tool', or nothing in it is pruned")
+        for call in entry.calls:
+            self._calls.expect(call)
+        return self._opening(entry) if self.standing.is_open and entry.results else entry
+
+    def _begin_request(self) -> None:
+        self.request = self.sent
+        self.sent += 1
+        self._calls.begin_run()
+
+    def _opening(self, entry: Entry) -> Entry:
+        """The entry of a message with results that stands before the model's first message.
+
+        Where it holds results in XML and stands behind another such message, it begins a request: what made the
+        conversation asked the model in between, and left its answers out.
+        """
+        if not any(result.kind == xml.KIND for result in entry.results):
+            return entry
+        if not self._begins_with_results:
+            self._begins_with_results = True
+            return entry
+        self._begin_request()
+        self._requests_of_results += 1
+        results = (replace(result, request=self.request, sent=self.sent) for result in entry.results)
+        return replace(entry, results=tuple(results), begins_request=True)
+
+    def miss(self, what: str, why: str) -> None:
+        """Note that something in the message being read looks like a result and was not taken, and why."""
+        places = self._missed.setdefault((what, why), [])
+        if places[-1:] != [self._at]:
+            places.append(self._at)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was seen and not taken, and where the conversation begins with results, in words."""
+        found = [f"{what} in {_places(places)} {why}" for (what, why), places in self._missed.items()]
+        notes = found[:MOST_NOTES]
+        if len(found) > MOST_NOTES:
+            notes.append(f"{len(found) - MOST_NOTES} more kinds of lookalikes are no results")
+        if self._requests_of_results:
+            notes.append(
+                "the conversation begins with results: before the model's first message, each message with results "
+                "behind another one counts as a request, and what stands before it as seen"
+            )
+        return tuple(notes)
+
+    def read_again(self, message: object, at: int, before: Entry, *, in_run: bool) -> Entry | None:
+        """The entry of a message of which only payloads have changed since it was read as `before`.
+
+        `in_run` says whether the message before it is the model's. None where other results or calls are found: what
+        was put in their place can be read as one.
+        """
+        again = Parser(self.count, self.is_tool_result, self.tool_name, self.formats, wants_inputs=self.wants_inputs)
+        again._in_run = in_run
+        again.standing = self._standings[at]
+        entry = again.read(message, at)
+        if (len(entry.results), len(entry.calls)) != (len(before.results), len(before.calls)):
+            return None
+        results = zip(before.results, entry.results, strict=True)
+        same = (replace(new, request=old.request, sent=old.sent, tool=old.tool, call=old.call) for old, new in results)
+        calls = (replace(new, request=old.request) for old, new in zip(before.calls, entry.calls, strict=True))
+        return replace(entry, results=tuple(same), calls=tuple(calls), begins_request=before.begins_request)
+
+    def answered(self, call_id: object) -> ToolCall | None:
+        """The open call with an id, the first of them where the id is used again; it is open no longer."""
+        return self._calls.answered(call_id) if isinstance(call_id, str) else None
+
+    def answered_by_name(self, tool: str) -> ToolCall | None:
+        """The first open call of a tool in the model's last run, whatever its id; it is open no longer."""
+        return self._calls.answered_by_name(tool)
+
+    def answered_in_text(self, tool: str) -> ToolCall | None:
+        """The first open call of a tool in the text of the model's last run; it is open no longer."""
+        return self._calls.answered_in_text(tool)
+
+    def next_in_text(self) -> ToolCall | None:
+        """The first open call in the text of the model's last run, whatever its tool; it is open no longer."""
+        return self._calls.next_in_text()
+
+
+def placed(error: ConversationError, at: int) -> ConversationError:
+    """The error with the place of its message."""
+    return error if error.path else ConversationError(f"message {at} cannot be read: {error}", (at,))
+
+
+def checked(message: object, at: int, formats: Sequence[Format]) -> tuple[Mapping[str, object], Format]:
+    """The fields of a message and its format. Raises ConversationError where it is no message of any."""
+    known = message if type(message) is dict else fields(message)
+    if type(message) is not dict and (how := converted(message)):
+        raise ConversationError(f"message {at} is {type(message).__name__} of a framework: convert with {how}", (at,))
+    if known is None:
+        what = f"{type(message).__name__} {str(message)[:40]!r}"
+        raise ConversationError(f"message {at} is no message but {what}: give a dict with 'role' and 'content'", (at,))
+    return known, detected(known, at, formats)
+
+
+def _places(messages: Sequence[int]) -> str:
+    """The places of some messages, in words."""
+    named = ", ".join(map(str, messages[:MOST_PLACES]))
+    more = len(messages) - MOST_PLACES
+    return f"message{'s' if len(messages) > 1 else ''} {named}{f' and {more} more' if more > 0 else ''}"

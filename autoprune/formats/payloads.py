@@ -1,0 +1,177 @@
+"""What a message's content holds: text, blocks, media, or anything else, counted and never changed."""
+
+import copy
+import json
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Any, NamedTuple
+
+from autoprune.conversation.transcript import as_text
+from autoprune.errors import ConversationError
+from autoprune.formats.media import is_media, media_tokens
+from autoprune.tokens import Count
+
+NOTHING: Mapping[str, object] = {}
+MOST_VALUES = 5_000_000  # in one message
+MOST_CONTAINERS = 200_000  # lists and mappings, likewise
+LARGEST_DECIMAL = 10**4000  # Python refuses to write longer ones
+TEXT_BLOCKS = ("text", "input_text", "output_text")
+ENCRYPTED_CHARACTERS = 6  # of base64 for a token: 3 bytes for 4 characters, and about four bytes to a token
+
+
+class Payload(NamedTuple):
+    """What a result holds: the text that the model reads, its tokens, and how another text is put in its place."""
+
+    text: str
+    tokens: int
+    put: Callable[[object, str], object] = as_text
+    is_fixed: bool = False
+    is_plain: bool = True  # whether there is nothing but the text
+
+
+def fields(value: object) -> Mapping[str, object] | None:
+    """A mapping itself, the fields of an SDK's object (extra ones included), None for what has no named fields."""
+    if type(value) is dict or isinstance(value, Mapping):
+        return value
+    if value is None or isinstance(value, type | Enum):
+        return None
+    own = getattr(value, "__dict__", None)
+    extra = getattr(value, "__pydantic_extra__", None)
+    return {**own, **extra} if own and extra else own
+
+
+def listed(content: object) -> object:
+    """A content whose blocks stand in a list, which they may also do in a tuple; any other content as it is."""
+    return list(content) if isinstance(content, tuple) else content
+
+
+def tokens(content: object, count: Count) -> int:
+    """Tokens of a content: its texts counted one by one, media by rule, of unknown blocks every name and value.
+
+    Raises ConversationError for a list or mapping that holds itself.
+    """
+    if type(content) is str:
+        return count(content)
+    if content is None:
+        return 0
+    total = 0
+    open_values: list[object] = [content]
+    for value in nested(open_values):
+        if isinstance(value, str):
+            total += count(value)
+        elif isinstance(value, list | tuple):
+            open_values.extend(value)
+        elif isinstance(value, bool | int | float):
+            total += count(written(value))
+        elif isinstance(value, Enum):
+            open_values.append(value.value)
+        elif value is not None and (block := fields(value)) is not None:
+            if is_media(block):
+                total += media_tokens(block, count)
+            else:
+                open_values.extend(_counted(block))
+    return total
+
+
+def payload(value: object, count: Count, put: Callable[[object, str], object]) -> Payload:
+    """A payload that is a text or a list of blocks, where `put` makes the list with a text in it; else a fixed one."""
+    if isinstance(value, str):
+        return Payload(value, count(value))
+    if isinstance(value, list | tuple):
+        return Payload(text_of(value), tokens(value, count), put, is_plain=all(map(_has_text, value)))
+    return Payload("", tokens(value, count), is_fixed=True)
+
+
+def _has_text(block: object) -> bool:
+    return isinstance(block, str) or isinstance((fields(block) or NOTHING).get("text"), str)
+
+
+def text_block(blocks: object, text: str, kind: str = "text") -> list[object]:
+    """A list of blocks with one text block in place of all; the last breakpoint of the prompt cache stays."""
+    held = [fields(block) or NOTHING for block in blocks] if isinstance(blocks, list | tuple) else []
+    marks = [block["cache_control"] for block in held if block.get("cache_control")]
+    return [{"type": kind, "text": text, **({"cache_control": marks[-1]} if marks else {})}]
+
+
+def changed(value: object, changes: Mapping[str, object]) -> object:
+    """A copy of a mapping, which is a dict, or of an object, which stays one, with some fields changed."""
+    copied: Callable[..., object] | None = getattr(value, "model_copy", None)
+    if copied:
+        return copied(update=dict(changes))
+    if isinstance(value, Mapping):
+        return {**value, **changes}
+    duplicate = copy.copy(value)
+    vars(duplicate).update(changes)
+    return duplicate
+
+
+def written_json(value: object) -> str:
+    """A value as the JSON text that a provider receives. Raises ConversationError where it cannot be written."""
+    try:
+        return json.dumps(value, ensure_ascii=False, default=_written_fields)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ConversationError(f"arguments that cannot be written as JSON: {error}") from error
+
+
+def seen_block(message: Mapping[str, object], kinds: Container[object]) -> str | None:
+    """The first block of a message whose `type` is one of `kinds`, in words; None where there is none."""
+    content = message.get("content")
+    for item in content if isinstance(content, list | tuple) else ():
+        kind = (fields(item) or NOTHING).get("type")
+        if isinstance(kind, str) and kind in kinds:
+            return f"a block of type {kind!r}"
+    return None
+
+
+def _written_fields(value: object) -> object:
+    known = fields(value)
+    return str(value) if known is None else dict(known)
+
+
+def as_json(value: object, text: str) -> Any:
+    """How arguments that are a mapping are replaced: by what a JSON text holds."""
+    return json.loads(text)
+
+
+def encrypted_tokens(text: object) -> int:
+    """Tokens of a text that only the provider can read, by rule, from its length in base64."""
+    return len(text) // ENCRYPTED_CHARACTERS if isinstance(text, str) else 0
+
+
+def text_of(blocks: Sequence[object]) -> str:
+    """The texts of a list of blocks, a line break between them; other blocks are left out."""
+    found = (block if isinstance(block, str) else (fields(block) or NOTHING).get("text") for block in blocks)
+    return "\n".join(text for text in found if isinstance(text, str))
+
+
+def nested(open_values: list[object]) -> Iterator[object]:
+    """Take values off a list until it is empty. Raises ConversationError where that would never end."""
+    for _ in range(MOST_VALUES):
+        if not open_values:
+            return
+        yield open_values.pop()
+    raise endless()
+
+
+def endless() -> ConversationError:
+    """The error for a message that never ends."""
+    most = f"{MOST_VALUES:,} values or {MOST_CONTAINERS:,} lists and mappings"
+    return ConversationError(f"it holds more than {most}, or a list or mapping that holds itself")
+
+
+def written(number: bool | int | float) -> str:
+    """A number as text; equal numbers have equal texts, so that 1, 1.0 and True count alike."""
+    if isinstance(number, float):
+        return str(int(number)) if number.is_integer() else str(number)
+    return f"{int(number):x}" if abs(number) > LARGEST_DECIMAL else str(int(number))
+
+
+def _counted(block: Mapping[str, object]) -> Iterator[object]:
+    """The parts of a block that reach the model: the text of a text block, names and values of any other."""
+    if block.get("type") in TEXT_BLOCKS and "text" in block:
+        yield block["text"]
+    else:
+        for name, value in block.items():
+            if value is not None:  # an SDK's object has all of its fields
+                yield name
+                yield value

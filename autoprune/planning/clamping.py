@@ -1,0 +1,240 @@
+"""Cuts one giant tool result to its head, its tail and its error lines. Looks at that text alone."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice, pairwise
+
+from autoprune.conversation.outcomes import error_lines
+from autoprune.errors import SettingsError
+from autoprune.tokens import Count
+
+PIECE = 4_096  # characters that are counted at once
+ROUNDS = 12  # in which the room shrinks until the result fits
+EVIDENCE_SHARE = 0.25  # of the room that error lines may take at most
+TRIES = 60  # error lines that are counted
+
+# What a terminal is told and does not show: ECMA-48 control sequences, strings (titles, links, images), other escapes.
+ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b\r\n]*+(?:\x07|\x1b\\)|[PX^_][^\x1b]*+\x1b\\|[ -/]++[0-~]|[0-Z\\^-~])?"
+)
+
+# What a text holds that was cut, or summed up by somebody.
+CUT = re.compile(r"\[… (?:shortened from [\d,]{1,20} tokens|[\d,]{1,20} (?:line|character)s?[^\n\]]{0,40} left out)")
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Clamp:
+    """Cuts a result above `max_result_tokens` to its head and tail; a line between them says what is missing.
+
+    The cut is on line boundaries; only where a line is longer than half of what is kept of its end, it is inside the
+    line. Lines of the cut part that tell of an error are kept in their place, within `evidence_tokens` and a quarter of
+    the room. `plain` also removes what a terminal would not show: escape sequences, and what was overwritten.
+
+    `head` is the share of the room that goes to the head. In recorded sessions a tail alone held clearly fewer of the
+    names that later calls use than halves did, a head alone slightly more; but a command's outcome stands at its end.
+
+    What comes out has at most `max_result_tokens` tokens, and never more than went in. It is not blank, and is not cut
+    again.
+    """
+
+    max_result_tokens: int | None = None
+    head: float = 0.5
+    evidence_tokens: int = 200
+    plain: bool = False
+
+    def check(self) -> None:
+        """Raises SettingsError for a size or a share that is none."""
+        if self.max_result_tokens is not None and not _is_number(self.max_result_tokens, 1):
+            raise SettingsError(f"max_result_tokens is {self.max_result_tokens!r}: give a number, 1 or more, or None")
+        if not _is_number(self.evidence_tokens, 0):
+            raise SettingsError(f"evidence_tokens is {self.evidence_tokens!r}: give a number, 0 or more")
+        if isinstance(self.head, bool) or not isinstance(self.head, int | float) or not 0 <= self.head <= 1:
+            raise SettingsError(f"head is {self.head!r}: give a share between 0 and 1")
+        if not isinstance(self.plain, bool):
+            raise SettingsError(f"plain is {self.plain!r}: give True or False")
+
+    def shortened(self, text: str, count: Count) -> str | None:
+        """The text to put in place of a result; None where there is nothing to do, or nothing that could be done."""
+        self.check()
+        shown = plain_text(text) if self.plain else text
+        limit = self.max_result_tokens
+        if not shown.strip():
+            return None if limit is None else _nothing_shown(text, limit, count)
+        if limit is None and shown == text:
+            return None
+        total = count(shown)
+        if limit is not None and total > limit:
+            return self._cut(shown, limit, total, count)
+        return shown if shown != text and total <= count(text) else None
+
+    def _cut(self, text: str, limit: int, total: int, count: Count) -> str | None:
+        known = cache(count)  # the same pieces are looked at for each size of the room
+        room = limit - count(f"\n{_marker(len(text), 'character', total, is_first=True)}\n")
+        for turn in range(ROUNDS):
+            if room <= 0:
+                break
+            result = _joined(text, self._spans(text, room, known), total, count)
+            over = count(result) - limit
+            if over <= 0:
+                return result
+            room -= max(over, room >> (ROUNDS - turn), 1)  # counts of pieces need not add up
+        return _what_fits(text, limit, known)
+
+    def _spans(self, text: str, room: int, count: Count) -> list[Span]:
+        """The parts to keep: the head, error lines, the tail, in order."""
+        budget = min(self.evidence_tokens, int(room * EVIDENCE_SHARE))
+        evidence, cost = _evidence(text, self._gap(text, room - budget, count), budget, count)
+        head, tail = self._gap(text, room - cost, count)
+        spans = [(0, head)]
+        for begin, end in (*sorted(evidence), (tail, len(text))):
+            if begin <= spans[-1][1]:
+                spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+            else:
+                spans.append((begin, end))
+        return spans
+
+    def _gap(self, text: str, room: int, count: Count) -> Span:
+        """Where the head ends and the tail begins."""
+        head_room = int(room * self.head)
+        head = _head_end(text, _reach(text, head_room, count, is_tail=False))
+        tail = _tail_start(text, len(text) - _reach(text, room - head_room, count, is_tail=True))
+        return head, tail
+
+
+def is_cut(text: str) -> bool:
+    """Whether a text says that it was cut or shortened before."""
+    return "[… " in text and CUT.search(text) is not None
+
+
+def plain_text(text: str) -> str:
+    """The text as a terminal shows it: no escape sequences, and of a line only what was written last.
+
+    Simpler than a terminal: what follows a carriage return replaces the whole line, unless nothing follows. Line ends
+    stay as they are, CR LF too.
+    """
+    visible = ESCAPES.sub("", text) if "\x1b" in text else text
+    if "\r" not in visible:
+        return visible
+    *lines, last = visible.split("\n")
+    ended = [_last_written(line) + ("\r" if line.endswith("\r") else "") for line in lines]
+    return "\n".join((*ended, _last_written(last)))
+
+
+def _last_written(line: str) -> str:
+    return line.rstrip("\r").rpartition("\r")[2]
+
+
+def _is_number(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _reach(text: str, room: int, count: Count, *, is_tail: bool) -> int:
+    """How many characters from one end fit, as far as the counts of pieces tell."""
+    size = len(text)
+
+    def tokens(start: int, stop: int) -> int:
+        return count(text[size - stop : size - start] if is_tail else text[start:stop])
+
+    at = 0
+    while at < size and (used := tokens(at, min(at + PIECE, size))) <= room:
+        room -= used
+        at += PIECE
+    longer = range(1, min(PIECE, size - at) + 1)  # empty where all of the text fits
+    return min(at, size) + bisect_right(longer, room, key=lambda length: tokens(at, at + length))
+
+
+def _head_end(text: str, at: int) -> int:
+    """Where a head of `at` characters is better cut."""
+    if at == len(text):
+        return at
+    line = text.rfind("\n", 0, at) + 1
+    is_near = line * 2 >= at or not text[line:at].strip()
+    return line if is_near else at - _tears(text, at)
+
+
+def _tail_start(text: str, at: int) -> int:
+    """Where a tail from `at` on is better cut."""
+    if at == 0:
+        return at
+    line = text.find("\n", at - 1) + 1 or len(text)
+    is_near = (len(text) - line) * 2 >= len(text) - at or not text[at:line].strip()
+    return line if is_near else at + _tears(text, at)
+
+
+def _tears(text: str, at: int) -> bool:
+    """Whether a cut would part a surrogate pair or CR LF."""
+    before, after = text[at - 1 : at], text[at : at + 1]
+    return (before == "\r" and after == "\n") or ("\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff")
+
+
+def _evidence(text: str, gap: Span, budget: int, count: Count) -> tuple[list[Span], int]:
+    """The error lines in a gap that a budget has room for, and what they take of it, their markers included."""
+    marker = count(f"{_marker(len(text), 'line')}\n")
+    spans: list[Span] = []
+    left = budget
+    for begin, end in islice(error_lines(text, *gap), TRIES) if budget > marker else ():
+        cost = count(text[begin:end]) + marker
+        if cost <= left and not any(start <= begin < stop for start, stop in spans):
+            spans.append((begin, end))
+            left -= cost
+    return spans, budget - left
+
+
+def _joined(text: str, spans: Sequence[Span], total: int, count: Count) -> str:
+    """The spans of a text in order, with a line of its own wherever something is missing."""
+    missing = max(total - count("".join(text[begin:end] for begin, end in spans)), 1)
+    parts = [text[: spans[0][1]]]
+    for number, ((_, stop), (begin, end)) in enumerate(pairwise(spans)):
+        is_first, is_only = number == 0, len(spans) == 2
+        marker = _marker(*_amount(text, stop, begin), missing if is_first else None, is_first=not is_only)
+        parts.append(marker if _begins_line(text, stop) else f"\n{marker}")
+        parts.append(f"\n{text[begin:end]}" if begin < end else "")
+    return "".join(parts)
+
+
+def _begins_line(text: str, at: int) -> bool:
+    return at == 0 or text[at - 1] == "\n"
+
+
+def _amount(text: str, start: int, stop: int) -> tuple[int, str]:
+    """How much stands between two offsets: whole lines, or else characters."""
+    if _begins_line(text, start) and (stop == len(text) or _begins_line(text, stop)):
+        return text.count("\n", start, stop) + (text[stop - 1] != "\n"), "line"
+    return stop - start, "character"
+
+
+def _marker(amount: int, unit: str, missing: int | None = None, *, is_first: bool = False) -> str:
+    """What stands in place of something; `missing` are tokens, of this place or, if it is the first of more, of all."""
+    what = _figure(amount, unit)
+    if missing is None:
+        return f"[… {what} left out …]"
+    tokens = _figure(missing, "token")
+    return f"[… {what} left out, {tokens} in all …]" if is_first else f"[… {what} ({tokens}) left out …]"
+
+
+def _figure(number: int, unit: str) -> str:
+    return f"{number:,} {unit}" if number == 1 else f"{number:,} {unit}s"
+
+
+def _nothing_shown(text: str, limit: int, count: Count) -> str | None:
+    """What stands for a text of white space and escape sequences, which would be blank if it was cut."""
+    total = count(text)
+    marker = _marker(len(text), "character", total)
+    return marker if count(marker) <= limit < total else None
+
+
+def _what_fits(text: str, limit: int, count: Count) -> str | None:
+    """The beginning of a text, where there is no room to say what is missing; None if not even a character fits."""
+    words = text.lstrip()
+    size = _reach(words, limit, count, is_tail=False)
+    for _ in range(ROUNDS):
+        size -= _tears(words, size)
+        if size and count(words[:size]) <= limit:
+            return words[:size]
+        size = size * 3 // 4
+    return None

@@ -1,0 +1,230 @@
+"""What can be decided about a conversation. Decides nothing itself."""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import takewhile
+from typing import Any, Protocol
+
+from autoprune.conversation.copying import Copied
+from autoprune.conversation.placeholders import Placeholder
+from autoprune.conversation.reasons import Reason
+from autoprune.conversation.transcript import Part, Path, Speaker, Thought, ToolInput, ToolResult, Transcript, quick
+from autoprune.planning.protections import NOTHING, Guard, Protections, guard
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Put `text` where the payload of `part` stands, which saves `saved` tokens; the walk says at which `request`.
+
+    `reason` is one of `reasons.Reason`, or a short text of the strategy's own.
+    `saved_before` is what an earlier edit of the same part had saved already: a result that was cut, then cleared.
+    """
+
+    part: Part
+    text: str = field(repr=False)
+    reason: str
+    saved: int
+    request: int = -1
+    saved_before: int = 0
+
+
+new_edit = quick(Replace)
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Take messages out of the prompt, by their indexes. What they held goes into the running summary, or is dropped.
+
+    `room` are the tokens that the summary's text may have from then on, 0 for a drop. `saved` are those of the
+    messages, without what the summary takes.
+    """
+
+    messages: tuple[int, ...]
+    reason: str
+    saved: int
+    room: int = 0
+    request: int = -1
+
+    @property
+    def is_drop(self) -> bool:
+        """Whether nothing stands in place of the messages."""
+        return self.room == 0
+
+
+CALLS_IN_TEXT = "calls in text"  # the model has spoken, and has made no native call
+NO_ANSWER = "no answer yet"  # the model has not spoken
+
+
+@dataclass(frozen=True)
+class Running:
+    """The summary that stands in a conversation at message `at`, for `messages` earlier ones.
+
+    Its text has at most `room` tokens. `rest` is the message without it, None where it holds nothing else. `tokens` is
+    what the summary adds to the prompt. `calls` says how the model had made its calls when it was written, one
+    of `CALLS_IN_TEXT`, `NO_ANSWER` and "" for natively, or nobody knows.
+    """
+
+    at: int
+    text: str = field(repr=False)
+    messages: int
+    room: int
+    rest: Any = field(default=None, repr=False)
+    tokens: int = 0
+    calls: str = ""
+
+
+def saved_by_message(edits: Iterable[Replace], stripped: Iterable[Thought] = ()) -> Mapping[int, int]:
+    """Tokens that edits and stripped thinking save, by the message that they stand in."""
+    saved: dict[int, int] = defaultdict(int)
+    for edit in edits:
+        saved[edit.part.location.message] += edit.saved
+    for thought in stripped:
+        saved[thought.location.message] += thought.tokens
+    return saved
+
+
+class Shortening(Protocol):
+    """How calls' arguments are shortened."""
+
+    def of(self, result: ToolResult) -> Collection[ToolInput]:
+        """The inputs that may be shortened now that their result is there."""
+
+    def text(self, part: ToolInput, count: Callable[[str], int]) -> str:
+        """What to put in place of an input."""
+
+    def was_made(self, part: ToolInput) -> bool:
+        """Whether an input was shortened before."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan(Copied):
+    """What to change in a transcript so that it has at most `limit` tokens. Every result is in `edits` or in `kept`.
+
+    Nothing is edited now that stands before `bound_before`, () for nothing. `stripped` are blocks of thinking that are
+    taken out because what they are bound to has changed, `doomed` those that must stay until their turn is over.
+    `changed` is where the first change stands that shows, of this prune or an earlier one, where a policy asks for it.
+
+    `folds` take whole messages out, in this order; results in those are in neither. `running` is the summary that the
+    conversation came with. Where messages may go, now or later, the first `head` never do. With folds, `counted` are
+    the tokens of the next prompt, at most while a summary is to be written.
+    """
+
+    transcript: Transcript = field(repr=False)
+    edits: tuple[Replace, ...]
+    limit: int
+    placeholder: Placeholder = field(repr=False)
+    protections: Protections = NOTHING
+    shortening: Shortening | None = None
+    bound_before: Path = ()
+    stripped: tuple[Thought, ...] = ()
+    doomed: tuple[Thought, ...] = ()
+    changed: Path | None = None
+    folds: tuple[Fold, ...] = ()
+    running: Running | None = None
+    counted: int | None = None
+    head: int | None = None
+
+    @cached_property
+    def gone(self) -> Mapping[int, Fold]:
+        """The messages that are taken out, and by which fold."""
+        return {at: fold for fold in self.folds for at in fold.messages}
+
+    @property
+    def summarized(self) -> bool:
+        """Whether there is a new summary to write."""
+        return any(not fold.is_drop for fold in self.folds)
+
+    @cached_property
+    def place(self) -> int:
+        """Where the summary stands: behind the system messages at the head."""
+        if self.running:
+            return self.running.at
+        # What was dropped before there was a summary is no more at the head than if it had never been there.
+        before = takewhile(lambda fold: fold.is_drop, self.folds)
+        dropped = {at for fold in before for at in fold.messages}
+        head = ((at, entry) for at, entry in enumerate(self.transcript.entries) if at not in dropped)
+        return next((at for at, entry in head if entry.speaker is not Speaker.SYSTEM), 0)
+
+    @cached_property
+    def tokens(self) -> int:
+        """Tokens of the next prompt once the edits are made."""
+        if self.counted is not None:
+            return self.counted
+        saved = sum(edit.saved for edit in self.edits) + sum(thought.tokens for thought in self.stripped)
+        return self.transcript.tokens - saved
+
+    @cached_property
+    def results(self) -> Mapping[ToolResult, Replace]:
+        """The edits of tool results."""
+        return {edit.part: edit for edit in self.edits if isinstance(edit.part, ToolResult)}
+
+    @cached_property
+    def inputs(self) -> Mapping[ToolInput, Replace]:
+        """The edits of calls' arguments."""
+        return {edit.part: edit for edit in self.edits if isinstance(edit.part, ToolInput)}
+
+    @cached_property
+    def kept(self) -> Mapping[ToolResult, Reason]:
+        """For every result that stays, oldest first, why it does."""
+        known = self.transcript.results
+        return {each: self._why_kept(each) for each in known if each not in self.results and not self._is_gone(each)}
+
+    def _is_gone(self, part: Part) -> bool:
+        return part.location.message in self.gone
+
+    @cached_property
+    def answers(self) -> Mapping[ToolInput, ToolResult]:
+        """The results of calls' arguments."""
+        answered = ((result, result.call) for result in self.transcript.results if result.call)
+        return {part: result for result, call in answered for part in call.inputs}
+
+    @cached_property
+    def first_changed(self) -> Path | None:
+        """Where the first change stands that the plan makes; None for nowhere."""
+        edited = [edit.part.location.path for edit in self.edits]
+        folded: list[Path] = [(min(self.place, *self.gone),)] if self.folds else []
+        return min((*edited, *folded), default=None)
+
+    @property
+    def open_inputs(self) -> Iterator[ToolInput]:
+        """The calls' arguments that may be shortened later."""
+        return (part for call in self.transcript.calls for part in call.inputs if self._may_be_shortened(part))
+
+    def _may_be_shortened(self, part: ToolInput) -> bool:
+        if self.shortening is None or part in self.inputs or part.location.path < self.bound_before:
+            return False
+        result = self.answers.get(part)
+        if result is not None and (self._hides_outcome(result) or part not in self.shortening.of(result)):
+            return False
+        return self.placeholder.saves(part, self.shortening.text(part, self.placeholder.count)) > 0
+
+    def _hides_outcome(self, result: ToolResult) -> bool:
+        """Whether a call's arguments stay because its result says no more how it went, or is the user's answer."""
+        edit = self.results.get(result)
+        is_cleared = edit is not None and edit.reason is not Reason.CLAMPED
+        return is_cleared or self.placeholder.stands_in(result) or self.protections.is_answer(result)
+
+    @cached_property
+    def _guard(self) -> Guard:
+        known = self.transcript
+        saved = saved_by_message(self.edits, self.stripped)
+        return guard(self.protections, known.messages, known.entries, known.results, saved)
+
+    def is_unseen(self, result: ToolResult) -> bool:
+        """Whether the model has not seen a result yet."""
+        return result.sent == len(self.transcript.requests) - 1
+
+    def _why_kept(self, result: ToolResult) -> Reason:
+        if self.placeholder.stands_in(result):
+            return Reason.ALREADY_CLEARED
+        if self.is_unseen(result):
+            return Reason.UNSEEN
+        if self.protections.is_answer(result):
+            return Reason.USER_ANSWER
+        if self.placeholder.saves(result, self.placeholder.text(result)) <= 0:
+            return Reason.NO_GAIN
+        if result.location.path < self.bound_before:
+            return Reason.BOUND
+        return self._guard(result) or (Reason.WITHIN_SAFE_ZONE if self.tokens <= self.limit else Reason.NOT_CHOSEN)

@@ -1,0 +1,85 @@
+"""Shortening what a call gave to its tool, once the call has succeeded: a written file's body, a patch."""
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from autoprune.conversation.outcomes import failed
+from autoprune.conversation.transcript import ToolInput, ToolResult
+from autoprune.errors import SettingsError
+from autoprune.tokens import Count
+
+MARKER = "[{:,} tokens cleared to save space; the call succeeded]"
+MARKED = re.compile(r"\[[\d,]+ tokens cleared to save space; the call succeeded\]")
+STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"(\s*:)?')  # in JSON; with a colon it is a name
+
+
+@dataclass(frozen=True)
+class ToolInputs:
+    """Shortens string arguments above `above` tokens, of tools whose names match one of `tools` (names or globs).
+
+    Only calls whose result is known to be successful are shortened. JSON arguments keep their shape: the same keys, the
+    same types, shorter strings; all else in them stays to the letter.
+    """
+
+    tools: tuple[str, ...] = ("*",)
+    above: int = 200
+
+    def __post_init__(self) -> None:
+        """Keep the names in a form that can be compared and never changes; what is none waits for `check`."""
+        if isinstance(self.tools, Iterable):
+            object.__setattr__(self, "tools", (self.tools,) if isinstance(self.tools, str) else tuple(self.tools))
+
+    def check(self) -> None:
+        """Raises SettingsError for a size or a name that is none."""
+        if isinstance(self.above, bool) or not isinstance(self.above, int) or self.above < 0:
+            raise SettingsError(f"above is {self.above!r}: give a number of tokens, 0 or more")
+        if not isinstance(self.tools, tuple) or not all(isinstance(glob, str) for glob in self.tools):
+            raise SettingsError(f"tools is {self.tools!r}: give names or globs")
+
+    def of(self, result: ToolResult) -> tuple[ToolInput, ...]:
+        """The inputs that may be shortened now that their result is there."""
+        if result.call is None or not any(fnmatchcase(result.tool, glob) for glob in self.tools):
+            return ()
+        is_known_good = bool(result.call.inputs) and failed(result.text, result.is_error, result.call) is False
+        return result.call.inputs if is_known_good else ()
+
+    def text(self, part: ToolInput, count: Count) -> str:
+        """What to put in place of an input; the input itself where nothing in it is long."""
+        if _holds_json(part):
+            return STRING.sub(lambda found: self._member(found, count), part.text)
+        # What begins like JSON and is none was broken off: it is left alone.
+        return part.text if part.is_json else self._shortened(part.text, count)
+
+    def was_made(self, part: ToolInput) -> bool:
+        """Whether an input was shortened before."""
+        return MARKED.search(part.text) is not None
+
+    def _member(self, found: re.Match[str], count: Count) -> str:
+        """A string of JSON text, with its quotation marks; names stay."""
+        if found[1]:
+            return found[0]
+        value = json.loads(found[0])
+        shortened = self._shortened(value, count)
+        return found[0] if shortened is value else json.dumps(shortened)
+
+    def _shortened(self, text: str, count: Count) -> str:
+        # A text has no more tokens than bytes, and a character has at most four of them: most need no count.
+        if len(text) * 4 <= self.above or MARKED.fullmatch(text):
+            return text
+        tokens = count(text)
+        marker = MARKER.format(tokens)
+        return marker if self.above < tokens > count(marker) else text
+
+
+def _holds_json(part: ToolInput) -> bool:
+    """Whether an input is JSON text: an object, or anything else that a call outside a text is given."""
+    if not part.is_json and part.location.start is not None:
+        return False
+    try:
+        json.loads(part.text)
+    except (ValueError, RecursionError):
+        return False
+    return True

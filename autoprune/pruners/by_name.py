@@ -1,0 +1,99 @@
+"""Which pruner and strategy a text names, as on a command line. Runs a user's strategy file, and nothing else."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from autoprune.errors import SettingsError, did_you_mean
+from autoprune.planning.view import FoldingStrategy
+from autoprune.planning.walk import Strategy
+from autoprune.pruners.agentic import AgenticConversationPruner
+from autoprune.pruners.conversation import ConversationPruner
+from autoprune.settings.args import PruneArgs
+from autoprune.strategies.by_name import WRITTEN_AS_DICT, configured
+from autoprune.strategies.by_name import makers as clearing
+from autoprune.strategies.per_result import PerResult
+from autoprune.strategies.presets import PRESETS
+from autoprune.strategies.scaffold import is_in_file, loaded
+from autoprune.summarizers.brief import Brief
+from autoprune.summarizers.openai.summarizer import from_environment
+
+AnyPruner: TypeAlias = AgenticConversationPruner | ConversationPruner
+SUMMARIZERS = ("digest", "openai")
+PROBE = 7_654_321  # no default of any parameter
+
+
+def chosen(text: str | None, environ: Mapping[str, str]) -> Strategy | FoldingStrategy | None:
+    """The strategy that a text names, of either pruner; by AUTOPRUNE_STRATEGY where there is none; None for neither.
+
+    Raises SettingsError for a name that there is not, or parameters that it has not.
+    """
+    named = text or environ.get("AUTOPRUNE_STRATEGY", "").strip()
+    if not named:
+        return None
+    if is_in_file(named):
+        return loaded(named)
+    makers = _makers()
+    name, bracket, rest = named.partition("(")
+    if name.strip() not in makers:
+        near = did_you_mean(name, makers)
+        raise SettingsError(f"there is no strategy {name.strip()!r}{near}; there are {', '.join(makers)}")
+    if bracket and not rest.rstrip().endswith(")"):
+        raise SettingsError(f"strategy {named!r} cannot be read: write it as {typed(name.strip())}")
+    return configured(named, makers)
+
+
+def _makers() -> Mapping[str, Callable[..., Strategy | FoldingStrategy]]:
+    return {**clearing(), **PRESETS}
+
+
+def is_strategy(name: str) -> bool:
+    """Whether a strategy that ships has a name."""
+    return name in _makers()
+
+
+def typed(name: str) -> str:
+    """A strategy as it is typed with all parameters of its own at their defaults, such as `keep_last(n=10)`."""
+    parameters = inspect.signature(_makers()[name]).parameters.values()
+    own = [f"{each.name}={each.default!r}" for each in parameters if each.name not in WRITTEN_AS_DICT]
+    return f"{name}({', '.join(own)})" if own else name
+
+
+def parameter(name: str, field: str) -> str:
+    """What a user types for a field of a strategy: `n` for the `over_messages` of `keep_last`."""
+    make = PRESETS.get(name)
+    if make is None:
+        return field
+    known = getattr(make(), field, None)
+    others = (
+        each for each in inspect.signature(make).parameters if getattr(make(**{each: PROBE}), field, None) != known
+    )
+    return next(others, field)
+
+
+def folds(strategy: object) -> bool:
+    """Whether a strategy is one of `ConversationPruner`: it says what to retain, or is `per_result`."""
+    return hasattr(strategy, "retain") or isinstance(strategy, PerResult)
+
+
+def pruner_for(strategy: object, args: PruneArgs, summarizer: str | None = None, model: str | None = None) -> AnyPruner:
+    """The pruner for a strategy. `summarizer` is "digest" or "openai", `model` the latter's.
+
+    Raises SettingsError where it cannot be had.
+    """
+    if summarizer not in (None, *SUMMARIZERS):
+        near = did_you_mean(summarizer, SUMMARIZERS)
+        raise SettingsError(f"there is no summarizer {summarizer!r}{near}; there are {', '.join(SUMMARIZERS)}")
+    if not folds(strategy):
+        if summarizer is not None:
+            raise SettingsError(f"a summarizer needs a strategy that folds messages: one of {', '.join(PRESETS)}")
+        return AgenticConversationPruner(args)
+    return ConversationPruner(args, _summarizer(summarizer, model))
+
+
+def _summarizer(name: str | None, model: str | None) -> Callable[[Brief], object] | None:
+    if name != "openai":
+        return None
+    if model is None:
+        raise SettingsError("the summarizer openai needs a model: --model gpt-5-mini")
+    return from_environment(model)

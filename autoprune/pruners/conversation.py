@@ -1,0 +1,304 @@
+"""The pruner that folds and drops whole messages: parse, plan, write, apply, report. It ties the rooms together."""
+
+import time
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from autoprune.conversation.summary import running, without
+from autoprune.errors import SettingsError
+from autoprune.formats.detection import dominant
+from autoprune.formats.format import Format
+from autoprune.formats.parsing import parse
+from autoprune.formats.payloads import NOTHING, fields
+from autoprune.planning.fold_walk import FoldHistory, FoldWalk, planned
+from autoprune.planning.plan import Plan
+from autoprune.planning.view import FoldingStrategy, Given
+from autoprune.providers import USER_FIRST, accepted
+from autoprune.providers.thinking import Outcome, ThinkingPolicy, drop_block, outcome
+from autoprune.pruners.advice import advice
+from autoprune.pruners.base import Pruner, Result, checked, either, logged
+from autoprune.pruners.events import BeforePrune, OnPruned
+from autoprune.pruners.finishing import Unfinished
+from autoprune.pruners.large_results import shortener
+from autoprune.pruners.terms import Terms
+from autoprune.pruners.writing import Desk
+from autoprune.settings.args import group_size
+from autoprune.strategies.folding import Folding
+from autoprune.strategies.presets import PRESETS, written
+from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, identity_of, run
+from autoprune.summarizers.selection import summarizer_of
+from autoprune.tokens import REPLY_TOKENS, Count, spent_tokens
+
+MAX_CALLS = 16  # of a model, in one prune
+MAX_SECONDS = 300.0  # that one prune waits for a model
+
+
+class ConversationPruner(Pruner):
+    """Keeps a conversation within its safe zone by folding its oldest messages into a summary, or dropping them.
+
+    `args` is a `PruneArgs`, a mapping like it, a budget by itself such as `"50k"`, or any object with
+    `conversation_prune_safe_zone_tokens` and `conversation_prune_group_size`. `llm` is a summarizer: anything callable
+    with a `Brief`, such as an `OpenAISummarizer`; without one, summaries are made without a model. What a model wrote
+    is kept in `store`, any mapping of texts, by a hash of what was summed up: a conversation that comes again costs
+    nothing and gets the same bytes. `max_calls` bounds the questions to a model in one prune, `concurrency` those at
+    the same time, and `max_seconds` the time that all of them may take together (None: any); what has not come by then
+    has failed.
+
+    All else is as in `AgenticConversationPruner`. `before_prune` is asked before a model is.
+    """
+
+    default: FoldingStrategy
+    strategies: dict[str, FoldingStrategy]
+
+    def __init__(
+        self,
+        args: object,
+        llm: object = None,
+        *,
+        conversation_id: object = None,
+        count: Count | None = None,
+        formats: Sequence[Format] = (),
+        store: MutableMapping[str, str] | None = None,
+        max_calls: int = MAX_CALLS,
+        max_seconds: float | None = MAX_SECONDS,
+        concurrency: int = CONCURRENCY,
+        before_prune: BeforePrune | None = None,
+        on_pruned: OnPruned | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        """Keep what is given; nothing is checked or called before it is used."""
+        super().__init__(
+            args,
+            llm,
+            count=count,
+            formats=formats,
+            conversation_id=conversation_id,
+            before_prune=before_prune,
+            on_pruned=on_pruned,
+            clock=clock,
+            environ=environ,
+        )
+        self.store: MutableMapping[str, str] = {} if store is None else store
+        self.max_calls = max_calls
+        self.max_seconds = max_seconds
+        self.concurrency = concurrency
+        self._memo: dict[str, str] = {}
+
+    def _shipped(self) -> dict[str, FoldingStrategy]:
+        return {name: preset() for name, preset in PRESETS.items()}
+
+    def prune_conversations(
+        self,
+        conversation: list[Any],
+        strategy_name: str | FoldingStrategy | None = None,
+        *,
+        strategy: str | FoldingStrategy | None = None,
+        conversation_id: object = None,
+        calibration: float = 1.0,
+        usage: object = None,
+    ) -> list[Any]:
+        """The conversation to send; the caller's list if there is nothing to do. The default is "summarize".
+
+        `strategy` is another word for `strategy_name`, the one that `prune` has.
+        """
+        chosen = either(strategy_name, strategy)
+        known = self.prune(conversation, chosen, calibration=calibration, usage=usage, conversation_id=conversation_id)
+        return known.conversation
+
+    async def aprune_conversations(
+        self,
+        conversation: list[Any],
+        strategy_name: str | FoldingStrategy | None = None,
+        *,
+        strategy: str | FoldingStrategy | None = None,
+        conversation_id: object = None,
+        calibration: float = 1.0,
+        usage: object = None,
+    ) -> list[Any]:
+        """The same; summarizers are awaited."""
+        chosen = either(strategy_name, strategy)
+        known = await self.aprune(
+            conversation, chosen, calibration=calibration, usage=usage, conversation_id=conversation_id
+        )
+        return known.conversation
+
+    def prune(
+        self,
+        conversation: list[Any],
+        strategy: str | FoldingStrategy | None = None,
+        *,
+        calibration: float = 1.0,
+        usage: object = None,
+        validate: bool = False,
+        conversation_id: object = None,
+    ) -> Result:
+        """Prune a conversation: `.conversation` to send, `.report` and `.plan` of what was done and why.
+
+        `strategy` is a name of `self.strategies`, a strategy itself, or None for the default. `usage` is what the
+        provider reported with its last answer to this conversation as it was sent: its total and the count of what came
+        after are then what triggers compare. `calibration` and `validate` are those of `AgenticConversationPruner`.
+
+        Raises ConversationError or SettingsError, and RuleError where `validate` finds that the provider would refuse
+        the result. Whatever a summarizer raises is in the report, and the summary is made without it.
+        """
+        work = self._work(conversation, strategy, calibration, usage)
+        if vetoed := self._vetoed(work.planned(), conversation, conversation_id):
+            return vetoed
+        answer = run(work.desk.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
+        return self._finished(work.finished(answer, self._clock), conversation, conversation_id, validate)
+
+    async def aprune(
+        self,
+        conversation: list[Any],
+        strategy: str | FoldingStrategy | None = None,
+        *,
+        calibration: float = 1.0,
+        usage: object = None,
+        validate: bool = False,
+        conversation_id: object = None,
+    ) -> Result:
+        """The same; summarizers are awaited."""
+        work = self._work(conversation, strategy, calibration, usage)
+        if vetoed := self._vetoed(work.planned(), conversation, conversation_id):
+            return vetoed
+        answer = await arun(work.desk.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
+        return self._finished(work.finished(answer, self._clock), conversation, conversation_id, validate)
+
+    def plan(
+        self,
+        conversation: list[Any],
+        strategy: str | FoldingStrategy | None = None,
+        *,
+        calibration: float = 1.0,
+        usage: object = None,
+    ) -> Plan:
+        """What `prune` would do: a dry run. Tokens are the most that they can be, since no summary is written."""
+        return self._work(conversation, strategy, calibration, usage).plan
+
+    def _finished(self, result: Result, conversation: list[Any], conversation_id: object, validate: bool) -> Result:
+        if validate:
+            notes = accepted(result.conversation, conversation, self._text("format"), self.formats)
+            report = replace(result.report, fallbacks=(*result.report.fallbacks, *notes))
+            result = replace(result, report=report)
+        logged(result.report, "INFO" if result.conversation is not conversation else "DEBUG")
+        return self._told(result, conversation, conversation_id)
+
+    def _work(self, conversation: list[Any], strategy: object, calibration: float, usage: object) -> Unfinished:
+        """What is decided, and how what is missing is written."""
+        started = self._clock()
+        self._check_bounds()
+        terms = self._terms(strategy, calibration)
+        chosen = self._sized(terms.strategy)
+        messages = checked(conversation)
+        found = running(messages)
+        bare = without(messages, found)
+        summarizer, note = summarizer_of(chosen, self.llm)
+        key = terms.key, chosen, found, identity_of(summarizer)
+        given = Given(found, self._begins_with_user)
+        reported, unknown = _reported(usage, terms.calibration)
+        history = self._walked(key, chosen, terms, given, bare, reported)
+        walk, texts = history.walk, history.texts
+        plan = planned(walk, bare)
+        aftermath = _aftermath(terms.thinking, plan, walk)
+        plan = self._with_summary(aftermath.applied(plan), messages)
+        terms = replace(
+            terms, fallbacks=tuple(word for word in (*terms.fallbacks, note, unknown, *history.notes) if word)
+        )
+        count, results = terms.placeholder.count, shortener(chosen, self.llm)
+        title = getattr(chosen, "title", None) or ""
+        desk = Desk(plan, bare, summarizer, self.store, self._memo, count, texts, results=results, title=title)
+        written_in = dominant([fields(message) or NOTHING for message in messages], self._formats())
+
+        def weigh(conversation: list[Any]) -> int:
+            return self._parse(conversation, terms.overhead).tokens
+
+        advise = partial(advice, self, lambda: self, chosen, calibration)
+        return Unfinished(started, terms, messages, bare, plan, aftermath, desk, written_in, weigh, advise)
+
+    def _check_bounds(self) -> None:
+        for name, least in (("max_calls", 0), ("concurrency", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise SettingsError(f"{name} is {value!r}: give a number, {least} or more")
+        seconds = self.max_seconds
+        if seconds is not None and (not isinstance(seconds, int | float) or isinstance(seconds, bool) or seconds <= 0):
+            raise SettingsError(f"max_seconds is {seconds!r}: give seconds, more than 0, or None")
+
+    def _walked(
+        self, key: object, strategy: FoldingStrategy, terms: Terms, given: Given, bare: list[Any], usage: int | None
+    ) -> FoldHistory:
+        """The walk over a conversation, from where it was left if that goes on, with its summaries."""
+        known = None if usage is not None else self._memory.take(key, bare)
+        if not isinstance(known, FoldHistory) or not known.extend(bare):
+            fixed = terms.overhead + (REPLY_TOKENS if bare else 0)
+            walk = FoldWalk(strategy, terms.limit, fixed, terms.placeholder, given, thinking=terms.thinking)
+            walk.reported = None if usage is None else (len(bare), usage)
+            known = FoldHistory(self._parser(wants_inputs=False, found=given.running), walk)
+            known.extend(bare)
+        if usage is None:
+            self._memory.keep(key, known)
+        return known
+
+    def _with_summary(self, plan: Plan, messages: list[Any]) -> Plan:
+        """The plan of the conversation as it was given: a summary at the head of a message counts with it."""
+        if plan.running is None:
+            return plan
+        at, entries = plan.running.at, list(plan.transcript.entries)
+        whole = parse([messages[at]], self._parser(wants_inputs=False), 0).tokens
+        apart = whole if plan.running.rest is None else whole - entries[at].tokens
+        entries[at] = replace(entries[at], tokens=whole)
+        known = replace(plan.transcript, messages=messages, entries=tuple(entries))
+        return replace(plan, transcript=known, running=replace(plan.running, tokens=apart))
+
+    def _sized(self, strategy: FoldingStrategy) -> FoldingStrategy:
+        """The strategy with the group size of the settings, where it has none of its own."""
+        if isinstance(strategy, Folding) and strategy.group_size is None:
+            return replace(strategy, group_size=group_size(self.args, self._environ))
+        return strategy
+
+    def _begins_with_user(self, message: object) -> bool:
+        """Whether a message shows that its provider wants the user's message first."""
+        if self._text("format") in USER_FIRST:
+            return True
+        held = fields(message) or NOTHING
+        return any(known.NAME in USER_FIRST and known.seen(held) for known in self._formats())
+
+    def _config(self, strategy: FoldingStrategy) -> dict[str, object]:
+        """Its parameters, with the group size that it takes from the settings."""
+        return {**super()._config(strategy), **self._group_size(strategy)}
+
+    def _group_size(self, strategy: FoldingStrategy) -> dict[str, object]:
+        try:
+            sized = self._sized(strategy)
+        except SettingsError:
+            return {}
+        return {"group_size": sized.group_size} if isinstance(sized, Folding) else {}
+
+    def _formats(self) -> Sequence[Format]:
+        return self._parser(wants_inputs=False).formats
+
+    def _written(self, text: str) -> FoldingStrategy:
+        return written(text)
+
+
+def _aftermath(policy: ThinkingPolicy, plan: Plan, walk: FoldWalk) -> Outcome:
+    """What becomes of thinking behind what is edited, folded or dropped."""
+    found = outcome(policy, plan)
+    if policy is ThinkingPolicy.DROP_BLOCK and walk.newest_thinking:
+        # What an earlier prune dropped leaves no trace by which one could tell that thinking is bound to it.
+        thoughts = [thought for entry in plan.transcript.entries for thought in entry.thinking]
+        return replace(found, parameters=drop_block(thoughts))
+    return found
+
+
+def _reported(usage: object, calibration: float) -> tuple[int | None, str | None]:
+    """The tokens that a provider reported, as they are counted here; or that it reported none, in words."""
+    if usage is None:
+        return None, None
+    try:
+        return int(spent_tokens(usage) / calibration), None
+    except SettingsError as error:
+        return None, f"{error}: the count was used"

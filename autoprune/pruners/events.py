@@ -1,0 +1,130 @@
+"""What a caller is told of a prune, and may refuse. Calls the caller's functions; catches nothing that they raise.
+
+Both functions are called while the caller's messages are as they were, so an exception of theirs loses nothing: it
+comes out of the call to prune as it is, and the bug shows where it is.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from autoprune.conversation.copying import Copied
+from autoprune.errors import SettingsError
+from autoprune.planning.plan import Plan
+from autoprune.report.report import Report
+
+
+@dataclass(frozen=True)
+class PruneEvent(Copied):
+    """One prune of one conversation: about to be made, or made.
+
+    `report` is the whole of it; the other figures are read from there when they are asked for. `conversation_id` is
+    what the caller gave by that name. `request_parameters` are what the next request must say besides: see
+    `providers.merged`. Before a prune is made no summary is written; `tokens_after` is the most that it can come to.
+    """
+
+    report: Report = field(repr=False)
+    conversation_id: object = None
+    request_parameters: Mapping[str, object] = field(default_factory=dict, repr=False)
+
+    def _given(self) -> Iterator[tuple[str, object]]:
+        yield "conversation_id", self.conversation_id
+
+    @property
+    def plan(self) -> Plan:
+        """What was decided for each message and result."""
+        return self.report.plan
+
+    @property
+    def strategy(self) -> str:
+        """The name of the strategy."""
+        return self.report.strategy
+
+    @property
+    def tokens_before(self) -> int:
+        """Tokens of the next prompt as it was given."""
+        return self.report.tokens_before
+
+    @property
+    def tokens_after(self) -> int:
+        """Tokens of the next prompt as it is returned."""
+        return self.report.tokens_after
+
+    @property
+    def results_cleared(self) -> int:
+        """The number of tool results that are replaced by placeholders."""
+        return self.report.results_cleared
+
+    @property
+    def messages_removed(self) -> int:
+        """The number of messages that are dropped with nothing in their place."""
+        return self.report.messages_removed
+
+    @property
+    def messages_summarized(self) -> int:
+        """The number of messages that a summary takes the place of."""
+        return self.report.messages_summarized
+
+    @property
+    def first_changed_message(self) -> int | None:
+        """The index of the first message that differs from the caller's; None where none does."""
+        return self.report.first_changed_message
+
+    @property
+    def model_calls(self) -> int:
+        """The calls of a model that summaries took."""
+        return self.report.spent.calls
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars that those took; None where it is not known."""
+        return self.report.spent.cost
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return self.report.seconds
+
+    def to_dict(self) -> dict[str, object]:
+        """The figures by name, for a log or a metric; without the report."""
+        return {name: getattr(self, name) for name in FIGURES}
+
+
+FIGURES = (
+    *("conversation_id", "strategy", "tokens_before", "tokens_after", "results_cleared", "messages_removed"),
+    *("messages_summarized", "first_changed_message", "model_calls", "cost", "seconds"),
+)
+BeforePrune = Callable[[PruneEvent], object]  # False: do not prune
+OnPruned = Callable[[PruneEvent], object]
+
+
+def veto(before_prune: BeforePrune | None, event: PruneEvent) -> str | None:
+    """Who refuses a prune that is about to be made, in words for the report's fallbacks; None where nobody does.
+
+    Only False refuses: a function that looks on and returns None does not. Raises SettingsError for what is no plain
+    function, and whatever the function raises.
+    """
+    if before_prune is None or _answer(before_prune, event, "before_prune") is not False:
+        return None
+    return f"nothing was pruned: {_called(before_prune)} (before_prune) returned False"
+
+
+def tell(on_pruned: OnPruned | None, event: PruneEvent) -> None:
+    """Tell a caller of a prune that was made. Raises what `veto` does."""
+    if on_pruned is not None:
+        _answer(on_pruned, event, "on_pruned")
+
+
+def _answer(function: Callable[[PruneEvent], object], event: PruneEvent, option: str) -> object:
+    if not callable(function):
+        raise SettingsError(f"{option} is {function!r}: give a function that takes a PruneEvent")
+    answer = function(event)
+    if not inspect.isawaitable(answer):
+        return answer
+    if inspect.iscoroutine(answer):
+        answer.close()  # else Python warns that it was never awaited
+    raise SettingsError(f"{option} is {_called(function)}, which is async: give a plain function")
+
+
+def _called(function: object) -> str:
+    return str(getattr(function, "__qualname__", type(function).__qualname__))

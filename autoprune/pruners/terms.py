@@ -1,0 +1,47 @@
+"""Everything that a prune depends on besides the conversation. Reads no conversation."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from autoprune.conversation.placeholders import Placeholder
+from autoprune.errors import SettingsError
+from autoprune.planning.options import tool_inputs
+from autoprune.planning.walk import Strategy
+from autoprune.providers import ThinkingPolicy
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The strategy and the settings of one prune, checked. `fallbacks` say in words what was not taken as asked."""
+
+    strategy: Strategy
+    safe_zone: int
+    overhead: int
+    calibration: float
+    placeholder: Placeholder
+    format: str | None
+    thinking: ThinkingPolicy
+    fallbacks: tuple[str, ...]
+
+    @cached_property
+    def limit(self) -> int:
+        """The safe zone in counted tokens."""
+        return self.safe_zone if self.calibration == 1.0 else math.floor(self.safe_zone / self.calibration + 1e-6)
+
+    @property
+    def wants_inputs(self) -> bool:
+        """Whether calls' arguments may be shortened."""
+        return tool_inputs(self.strategy) is not None
+
+    @cached_property
+    def key(self) -> object:
+        """What a remembered history must have been made with."""
+        return (self.strategy, self.limit, self.overhead, self.placeholder, self.format, self.thinking)
+
+
+def ratio(calibration: float) -> float:
+    """A calibration, checked. Raises SettingsError."""
+    if isinstance(calibration, int | float) and 0 < calibration < math.inf:
+        return calibration
+    raise SettingsError(f"calibration is {calibration!r}: give a ratio above 0, such as tokens.calibration returns")

@@ -1,0 +1,189 @@
+"""What became of each tool result and message, as lines that fit a terminal. Prints nothing."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import TypeVar
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from autoprune.conversation.reasons import Reason
+from autoprune.report.report import Report
+from autoprune.report.tables import printable
+
+RESULT_COLUMNS = (
+    *(("message", "right"), ("turn", "right"), ("tool", "left"), ("target", "left"), ("tokens", "right")),
+    *(("", "left"), ("why", "left")),
+)
+FOLD_COLUMNS = ("messages", "left"), ("request", "right"), ("tokens", "right"), ("", "left"), ("why", "left")
+# The columns that give way, in this order, and the least that is left of them each time.
+FLEXIBLE = ("tool", 16), ("target", 24), ("tool", 10), ("target", 12), ("messages", 12), ("why", 10)
+STYLES = {
+    **dict.fromkeys(("cleared", "cut", "shortened", "summed up"), "yellow"),
+    "dropped": "red",
+    "kept": "green",
+}
+# Reasons in a word or two, where their names would be too long or say too little.
+SHORT = {
+    Reason.OVER_SAFE_ZONE.value: "oldest first",
+    Reason.CLAMPED.value: "giant",
+    Reason.SHORTENED.value: "large",
+    Reason.TOO_MANY_MESSAGES.value: "too many",
+    Reason.LEAST_HARMFUL.value: "least harm",
+    Reason.BEGINS_WITH_USER.value: "user first",
+    Reason.WITHIN_SAFE_ZONE.value: "not needed",
+    Reason.ALREADY_CLEARED.value: "before",
+    Reason.IN_TOKEN_WINDOW.value: "newest",
+}
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What was folded or dropped, and what became of each tool result, oldest first; a line each, at any width.
+
+    Lines that differ in nothing but their messages and tokens are one, with their number. Reasons are short; what they
+    mean stands below, `worded` in the names that the reader knows.
+    """
+
+    report: Report
+    worded: Callable[[str], str] = str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """What is printed."""
+        if self.report.plan.folds:
+            yield _folds(self.report, options.max_width)
+            yield ""
+        yield _results(self.report, options.max_width)
+        if reasons := _reasons(self.report):
+            yield ""
+            yield _legend({short: self.worded(sentence) for short, sentence in reasons.items()})
+
+
+def _folds(report: Report, width: int) -> Table:
+    lines: list[tuple[str, ...]] = []
+    for (request, state, why), run in _runs(report.fold_rows, _fold_key):
+        numbers = _ranges(at for row in run for at in _numbers(row))
+        lines.append((numbers, request, f"{sum(map(_number, run)):,}", _times(state, run), why))
+    return _fitted(FOLD_COLUMNS, lines, width)
+
+
+def _fold_key(row: Mapping[str, object]) -> tuple[str, ...]:
+    return str(row["request"]), "dropped" if row["dropped"] else "summed up", _short(row)
+
+
+def _numbers(row: Mapping[str, object]) -> Sequence[int]:
+    found = row["messages"]
+    return found if isinstance(found, list) else []
+
+
+def _number(row: Mapping[str, object], name: str = "tokens") -> int:
+    found = row[name]
+    return found if isinstance(found, int) else 0
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """Numbers as 1–4, 7, 9–12."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in runs)
+
+
+def _results(report: Report, width: int) -> Table:
+    inputs = ({**row, "target": "(its arguments)", "failed": None} for row in report.input_rows)
+    rows = sorted((*report.rows, *inputs), key=itemgetter("message"))
+    lines: list[tuple[str, ...]] = []
+    for (turn, tool, target, state, why), run in _runs(rows, _result_key):
+        first, last = (_number(row, "message") for row in (run[0], run[-1]))
+        messages = str(first) if first == last else f"{first}–{last}"
+        lines.append((messages, turn, _times(tool, run), target, _tokens(run), state, why))
+    return _fitted(RESULT_COLUMNS, lines, width)
+
+
+def _result_key(row: Mapping[str, object]) -> tuple[str, ...]:
+    tool = f"{printable(row['tool'])}{' ✗' if row['failed'] else ''}"
+    return str(row["turn"]), tool, printable(row["target"]), _state(row), _short(row)
+
+
+Key = TypeVar("Key")
+
+
+def _runs(
+    rows: Iterable[Mapping[str, object]], key: Callable[[Mapping[str, object]], Key]
+) -> Iterator[tuple[Key, list[Mapping[str, object]]]]:
+    """Neighbors that are equal in what is shown of them."""
+    return ((shown, list(run)) for shown, run in groupby(rows, key))
+
+
+def _times(what: str, run: Sequence[object]) -> str:
+    return what if len(run) == 1 else f"{what} ×{len(run)}"
+
+
+def _state(row: Mapping[str, object]) -> str:
+    if row.get("folded") or row.get("dropped"):
+        return "summed up" if row["folded"] else "dropped"
+    if not row["cleared"]:
+        return "kept"
+    return {Reason.CLAMPED.value: "cut", Reason.SHORTENED.value: "shortened"}.get(str(row["reason"]), "cleared")
+
+
+def _tokens(run: Sequence[Mapping[str, object]]) -> str:
+    before, after = (sum(_number(row, name) for row in run) for name in ("tokens", "tokens_after"))
+    return f"{before:,} → {after:,}" if before != after else f"{before:,}"
+
+
+def _short(row: Mapping[str, object]) -> str:
+    """A reason in a word or two; one that a strategy words itself as it is."""
+    reason = str(row["reason"])
+    return SHORT.get(reason, reason.replace("_", " "))
+
+
+def _reasons(report: Report) -> dict[str, str]:
+    """What the short reasons mean, those that were met; one that says it all itself is not among them."""
+    rows = (*report.fold_rows, *report.rows, *report.input_rows)
+    return {_short(row): str(row["why"]) for row in rows if row["why"] not in (_short(row), row["reason"])}
+
+
+def _legend(reasons: Mapping[str, str]) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    for short, sentence in reasons.items():
+        table.add_row(Text(short), Text(sentence, style="dim"))
+    return table
+
+
+def _fitted(columns: Sequence[tuple[str, str]], lines: Sequence[Sequence[str]], width: int) -> Table:
+    """A table in which each line is one: the columns of `FLEXIBLE` are shortened in the middle until all fit."""
+    widths = [max((cell_len(line[at]) for line in lines), default=0) for at in range(len(columns))]
+    widths = [max(cell_len(name), wide) for (name, _), wide in zip(columns, widths, strict=True)]
+    for name, least in FLEXIBLE:
+        at = next((at for at, (column, _) in enumerate(columns) if column == name), None)
+        if at is not None:
+            over = sum(widths) + len(widths) - 1 - width
+            widths[at] = max(min(widths[at], least), widths[at] - max(0, over))
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    for name, justify in columns:
+        table.add_column(name, justify="right" if justify == "right" else "left", no_wrap=True)
+    for line in lines:
+        cells = (_middle(cell, wide) for cell, wide in zip(line, widths, strict=True))
+        table.add_row(*(Text(cell, style=_style(cell)) for cell in cells))
+    return table
+
+
+def _middle(text: str, width: int) -> str:
+    """A text in at most so many columns: its start and its end, which says most of a path."""
+    if cell_len(text) <= width:
+        return text
+    share = 2 if " " in text else 4
+    tail = set_cell_size(text[::-1], (width - 1) * (share - 1) // share)[::-1].strip()
+    return f"{set_cell_size(text, width - 1 - cell_len(tail))}…{tail}"
+
+
+def _style(cell: str) -> str:
+    return STYLES.get(cell.partition(" ×")[0], "")

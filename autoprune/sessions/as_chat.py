@@ -1,0 +1,94 @@
+"""A conversation for the Chat Completions API: every call is followed by its result, and nothing is empty."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from autoprune.sessions.json_values import fields, objects, text, written
+from autoprune.sessions.pairing import Part, answered
+from autoprune.sessions.recording import NO_RESULT, Message, Run, paired, unfit
+
+
+def call(call_id: str, name: str, arguments: object) -> Message:
+    """A call as an assistant message holds it; arguments that are no text are written as JSON."""
+    payload = arguments if isinstance(arguments, str) else written(arguments)
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": payload}}
+
+
+def said(content: str, calls: Sequence[Message] = ()) -> Message:
+    """An assistant message."""
+    message: Message = {"role": "assistant", "content": content or None}
+    return {**message, "tool_calls": list(calls)} if calls else message
+
+
+def result(call_id: str, content: object) -> Message:
+    """The message that answers a call."""
+    return {"role": "tool", "tool_call_id": call_id, "content": content}
+
+
+def run(messages: Sequence[Message], missing: str | None = NO_RESULT, notes: Sequence[str] = ()) -> Run:
+    """A conversation from messages in the order of a log.
+
+    Results move behind the message of their call; one that answers no call, or answers it again, is left out. A call
+    without a result is answered with `missing`, or left out where that is None. Raises SessionError for a call or a
+    result without an id, and for a content that is neither text nor blocks.
+    """
+    for at, message in enumerate(messages, 1):
+        _check(message, at)
+    parts = [part for at, message in enumerate(messages) for part in _parts(at, message)]
+    found = answered(parts)
+    answers: dict[int, list[Message | None]] = {}
+    for index, part in enumerate(parts):
+        if part.is_call:
+            reply = messages[parts[found[index]].message] if index in found else None
+            answers.setdefault(part.message, []).append(reply)
+    kept: list[Message] = []
+    for at, message in enumerate(messages):
+        kept += () if message.get("role") == "tool" else _spoken(message, answers.get(at, []), missing)
+    calls = sum(part.is_call for part in parts)
+    return Run(kept, (*notes, *paired(calls, len(parts) - calls, len(found), remarks=missing is not None)))
+
+
+def _check(message: Mapping[str, object], at: int) -> None:
+    if not isinstance(message.get("content"), str | list | None):
+        raise unfit("has a content that is neither text nor blocks", at)
+    if message.get("role") == "tool" and not isinstance(message.get("tool_call_id"), str):
+        raise unfit("is a result without the id of its call", at)
+    for each in _calls(message):
+        function = fields(each.get("function"))
+        if not all(
+            isinstance(value, str) for value in (each.get("id"), function.get("name"), function.get("arguments"))
+        ):
+            raise unfit("has a call without an id, a name or arguments", at)
+
+
+def _calls(message: Mapping[str, object]) -> list[Mapping[str, object]]:
+    return objects(message.get("tool_calls")) if message.get("role") == "assistant" else []
+
+
+def _parts(at: int, message: Mapping[str, object]) -> Iterator[Part]:
+    if message.get("role") == "tool":
+        yield Part(at, text(message.get("tool_call_id")), is_call=False)
+    for each in _calls(message):
+        yield Part(at, text(each.get("id")), is_call=True)
+
+
+def _spoken(message: Message, results: Sequence[Message | None], missing: str | None) -> Iterator[Message]:
+    """A message that is no result, and the results of its calls; nothing where it says nothing."""
+    pairs = list(zip(_calls(message), results, strict=True))
+    if missing is None:
+        pairs = [(each, reply) for each, reply in pairs if reply is not None]
+    if pairs:
+        calls = [each for each, _ in pairs]
+        yield message if calls == message["tool_calls"] else {**message, "tool_calls": calls}
+        for each, reply in pairs:
+            yield reply or result(text(each.get("id")), missing)
+    elif not _is_blank(message.get("content")):
+        yield {name: value for name, value in message.items() if name != "tool_calls"}
+
+
+def _is_blank(content: object) -> bool:
+    return not (content.strip() if isinstance(content, str) else content)
+
+
+def image(url: str) -> Message:
+    """A picture in a user's message."""
+    return {"type": "image_url", "image_url": {"url": url}}

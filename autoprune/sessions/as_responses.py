@@ -1,0 +1,98 @@
+"""A conversation for the Responses API: every call has its output, and every output its call."""
+
+from collections.abc import Mapping, Sequence
+
+from autoprune.sessions.json_values import text
+from autoprune.sessions.pairing import Part, answered
+from autoprune.sessions.recording import NO_RESULT, Message, Run, counted, paired, unfit
+
+Item = Mapping[str, object]
+# Which output answers which call, and the family that both belong to.
+CALLS = {
+    "custom_tool_call": "custom",
+    "function_call": "function",
+    "local_shell_call": "function",
+    "tool_search_call": "search",
+}
+OUTPUTS = {
+    "custom_tool_call_output": "custom",
+    "function_call_output": "function",
+    "tool_search_output": "search",
+}
+
+OTHERS = ("user", "system", "developer")  # who speaks besides the model
+
+
+def run(items: Sequence[Item], missing: str = NO_RESULT, notes: Sequence[str] = ()) -> Run:
+    """A conversation from items in the order of a log.
+
+    A call without an output is answered with `missing` right away; an output that answers no call, or answers it again,
+    is left out, and so are an empty message and reasoning that nothing came of, which the API refuses. What the server
+    searches for itself needs no output. Raises SessionError for an item without a type or a role, and for a call or an
+    output without an id.
+    """
+    for index, item in enumerate(items, 1):
+        _check(item, index)
+    items = [item for item in items if not _is_empty(item)]
+    at = {index: part for index, item in enumerate(items) if (part := _part(item))}
+    indexes = list(at)
+    found = {indexes[call]: indexes[output] for call, output in answered(list(at.values())).items()}
+    kept = [*found, *found.values(), *(index for index in range(len(items)) if index not in at)]
+    calls = {index for index, part in at.items() if part.is_call}
+    said: list[Message] = []
+    for index in sorted({*kept, *calls}):
+        said.append(dict(items[index]))
+        if index in calls and index not in found:
+            said.append(_remark(items[index], missing))
+    followed = _followed(said)
+    alone = counted("reasoning that nothing came of, left out", len(said) - len(followed))
+    return Run(followed, (*notes, *alone, *paired(len(calls), len(at) - len(calls), len(found))))
+
+
+def _followed(items: Sequence[Message]) -> list[Message]:
+    """The items without reasoning that no item of the model's stands behind: the log was cut off, or the turn."""
+    kept: list[Message] = []
+    is_followed = False
+    for item in reversed(items):
+        if item.get("type") != "reasoning":
+            is_followed = item.get("type") not in OUTPUTS and item.get("role") not in OTHERS
+        elif not is_followed:
+            continue
+        kept.append(item)
+    return kept[::-1]
+
+
+def _check(item: Item, at: int) -> None:
+    kind = item.get("type", "message")
+    if not isinstance(kind, str) or (kind == "message" and not isinstance(item.get("role"), str)):
+        raise unfit("has no type or no role", at)
+    is_search = kind.startswith("tool_search")
+    if (kind in CALLS or kind in OUTPUTS) and not is_search and not isinstance(item.get("call_id"), str):
+        raise unfit("is a call or an output without an id", at)
+
+
+def _is_empty(item: Item) -> bool:
+    content = item.get("content")
+    return item.get("type", "message") == "message" and not (content if isinstance(content, str | list) else "")
+
+
+def _part(item: Item) -> Part | None:
+    kind, call_id = text(item.get("type")), text(item.get("call_id"))
+    is_servers = item.get("execution") == "server" or (kind.startswith("tool_search") and not call_id)
+    if is_servers or (kind not in CALLS and kind not in OUTPUTS):
+        return None
+    return Part(0, f"{CALLS.get(kind) or OUTPUTS.get(kind)}:{call_id}", kind in CALLS)
+
+
+def _remark(item: Item, missing: str) -> Message:
+    call_id = text(item.get("call_id"))
+    if item.get("type") == "tool_search_call":
+        return {
+            "type": "tool_search_output",
+            "call_id": call_id,
+            "status": "completed",
+            "execution": "client",
+            "tools": [],
+        }
+    kind = "custom_tool_call_output" if item.get("type") == "custom_tool_call" else "function_call_output"
+    return {"type": kind, "call_id": call_id, "output": missing}

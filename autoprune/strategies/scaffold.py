@@ -1,0 +1,269 @@
+"""A strategy of the user's own in a file: the text to begin with, and how it is loaded. Writes nothing."""
+
+import keyword
+import re
+import sys
+from collections.abc import Callable, Mapping
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import PurePath
+from string import Template
+from types import MappingProxyType, ModuleType
+from typing import cast
+
+from autoprune.errors import SettingsError
+from autoprune.planning.walk import Strategy
+from autoprune.strategies.by_name import available, configured
+
+WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+WRITTEN = re.compile(r"(?P<path>.+\.py):(?P<name>\w+)\s*(?:\((?P<arguments>.*)\))?", re.DOTALL)
+IMPORTED = frozenset(
+    (
+        *("AgenticConversationPruner", "ConversationPruner", "Fold", "FoldView", "Iterator", "PruneArgs", "Reason"),
+        *("Replace", "Retention", "View"),
+    )
+)
+# What a new strategy is called that nobody gave a name: its rule.
+EXAMPLE, FOLDING_EXAMPLE = "LargestFirst", "AllButLast"
+
+
+def new_strategy(name: str, *, folding: bool = False) -> Mapping[str, str]:
+    """The files of a new strategy and their texts, by file name: the strategy, then its test. Both work as they are.
+
+    The strategy clears the largest results first; with `folding` it folds all but the last messages.
+    `name` is written in either way, `LargestFirst` or `largest_first`. Raises SettingsError for one that cannot be the
+    name of a class, a module and a strategy.
+    """
+    class_name, module = names(name)
+    words = {"Name": class_name, "name": module, "conversation": CONVERSATION}
+    strategy, test = (FOLDING_STRATEGY, FOLDING_TEST) if folding else (STRATEGY, TEST)
+    return MappingProxyType({f"{module}.py": strategy.substitute(words), f"test_{module}.py": test.substitute(words)})
+
+
+def names(name: str) -> tuple[str, str]:
+    """The name of the class and of the module that a strategy's name stands for, such as LargestFirst, largest_first.
+
+    Raises SettingsError for a name that is no ASCII identifier, is a keyword, or is taken.
+    """
+    words = WORD.findall(name)
+    class_name, module = "".join(word[0].upper() + word[1:] for word in words), "_".join(words).lower()
+    if not (name.isascii() and name.isidentifier() and class_name.isidentifier() and words):
+        raise SettingsError(f"{name!r} is no name of a strategy: write it like LargestFirst or largest_first")
+    if taken := _taken(class_name, module):
+        raise SettingsError(f"{name!r} cannot be the name of a strategy: {taken}; give it another name")
+    return class_name, module
+
+
+def _taken(class_name: str, module: str) -> str | None:
+    """Why a name cannot be used."""
+    if keyword.iskeyword(class_name) or keyword.iskeyword(module):
+        return "it is a keyword of Python"
+    if module in available():
+        return "there is a strategy of that name"
+    if module in sys.stdlib_module_names or module in ("autoprune", "pytest", "conftest") or class_name in IMPORTED:
+        return "it is taken by what the file imports"
+    return "pytest would take it for a test" if module.startswith("test") else None
+
+
+def is_in_file(text: str) -> bool:
+    """Whether a strategy is written as one in a file: `path/to/file.py:Name`."""
+    return WRITTEN.fullmatch(text) is not None
+
+
+def loaded(text: str) -> Strategy:
+    """The strategy that `path/to/file.py:Name` or `path/to/file.py:Name(at_least=500)` names: the file is run.
+
+    `Name` is a strategy, or a class that makes one. Raises SettingsError where it cannot be had; what else the file's
+    own code raises comes through.
+    """
+    match = WRITTEN.fullmatch(text)
+    if match is None:
+        raise SettingsError(f"{text!r} names no strategy in a file: write it as path/to/file.py:Name")
+    path, name, arguments = match["path"], match["name"], match["arguments"]
+    found = getattr(_run(path), name, None)
+    if found is None:
+        raise SettingsError(f"{path} has no {name}")
+    make: Callable[[], object] = found if isinstance(found, type) else lambda: found
+    try:
+        made = make() if arguments is None else configured(f"{name}({arguments})", {name: make})
+    except TypeError as error:
+        raise SettingsError(f"{path}:{name} cannot be made: {error}") from error
+    if not callable(getattr(made, "step", None)) or not isinstance(getattr(made, "name", None), str):
+        raise SettingsError(f"{path}:{name} is no strategy: it needs a name, which is a text, and a method step(view)")
+    return cast(Strategy, made)
+
+
+def _run(path: str) -> ModuleType:
+    """The module that a file makes."""
+    called = f"autoprune_strategy_{PurePath(path).stem}"
+    spec = spec_from_file_location(called, path)
+    if spec is None or spec.loader is None:
+        raise SettingsError(f"{path} is no Python file")
+    # A dataclass looks up the module that it stands in by its name.
+    module = sys.modules[called] = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}") from error
+    except SyntaxError as error:
+        raise SettingsError(f"{path} is no Python: {error.msg} at line {error.lineno}") from error
+    except ImportError as error:
+        raise SettingsError(f"{path} cannot be run: {error}") from error
+    return module
+
+
+STRATEGY = Template('''\
+"""$Name: which tool results are cleared, in which order, and how far."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from autoprune.planning.plan import Replace
+from autoprune.planning.walk import View
+from autoprune.conversation.reasons import Reason
+
+
+@dataclass(frozen=True)
+class $Name:
+    """Clear the largest tool results first, those that save at least `at_least` tokens.
+
+    Its fields are its configuration. A strategy may also have the fields `protect`, `clamp` and `clear_tool_inputs`,
+    which autoprune obeys for it.
+    """
+
+    at_least: int = 0
+    name = "$name"
+
+    def step(self, view: View) -> Iterator[Replace]:
+        """The results to clear before a request that is over the limit; what is cleared stays cleared.
+
+        `view.candidates()` are the results that may go, oldest first, each with what it `saves` in tokens and its
+        `part` (`part.tool`, `part.text`, `part.tokens`). Look at nothing else than the view and the fields: the same
+        conversation must come to the same edits.
+        """
+        excess = view.tokens - view.limit
+        # Of equal size, the older one goes first: sorting keeps the order.
+        for candidate in sorted(view.candidates(), key=lambda each: each.saves, reverse=True):
+            if excess <= 0 or candidate.saves < self.at_least:
+                return
+            excess -= candidate.saves
+            yield candidate.cleared(Reason.OVER_SAFE_ZONE)
+''')
+
+CONVERSATION = '''\
+def conversation(*results: str) -> list[dict[str, object]]:
+    """A conversation with one tool result after the other."""
+    messages: list[dict[str, object]] = [{"role": "user", "content": "Find the fault."}]
+    for number, text in enumerate(results):
+        call = {"id": f"c{number}", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": text})
+    return [*messages, {"role": "assistant", "content": "Found."}, {"role": "user", "content": "Mend it."}]
+'''
+
+TEST = Template('''\
+"""$Name keeps a conversation within its safe zone and clears no more than it must."""
+
+from autoprune import AgenticConversationPruner, PruneArgs
+
+from $name import $Name
+
+
+$conversation
+
+def cleared(messages: list[dict[str, object]], strategy: $Name, safe_zone: int) -> list[object]:
+    """The numbers of the results that the strategy clears."""
+    result = AgenticConversationPruner(PruneArgs(safe_zone)).prune(messages, strategy)
+    again = AgenticConversationPruner(PruneArgs(safe_zone)).prune(result.conversation, strategy)
+    assert again.conversation is result.conversation
+    return [row["request"] for row in result.report.rows if row["cleared"]]
+
+
+SMALL, LARGE = "a word " * 200, "a word " * 900
+
+
+def test_the_largest_results_are_cleared_until_the_rest_fits():
+    assert cleared(conversation(SMALL, SMALL, LARGE, LARGE), $Name(), safe_zone=3_500) == [2]
+
+
+def test_nothing_is_cleared_within_the_safe_zone():
+    assert cleared(conversation(LARGE, LARGE, LARGE), $Name(), safe_zone=50_000) == []
+
+
+def test_results_that_save_too_little_are_kept():
+    assert cleared(conversation(SMALL, LARGE, LARGE), $Name(at_least=500), safe_zone=300) == [1, 2]
+''')
+
+FOLDING_STRATEGY = Template('''\
+"""$Name: which messages are folded into a summary, and when."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from autoprune.planning.plan import Fold
+from autoprune.planning.view import FoldView
+from autoprune.conversation.reasons import Reason
+from autoprune.planning.retention import Retention
+
+
+@dataclass(frozen=True)
+class $Name:
+    """Once over the safe zone, fold all but the last `keep` messages into a summary of at most `room` tokens.
+
+    Its fields are its configuration. `retain` is what autoprune never offers for folding: here the system's messages
+    and the user's first request.
+    """
+
+    keep: int = 6
+    room: int = 2_000
+    retain: Retention = Retention(first_request=True)
+    name = "$name"
+
+    def step(self, view: FoldView) -> Iterator[Fold]:
+        """The messages to fold before a request; what is folded stays folded.
+
+        `view.groups()` are the messages that may go, in the order in which they go: no call without its result. A fold
+        without room is a drop. Look at nothing else than the view and the fields: the same conversation must come to
+        the same edits.
+        """
+        if view.tokens <= view.limit:
+            return
+        groups = view.groups(1, self.keep)
+        tokens = sum(group.tokens for group in groups)
+        if groups and view.gain(tokens, self.room) > 0:
+            messages = sorted(at for group in groups for at in group.messages)
+            yield Fold(tuple(messages), Reason.TOO_MANY_MESSAGES, tokens, self.room)
+''')
+
+FOLDING_TEST = Template('''\
+"""$Name folds all but the last messages once a conversation is over its safe zone."""
+
+from autoprune import ConversationPruner, PruneArgs
+
+from $name import $Name
+
+
+$conversation
+
+def folded(messages: list[dict[str, object]], strategy: $Name, safe_zone: int) -> list[object]:
+    """The indexes of the messages that the strategy folds."""
+    result = ConversationPruner(PruneArgs(safe_zone)).prune(messages, strategy)
+    again = ConversationPruner(PruneArgs(safe_zone)).prune(result.conversation, strategy)
+    assert again.conversation is result.conversation
+    return [at for fold in result.plan.folds for at in fold.messages]
+
+
+LARGE = "a word " * 900
+
+
+def test_all_but_the_last_messages_are_folded_over_the_safe_zone():
+    # The first request stays. The third result is too much: what was there then is folded, and the fourth fits.
+    assert folded(conversation(LARGE, LARGE, LARGE, LARGE), $Name(keep=2), safe_zone=5_000) == [1, 2, 3, 4]
+
+
+def test_nothing_is_folded_within_the_safe_zone():
+    assert folded(conversation(LARGE, LARGE, LARGE), $Name(), safe_zone=50_000) == []
+
+
+def test_the_last_messages_stay_whatever_they_weigh():
+    assert folded(conversation(LARGE, LARGE, LARGE), $Name(keep=20), safe_zone=500) == []
+''')
