@@ -14,9 +14,9 @@ from rich.console import Console
 from written_short import every_format, messages
 
 from autoprune import ConversationPruner, PruneArgs, PruneEvent, Report, Result, Retention, RuleError, SettingsError
+from autoprune.conversation.edits import Fold
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.summary import running
-from autoprune.planning.plan import Fold
 from autoprune.planning.view import FoldView
 from autoprune.planning.walk import Candidate
 from autoprune.providers.thinking import drop_block

@@ -21,8 +21,8 @@ from strict_provider.server import serve
 from strict_provider.tools import run_tool
 
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, Result, ToolInputs, calibration
+from autoprune.conversation.edits import Replace
 from autoprune.conversation.placeholders import SENTENCE
-from autoprune.planning.plan import Replace
 from autoprune.planning.walk import Strategy
 from autoprune.providers import merged
 from autoprune.strategies.by_name import LowWater

@@ -25,10 +25,11 @@ from pydantic import BaseModel
 from sendable import accepts, rules
 
 from autoprune import AgenticConversationPruner, PruneArgs, ToolInputs, problems
+from autoprune.conversation.edits import Replace
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.rewriting import apply
 from autoprune.conversation.transcript import ToolInput, ToolResult, Transcript
-from autoprune.planning.plan import Plan, Replace
+from autoprune.planning.plan import Plan
 from autoprune.planning.walk import Strategy
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup

@@ -14,8 +14,8 @@ from rounds import WIRE, Round, Step
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result
+from autoprune.conversation.edits import Replace
 from autoprune.conversation.transcript import Location
-from autoprune.planning.plan import Replace
 
 ROOT = Path(__file__).parent.parent
 

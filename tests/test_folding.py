@@ -9,10 +9,10 @@ import pytest
 from written_short import every_format, every_native_format, messages
 
 from autoprune import ConversationPruner, Protections, PruneArgs, Retention, SettingsError
+from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.summary import overhead
 from autoprune.conversation.transcript import ToolResult
-from autoprune.planning.plan import Fold, Replace
 from autoprune.planning.view import FoldView
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.per_result import PerResult

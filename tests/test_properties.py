@@ -21,10 +21,11 @@ from openai.types.chat import ChatCompletionMessage
 from strategies_hypothesis import conversations, loops, safe_zones
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result
+from autoprune.conversation.edits import Replace
 from autoprune.conversation.placeholders import element, inside
 from autoprune.conversation.rewriting import apply
 from autoprune.conversation.transcript import ToolResult
-from autoprune.planning.plan import Reason, Replace
+from autoprune.planning.plan import Reason
 from autoprune.planning.walk import Strategy
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup

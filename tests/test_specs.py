@@ -21,9 +21,9 @@ from autoprune import (
     prune_history,
     repair,
 )
+from autoprune.conversation.edits import Fold
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.summary import running
-from autoprune.planning.plan import Fold
 from autoprune.planning.retention import BY_AGE
 from autoprune.planning.splitting import broken, pairs
 from autoprune.planning.view import FoldView

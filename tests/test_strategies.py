@@ -14,11 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
+from autoprune.conversation.edits import Replace
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.rewriting import apply
 from autoprune.conversation.transcript import ToolResult
 from autoprune.formats.parsing import Parser, parse
-from autoprune.planning.plan import Reason, Replace
+from autoprune.planning.plan import Reason
 from autoprune.planning.walk import Strategy, View, plan
 from autoprune.strategies.by_name import available, written
 from autoprune.strategies.low_water import LowWater

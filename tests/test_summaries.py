@@ -7,6 +7,7 @@ import pytest
 from google.genai.types import Content, Part
 from openai.types.responses import EasyInputMessage
 
+from autoprune.conversation.edits import Running
 from autoprune.conversation.summary import (
     GAP,
     SLACK_TOKENS,
@@ -20,7 +21,6 @@ from autoprune.conversation.summary import (
     wrapped,
 )
 from autoprune.formats import anthropic_messages, bedrock_converse, gemini_contents, openai_chat, openai_responses
-from autoprune.planning.plan import Running
 
 FORMATS = (openai_chat, openai_responses, anthropic_messages, bedrock_converse, gemini_contents)
 every_format = pytest.mark.parametrize("written_in", FORMATS, ids=lambda written_in: written_in.NAME)

@@ -9,8 +9,8 @@ from autoprune.cli import options
 from autoprune.cli.exits import RULE_BROKEN
 from autoprune.cli.files import read, refuse_log, write
 from autoprune.cli.output import show, show_json
+from autoprune.cli.tables import broken_rules, origin, repairs
 from autoprune.providers import problems, repair
-from autoprune.report.tables import broken_rules, origin, repairs
 
 EXAMPLES = options.examples("check session.jsonl", "check pruned.json --provider anthropic --repair mended.json")
 

@@ -11,11 +11,12 @@ from autoprune.cli import options
 from autoprune.cli.exits import OVER_SAFE_ZONE
 from autoprune.cli.files import read, refuse_log, write
 from autoprune.cli.output import count_with_progress, show, show_json
+from autoprune.cli.tables import origin
 from autoprune.cli.wording import as_typed
 from autoprune.pruners.by_name import chosen, pruner_for
 from autoprune.report.explanation import Explanation
 from autoprune.report.report import Report
-from autoprune.report.tables import origin, summary
+from autoprune.report.tables import summary
 from autoprune.settings.args import PruneArgs
 
 EXAMPLES = options.examples(

@@ -6,9 +6,9 @@ from dataclasses import asdict
 
 from autoprune.cli import options
 from autoprune.cli.output import show, show_json
+from autoprune.cli.tables import settings
 from autoprune.errors import did_you_mean
 from autoprune.pruners.agentic import AgenticConversationPruner
-from autoprune.report.tables import settings
 from autoprune.settings.args import PruneArgs, effective_settings
 from autoprune.settings.environment import VARIABLES, unknown
 

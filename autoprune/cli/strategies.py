@@ -2,10 +2,10 @@
 
 from autoprune.cli import options
 from autoprune.cli.output import show, show_json
+from autoprune.cli.tables import strategies
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.by_name import typed
 from autoprune.pruners.conversation import ConversationPruner
-from autoprune.report.tables import strategies
 from autoprune.settings.args import PruneArgs
 
 EXAMPLES = options.examples("strategies", "prune session.jsonl --strategy 'keep_last(n=20)'")

@@ -1,12 +1,11 @@
 """Apply: carry out edits in a copy that shares everything that does not change. Decides nothing."""
 
-import copy
-import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from autoprune.conversation.edits import Replace
+from autoprune.conversation.messages import item, with_item, with_items
 from autoprune.conversation.transcript import Part, Path, Thought, ToolResult
-from autoprune.planning.plan import Replace
 
 Change: TypeAlias = Callable[[object, Sequence[Any]], object]  # what becomes of a value at a place of some parts
 
@@ -98,48 +97,3 @@ def _emptied(value: object, parts: Sequence[Part]) -> object:
     part = parts[0]
     is_payload = not isinstance(part, ToolResult) or part.is_fixed or isinstance(value, str | list | tuple | None)
     return None if is_payload else part.put(value, "")
-
-
-def item(value: object, name: int | str) -> object:
-    """What a list, mapping or object holds under a name."""
-    if isinstance(value, Mapping):
-        return value[name]
-    return value[name] if isinstance(value, Sequence) and isinstance(name, int) else getattr(value, str(name))
-
-
-def with_item(value: object, name: int | str, new: object) -> object:
-    """A shallow copy of a list, tuple, mapping or SDK object, of the same type, with one item changed."""
-    return with_items(value, {name: new})
-
-
-def with_items(value: object, changes: Mapping[int | str, object]) -> object:
-    """A shallow copy of a list, tuple, mapping or SDK object, of the same type, with some items changed."""
-    if isinstance(value, list | tuple):
-        items = list(value)
-        for name, new in changes.items():
-            items[int(name)] = new
-        return items if isinstance(value, list) else tuple(items)
-    if type(value) is dict:
-        return {**value, **changes}
-    fields = {str(name): new for name, new in changes.items()}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.replace(value, **fields)
-    if hasattr(value, "model_copy"):
-        return value.model_copy(update=fields)
-    return _copied(value, changes)
-
-
-def _copied(value: object, changes: Mapping[int | str, object]) -> object:
-    """The same for other kinds of mappings and objects; a read-only mapping becomes a dict."""
-    if isinstance(value, Mapping):
-        try:
-            duplicate: Any = copy.copy(value)
-            for name, new in changes.items():
-                duplicate[name] = new
-        except TypeError:
-            return {**value, **changes}
-        return duplicate
-    duplicate = copy.copy(value)
-    for name, new in changes.items():
-        setattr(duplicate, str(name), new)
-    return duplicate

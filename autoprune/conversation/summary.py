@@ -4,10 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from autoprune.conversation.rewriting import with_item
-from autoprune.formats.payloads import NOTHING, fields
-from autoprune.formats.standing import Standing
-from autoprune.planning.plan import CALLS_IN_TEXT, NO_ANSWER, Running
+from autoprune.conversation.edits import CALLS_IN_TEXT, NO_ANSWER, Running
+from autoprune.conversation.messages import NOTHING, fields, with_item
 from autoprune.tokens import Count
 
 HEAD = re.compile(
@@ -69,13 +67,6 @@ def _read(at: int, text: str, rest: Any) -> Running | None:
         return None
     words = rest(text[end + len(END) + len(GAP) :])
     return Running(at, text[match.end() : end], int(match[1]), int(match[2]), words, calls=match[3] or "")
-
-
-def standing(found: Running | None) -> Standing:
-    """Return what is known of the messages before the first, where a summary stands for some."""
-    if found is None or found.calls == NO_ANSWER:
-        return Standing()
-    return Standing(has_spoken=True) if found.calls else Standing(is_folded=True)
 
 
 def without(messages: Sequence[Any], found: Running | None) -> list[Any]:

@@ -5,22 +5,12 @@ Shapes are those of the anthropic SDK: `MessageParam`, `Message`, and their beta
 
 from collections.abc import Mapping
 
+from autoprune.conversation.messages import NOTHING, fields, listed, nested
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolResult
 from autoprune.formats import texts
 from autoprune.formats.dialogue import Dialogue, native_call, native_result
 from autoprune.formats.media import is_media
-from autoprune.formats.payloads import (
-    NOTHING,
-    Payload,
-    encrypted_tokens,
-    fields,
-    listed,
-    nested,
-    payload,
-    text_block,
-    tokens,
-    written_json,
-)
+from autoprune.formats.payloads import Payload, encrypted_tokens, payload, text_block, tokens, written_json
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
 NAME = "anthropic"

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from autoprune.conversation.messages import NOTHING, changed, fields
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall
 from autoprune.errors import ConversationError
 from autoprune.formats import texts
 from autoprune.formats.dialogue import Dialogue, native_call, native_result
-from autoprune.formats.payloads import NOTHING, Payload, changed, fields, tokens, written_json
+from autoprune.formats.payloads import Payload, tokens, written_json
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
 NAME = "gemini"

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from autoprune.conversation.messages import NOTHING, fields, listed
 from autoprune.conversation.transcript import (
     MODEL,
     OTHER,
@@ -16,7 +17,7 @@ from autoprune.conversation.transcript import (
 )
 from autoprune.formats import texts
 from autoprune.formats.dialogue import Dialogue, native_call, native_result
-from autoprune.formats.payloads import NOTHING, Payload, fields, listed, payload, seen_block, text_block, tokens
+from autoprune.formats.payloads import Payload, payload, seen_block, text_block, tokens
 from autoprune.tokens import MESSAGE_TOKENS, NAME_TOKENS, Count
 
 SPEAKERS: Mapping[object, Speaker] = {

@@ -2,22 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from autoprune.conversation.messages import NOTHING, changed, fields, listed, nested
 from autoprune.conversation.transcript import Entry, Location, Speaker, ToolCall, ToolResult
 from autoprune.formats import texts
 from autoprune.formats.dialogue import Dialogue, native_call, native_result
 from autoprune.formats.media import is_media, media_tokens
-from autoprune.formats.payloads import (
-    NOTHING,
-    Payload,
-    changed,
-    encrypted_tokens,
-    fields,
-    listed,
-    nested,
-    payload,
-    seen_block,
-    tokens,
-)
+from autoprune.formats.payloads import Payload, encrypted_tokens, payload, seen_block, tokens
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
 NAME = "openai_responses"

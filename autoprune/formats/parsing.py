@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from autoprune.conversation.messages import fields
 from autoprune.conversation.transcript import MODEL, OTHER, Entry, Path, ToolCall, Transcript
 from autoprune.errors import ConversationError
 from autoprune.formats import xml_tool_result as xml
 from autoprune.formats.detection import SHIPPED, converted, detected
 from autoprune.formats.format import Format
 from autoprune.formats.open_calls import OpenCalls
-from autoprune.formats.payloads import fields
 from autoprune.formats.standing import Standing
 from autoprune.tokens import Count
 

@@ -1,19 +1,16 @@
 """What a message's content holds: text, blocks, media, or anything else, counted and never changed."""
 
-import copy
 import json
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
+from autoprune.conversation.messages import NOTHING, fields, nested, text_of
 from autoprune.conversation.transcript import as_text
 from autoprune.errors import ConversationError
 from autoprune.formats.media import is_media, media_tokens
 from autoprune.tokens import Count
 
-NOTHING: Mapping[str, object] = {}
-MOST_VALUES = 5_000_000  # in one message
-MOST_CONTAINERS = 200_000  # lists and mappings, likewise
 LARGEST_DECIMAL = 10**4000  # Python refuses to write longer ones
 TEXT_BLOCKS = ("text", "input_text", "output_text")
 ENCRYPTED_CHARACTERS = 6  # of base64 for a token: 3 bytes for 4 characters, and about four bytes to a token
@@ -27,22 +24,6 @@ class Payload(NamedTuple):
     put: Callable[[object, str], object] = as_text
     is_fixed: bool = False
     is_plain: bool = True  # whether there is nothing but the text
-
-
-def fields(value: object) -> Mapping[str, object] | None:
-    """A mapping itself, the fields of an SDK's object (extra ones included), None for what has no named fields."""
-    if type(value) is dict or isinstance(value, Mapping):
-        return value
-    if value is None or isinstance(value, type | Enum):
-        return None
-    own = getattr(value, "__dict__", None)
-    extra = getattr(value, "__pydantic_extra__", None)
-    return {**own, **extra} if own and extra else own
-
-
-def listed(content: object) -> object:
-    """A content whose blocks stand in a list, which they may also do in a tuple; any other content as it is."""
-    return list(content) if isinstance(content, tuple) else content
 
 
 def tokens(content: object, count: Count) -> int:
@@ -93,18 +74,6 @@ def text_block(blocks: object, text: str, kind: str = "text") -> list[object]:
     return [{"type": kind, "text": text, **({"cache_control": marks[-1]} if marks else {})}]
 
 
-def changed(value: object, changes: Mapping[str, object]) -> object:
-    """A copy of a mapping, which is a dict, or of an object, which stays one, with some fields changed."""
-    copied: Callable[..., object] | None = getattr(value, "model_copy", None)
-    if copied:
-        return copied(update=dict(changes))
-    if isinstance(value, Mapping):
-        return {**value, **changes}
-    duplicate = copy.copy(value)
-    vars(duplicate).update(changes)
-    return duplicate
-
-
 def written_json(value: object) -> str:
     """A value as the JSON text that a provider receives. Raises ConversationError where it cannot be written."""
     try:
@@ -136,27 +105,6 @@ def as_json(value: object, text: str) -> Any:
 def encrypted_tokens(text: object) -> int:
     """Tokens of a text that only the provider can read, by rule, from its length in base64."""
     return len(text) // ENCRYPTED_CHARACTERS if isinstance(text, str) else 0
-
-
-def text_of(blocks: Sequence[object]) -> str:
-    """The texts of a list of blocks, a line break between them; other blocks are left out."""
-    found = (block if isinstance(block, str) else (fields(block) or NOTHING).get("text") for block in blocks)
-    return "\n".join(text for text in found if isinstance(text, str))
-
-
-def nested(open_values: list[object]) -> Iterator[object]:
-    """Take values off a list until it is empty. Raises ConversationError where that would never end."""
-    for _ in range(MOST_VALUES):
-        if not open_values:
-            return
-        yield open_values.pop()
-    raise endless()
-
-
-def endless() -> ConversationError:
-    """The error for a message that never ends."""
-    most = f"{MOST_VALUES:,} values or {MOST_CONTAINERS:,} lists and mappings"
-    return ConversationError(f"it holds more than {most}, or a list or mapping that holds itself")
 
 
 def written(number: bool | int | float) -> str:

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from autoprune.conversation.edits import NO_ANSWER, Running
 from autoprune.conversation.transcript import ToolCall
 
 OPENING = re.compile(r"<([A-Za-z][A-Za-z0-9_-]*)")
@@ -86,3 +87,10 @@ class Standing:
                 yield text[at : place.start]
                 at = place.stop or 0
             yield text[at:]
+
+
+def standing_behind(summary: Running | None) -> Standing:
+    """Return what is known of the messages before the first, where a summary stands for some."""
+    if summary is None or summary.calls == NO_ANSWER:
+        return Standing()
+    return Standing(has_spoken=True) if summary.calls else Standing(is_folded=True)

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from autoprune.conversation.messages import NOTHING, fields
 from autoprune.conversation.transcript import Path, ToolCall, ToolResult
 from autoprune.formats import cline_text, function_results_text, tool_response_text
 from autoprune.formats import xml_tool_result as xml
 from autoprune.formats.dialogue import Dialogue
-from autoprune.formats.payloads import NOTHING, TEXT_BLOCKS, fields, tokens
+from autoprune.formats.payloads import TEXT_BLOCKS, tokens
 from autoprune.formats.standing import Standing
 
 

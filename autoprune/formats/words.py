@@ -5,11 +5,11 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from autoprune.conversation.messages import NOTHING, fields
 from autoprune.conversation.transcript import Entry, Path, ToolCall, ToolResult
-from autoprune.formats import cline_text, function_results_text, tool_response_text
+from autoprune.formats import cline_text, function_results_text, harness, tool_response_text
 from autoprune.formats import xml_tool_result as xml
 from autoprune.formats.media import IMAGES, SOUNDS, is_media
-from autoprune.formats.payloads import NOTHING, fields
 
 Span = tuple[int, int]
 
@@ -202,3 +202,14 @@ def _after_failure(text: str, at: int) -> int:
     """The end of the tag that closes Cline's message of a failure, where it follows an offset."""
     match = FAILED_END.match(text, at)
     return match.end() if match else at
+
+
+def is_note(message: object, entry: Entry) -> bool:
+    """Whether a user's message holds nothing but what an agent's program put there: a reminder, the environment."""
+    spoken = texts(message, entry)
+    return bool(spoken) and not harness.said(spoken)
+
+
+def has_role(message: object) -> bool:
+    """Whether a message says whose it is; an item of the Responses API that is no message does not."""
+    return (fields(message) or NOTHING).get("role") is not None

@@ -1,21 +1,19 @@
 """The walk of strategies that fold or drop whole messages. Offers what may go; summarizes nothing."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.reasons import told
 from autoprune.conversation.summary import overhead
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolResult, Transcript
-from autoprune.formats.parsing import Parser
 from autoprune.planning.groups import Pieces
 from autoprune.planning.options import retention
-from autoprune.planning.plan import Fold, Plan, Replace
+from autoprune.planning.plan import Plan
+from autoprune.planning.stripping import ThinkingPolicy
 from autoprune.planning.view import FoldingStrategy, Given, Group
 from autoprune.planning.walk import Candidate, Strategy, Walk
-from autoprune.providers.thinking import ThinkingPolicy
-from autoprune.pruners.history import History
 from autoprune.tokens import MESSAGE_TOKENS
 
 REQUEST_SHARE = 0.5  # of the summary's room, that the user's first request may take
@@ -32,22 +30,6 @@ def planned(walk: "FoldWalk", messages: Sequence[object]) -> Plan:
     counted = walk.planned if walk.folds else None
     folds, running = tuple(walk.folds), walk.given.running
     return replace(found, edits=edits, folds=folds, running=running, counted=counted, head=walk.head)
-
-
-class FoldHistory(History):
-    """What is remembered of a conversation whose messages are folded, with the summaries by the number of folds."""
-
-    walk: "FoldWalk"
-
-    def __init__(self, parser: Parser, walk: "FoldWalk") -> None:
-        """Start before the first message."""
-        super().__init__(parser, walk, math.inf)
-        self.texts: dict[int, str] = {}
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What looks like a result and was not taken, in words; nothing while there is nothing to fold."""
-        return self.parser.notes if self.walk.folds else super().notes
 
 
 class FoldWalk(Walk):

@@ -5,9 +5,9 @@ from itertools import accumulate, pairwise
 
 from autoprune.conversation.summary import is_users
 from autoprune.conversation.transcript import Entry, Speaker
+from autoprune.formats.words import has_role, is_note
 from autoprune.planning.retention import Retention
 from autoprune.planning.splitting import cuts, units
-from autoprune.summarizers.utterances import has_role, is_note
 
 OTHERS = {Speaker.MODEL: Speaker.USER, Speaker.USER: Speaker.MODEL}
 RECUT = 3  # of the newest pieces: what has come since may belong to them

@@ -1,88 +1,17 @@
 """What can be decided about a conversation. Decides nothing itself."""
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import takewhile
-from typing import Any, Protocol
+from typing import Protocol
 
 from autoprune.conversation.copying import Copied
+from autoprune.conversation.edits import Fold, Replace, Running, saved_by_message
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.reasons import Reason
-from autoprune.conversation.transcript import Part, Path, Speaker, Thought, ToolInput, ToolResult, Transcript, quick
+from autoprune.conversation.transcript import Part, Path, Speaker, Thought, ToolInput, ToolResult, Transcript
 from autoprune.planning.protections import NOTHING, Guard, Protections, guard
-
-
-@dataclass(frozen=True, slots=True)
-class Replace:
-    """Put `text` where the payload of `part` stands, which saves `saved` tokens; the walk says at which `request`.
-
-    `reason` is one of `reasons.Reason`, or a short text of the strategy's own.
-    `saved_before` is what an earlier edit of the same part had saved already: a result that was cut, then cleared.
-    """
-
-    part: Part
-    text: str = field(repr=False)
-    reason: str
-    saved: int
-    request: int = -1
-    saved_before: int = 0
-
-
-new_edit = quick(Replace)
-
-
-@dataclass(frozen=True, slots=True)
-class Fold:
-    """Take messages out of the prompt, by their indexes. What they held goes into the running summary, or is dropped.
-
-    `room` are the tokens that the summary's text may have from then on, 0 for a drop. `saved` are those of the
-    messages, without what the summary takes.
-    """
-
-    messages: tuple[int, ...]
-    reason: str
-    saved: int
-    room: int = 0
-    request: int = -1
-
-    @property
-    def is_drop(self) -> bool:
-        """Whether nothing stands in place of the messages."""
-        return self.room == 0
-
-
-CALLS_IN_TEXT = "calls in text"  # the model has spoken, and has made no native call
-NO_ANSWER = "no answer yet"  # the model has not spoken
-
-
-@dataclass(frozen=True)
-class Running:
-    """The summary that stands in a conversation at message `at`, for `messages` earlier ones.
-
-    Its text has at most `room` tokens. `rest` is the message without it, None where it holds nothing else. `tokens` is
-    what the summary adds to the prompt. `calls` says how the model had made its calls when it was written, one
-    of `CALLS_IN_TEXT`, `NO_ANSWER` and "" for natively, or nobody knows.
-    """
-
-    at: int
-    text: str = field(repr=False)
-    messages: int
-    room: int
-    rest: Any = field(default=None, repr=False)
-    tokens: int = 0
-    calls: str = ""
-
-
-def saved_by_message(edits: Iterable[Replace], stripped: Iterable[Thought] = ()) -> Mapping[int, int]:
-    """Tokens that edits and stripped thinking save, by the message that they stand in."""
-    saved: dict[int, int] = defaultdict(int)
-    for edit in edits:
-        saved[edit.part.location.message] += edit.saved
-    for thought in stripped:
-        saved[thought.location.message] += thought.tokens
-    return saved
 
 
 class Shortening(Protocol):

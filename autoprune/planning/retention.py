@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from autoprune.conversation.messages import NOTHING, fields
 from autoprune.conversation.transcript import Entry, Speaker
 from autoprune.errors import SettingsError
-from autoprune.formats.payloads import NOTHING, fields
 
 ROLES: Mapping[str, Speaker] = {"user": Speaker.USER, "assistant": Speaker.MODEL, "tool": Speaker.TOOL}
 

@@ -6,12 +6,14 @@ so with a strategy that drops messages all thinking counts as behind a change.
 """
 
 from collections.abc import Collection
+from enum import StrEnum
 
+from autoprune.conversation.edits import Replace
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.transcript import Entry, Path, Speaker, Thought, ToolInput
 from autoprune.planning.clamping import is_cut
-from autoprune.planning.plan import Replace, Shortening
+from autoprune.planning.plan import Shortening
 
 CUT = (Reason.CLAMPED, Reason.SHORTENED)
 
@@ -69,3 +71,17 @@ class Stripping:
             self._over = [thought for thought in self._over if thought.location.path < first]
             self.stripped += due
         return due
+
+
+class ThinkingPolicy(StrEnum):
+    """What becomes of thinking blocks behind an edit.
+
+    `drop_block` returns request parameters by which the API drops them itself; `strip` takes them out, but for those of
+    the latest turn, which must stay; `refuse` edits nothing that thinking already stands behind; `report` says so and
+    does nothing.
+    """
+
+    DROP_BLOCK = "drop_block"
+    STRIP = "strip"
+    REFUSE = "refuse"
+    REPORT = "report"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from autoprune.planning.plan import Fold, Replace, Running
+from autoprune.conversation.edits import Fold, Replace, Running
 from autoprune.planning.walk import View
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from autoprune.conversation.calls import target
+from autoprune.conversation.edits import Replace, new_edit
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.reasons import Reason, told
 from autoprune.conversation.transcript import (
@@ -22,11 +23,10 @@ from autoprune.conversation.transcript import (
 )
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.options import clamp, protections, tool_inputs
-from autoprune.planning.plan import Plan, Replace, new_edit
+from autoprune.planning.plan import Plan
 from autoprune.planning.protections import Guard, guard
 from autoprune.planning.renewal import as_now, parts, with_requests, with_text
-from autoprune.planning.stripping import Stripping
-from autoprune.providers.thinking import ThinkingPolicy
+from autoprune.planning.stripping import Stripping, ThinkingPolicy
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ Each API has a module with its rules and its repair (`_anthropic`, `_bedrock`, `
 in `_turns`, which read and write messages through the `Shape` that each of the three modules is.
 """
 
+from autoprune.planning.stripping import ThinkingPolicy
 from autoprune.providers._problem import (
     BEGINNING,
     EMPTY,
@@ -24,7 +25,7 @@ from autoprune.providers._problem import (
 from autoprune.providers._repair import UNREPAIRED, repair
 from autoprune.providers._table import USER_FIRST
 from autoprune.providers._validation import accepted, problems, resolved
-from autoprune.providers.thinking import ThinkingPolicy, merged
+from autoprune.providers.thinking import merged
 
 __all__ = [
     "BEGINNING",

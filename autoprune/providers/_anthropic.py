@@ -3,7 +3,7 @@
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
-from autoprune.conversation.rewriting import with_item
+from autoprune.conversation.messages import with_item
 from autoprune.providers._messages import Turn, id_keys, is_bare, is_blank, is_empty_text, known, listed, text, turn
 from autoprune.providers._problem import EMPTY, Path, Problem, neighbors
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Protocol
 
-from autoprune.conversation.rewriting import with_item
+from autoprune.conversation.messages import with_item
 from autoprune.providers._messages import is_bare, known, listed, text, with_blocks
 from autoprune.providers._problem import Log, Problem
 

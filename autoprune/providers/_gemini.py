@@ -3,8 +3,7 @@
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
-from autoprune.conversation.rewriting import with_item
-from autoprune.formats.payloads import fields
+from autoprune.conversation.messages import fields, with_item
 from autoprune.providers._messages import Turn, first, is_bare, is_empty_text, known, listed, text, turn, with_blocks
 from autoprune.providers._problem import Path, Problem, neighbors
 

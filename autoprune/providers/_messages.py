@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from autoprune.conversation.rewriting import with_item
-from autoprune.formats.payloads import NOTHING, fields
+from autoprune.conversation.messages import NOTHING, fields, with_item
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from autoprune.conversation.rewriting import with_item
+from autoprune.conversation.messages import with_item
 from autoprune.providers._messages import is_bare, known, listed, text, without
 from autoprune.providers._pairing import ASTRAY, Event, answers, note, pairs, unanswered
 from autoprune.providers._problem import ALTERNATE, BEGINNING, EMPTY, NO_WORDS, Log, OpenCalls, Problem, Round

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from autoprune.conversation.rewriting import with_item
+from autoprune.conversation.messages import with_item
 from autoprune.providers._messages import known, text, without
 from autoprune.providers._problem import EMPTY, Log, OpenCalls, Problem, Round
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from autoprune.conversation.rewriting import with_item
+from autoprune.conversation.messages import with_item
 from autoprune.providers._blocks import MISPLACED, NEW, Draft, Shape, draft, is_part, new, separated, written
 from autoprune.providers._messages import known
 from autoprune.providers._pairing import ASTRAY, Event, Place, answers, note, pairs, unanswered

@@ -7,12 +7,12 @@ the API answers with status 400. Claude Mythos 5.1 signs its blocks alike and ru
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.transcript import Path, Thought
 from autoprune.errors import SettingsError, did_you_mean
 from autoprune.planning.plan import Plan
+from autoprune.planning.stripping import ThinkingPolicy
 
 BINDING_MODELS = (
     *("claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5"),
@@ -22,20 +22,6 @@ BETA = "thinking-binding-controls-2026-08-01"
 BETA_HEADER = "anthropic-beta"
 BETA_FIELD = "anthropic_beta"  # a list in the body of a request, where no header can be sent
 CONTROLLED = ("adaptive", "enabled")  # the types of `thinking` that may say what becomes of blocks
-
-
-class ThinkingPolicy(StrEnum):
-    """What becomes of thinking blocks behind an edit.
-
-    `drop_block` returns request parameters by which the API drops them itself; `strip` takes them out, but for those of
-    the latest turn, which must stay; `refuse` edits nothing that thinking already stands behind; `report` says so and
-    does nothing.
-    """
-
-    DROP_BLOCK = "drop_block"
-    STRIP = "strip"
-    REFUSE = "refuse"
-    REPORT = "report"
 
 
 def policy(wanted: str | None, model: str | None) -> ThinkingPolicy:

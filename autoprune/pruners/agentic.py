@@ -11,9 +11,10 @@ from autoprune.conversation.summary import running
 from autoprune.conversation.transcript import Transcript
 from autoprune.planning.options import clamp
 from autoprune.planning.plan import Plan
+from autoprune.planning.stripping import ThinkingPolicy
 from autoprune.planning.walk import Strategy, Walk, plan
 from autoprune.providers import accepted
-from autoprune.providers.thinking import NOTHING, ThinkingPolicy, outcome
+from autoprune.providers.thinking import NOTHING, outcome
 from autoprune.pruners.advice import advice
 from autoprune.pruners.base import Pruner, Result, checked, either, logged
 from autoprune.pruners.history import History

@@ -12,15 +12,17 @@ from typing import Any
 from loguru import logger
 
 from autoprune.conversation.copying import Copied
+from autoprune.conversation.edits import Running
 from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
-from autoprune.conversation.summary import apart, running, standing
+from autoprune.conversation.summary import apart, running
 from autoprune.conversation.transcript import Transcript
 from autoprune.errors import ConversationError, SettingsError, did_you_mean
 from autoprune.formats import xml_tool_result as xml
 from autoprune.formats.detection import SHIPPED, named
 from autoprune.formats.format import Format
 from autoprune.formats.parsing import Parser, parse
-from autoprune.planning.plan import Plan, Running
+from autoprune.formats.standing import standing_behind
+from autoprune.planning.plan import Plan
 from autoprune.providers.thinking import policy
 from autoprune.pruners.events import BeforePrune, OnPruned, PruneEvent, tell, veto
 from autoprune.pruners.history import Memory
@@ -276,7 +278,7 @@ class Pruner(Copied):
     def _parser(self, *, wants_inputs: bool, found: Running | None = None) -> Parser:
         chosen = used("format", partial(named, formats=self.formats), self.args, self._environ)
         names = self._is_tool_result_message, self._extract_tool_name
-        return Parser(self._count()[0], *names, chosen, wants_inputs=wants_inputs, standing=standing(found))
+        return Parser(self._count()[0], *names, chosen, wants_inputs=wants_inputs, standing=standing_behind(found))
 
     def _parse(self, conversation: list[Any], overhead: int, *, wants_inputs: bool = False) -> Transcript:
         fixed = overhead + (REPLY_TOKENS if conversation else 0)

@@ -6,21 +6,23 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from autoprune.conversation.messages import NOTHING, fields
 from autoprune.conversation.summary import running, without
 from autoprune.errors import SettingsError
 from autoprune.formats.detection import dominant
 from autoprune.formats.format import Format
 from autoprune.formats.parsing import parse
-from autoprune.formats.payloads import NOTHING, fields
-from autoprune.planning.fold_walk import FoldHistory, FoldWalk, planned
+from autoprune.planning.fold_walk import FoldWalk, planned
 from autoprune.planning.plan import Plan
+from autoprune.planning.stripping import ThinkingPolicy
 from autoprune.planning.view import FoldingStrategy, Given
 from autoprune.providers import USER_FIRST, accepted
-from autoprune.providers.thinking import Outcome, ThinkingPolicy, drop_block, outcome
+from autoprune.providers.thinking import Outcome, drop_block, outcome
 from autoprune.pruners.advice import advice
 from autoprune.pruners.base import Pruner, Result, checked, either, logged
 from autoprune.pruners.events import BeforePrune, OnPruned
 from autoprune.pruners.finishing import Unfinished
+from autoprune.pruners.history import FoldHistory
 from autoprune.pruners.large_results import shortener
 from autoprune.pruners.terms import Terms
 from autoprune.pruners.writing import Desk

@@ -6,11 +6,12 @@ from itertools import takewhile
 from typing import Any
 
 from autoprune.conversation.assembling import assembled
+from autoprune.conversation.edits import CALLS_IN_TEXT, NO_ANSWER, Running
 from autoprune.conversation.rewriting import apply, strip
 from autoprune.conversation.summary import wrapped
 from autoprune.conversation.transcript import Speaker
 from autoprune.formats.format import Format
-from autoprune.planning.plan import CALLS_IN_TEXT, NO_ANSWER, Plan, Running
+from autoprune.planning.plan import Plan
 from autoprune.providers.thinking import Outcome
 from autoprune.pruners.base import Result
 from autoprune.pruners.terms import Terms

@@ -5,16 +5,18 @@ passed before, so that a change made in place is noticed too (all but a change t
 another order of keys).
 """
 
+import math
 from collections.abc import Callable, Mapping
 from itertools import islice
 from threading import Lock
 from typing import Any
 
+from autoprune.conversation.edits import Replace
 from autoprune.conversation.rewriting import rewrite
 from autoprune.conversation.transcript import Entry, Part, Speaker
 from autoprune.errors import ConversationError
 from autoprune.formats.parsing import Parser, checked, placed
-from autoprune.planning.plan import Replace
+from autoprune.planning.fold_walk import FoldWalk
 from autoprune.planning.walk import Walk
 from autoprune.pruners.snapshots import Container, as_read, copied, token_bound
 
@@ -209,3 +211,19 @@ class Memory:
         with self._lock:
             self._kept.insert(0, (key, history))
             del self._kept[REMEMBERED:]
+
+
+class FoldHistory(History):
+    """What is remembered of a conversation whose messages are folded, with the summaries by the number of folds."""
+
+    walk: FoldWalk
+
+    def __init__(self, parser: Parser, walk: FoldWalk) -> None:
+        """Start before the first message."""
+        super().__init__(parser, walk, math.inf)
+        self.texts: dict[int, str] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What looks like a result and was not taken, in words; nothing while there is nothing to fold."""
+        return self.parser.notes if self.walk.folds else super().notes

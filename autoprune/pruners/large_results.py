@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TypeAlias
 
+from autoprune.conversation.edits import Replace
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.transcript import Speaker, ToolResult
-from autoprune.planning.plan import Plan, Replace
+from autoprune.planning.plan import Plan
 from autoprune.strategies.per_result import CUSTOM, SIMPLE, PerResult, cut, mark
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps
 from autoprune.summarizers.driver import calls_model, identity_of, steps_of

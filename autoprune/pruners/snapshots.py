@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, TypeAlias
 
+from autoprune.conversation.messages import MOST_CONTAINERS, endless, nested
 from autoprune.formats.media import is_media
-from autoprune.formats.payloads import MOST_CONTAINERS, endless, nested, written
+from autoprune.formats.payloads import written
 from autoprune.tokens import MESSAGE_TOKENS
 
 LEAVES = (str, int, float, bytes, Enum, type, type(None))

@@ -6,19 +6,20 @@ same bytes and costs nothing.
 
 import hashlib
 import json
-from collections.abc import Callable, Generator, Iterator, MutableMapping, Sequence
+from collections.abc import Generator, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from autoprune.conversation.edits import Fold, Replace
+from autoprune.conversation.messages import fields
 from autoprune.conversation.summary import plain
 from autoprune.conversation.transcript import Part, Speaker
-from autoprune.formats.payloads import fields
 from autoprune.planning.clamping import Clamp
-from autoprune.planning.plan import Fold, Plan, Replace
+from autoprune.planning.plan import Plan
 from autoprune.pruners.large_results import NOBODY, Draft, Shortener, drafts, tidy, together
 from autoprune.pruners.shelf import Shelf
 from autoprune.summarizers import sections
-from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Steps, Written
+from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Steps, Summarizer, Written
 from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.digest.digest import Digest
 from autoprune.summarizers.driver import calls_model, identity_of, keeps_request, steps_of
@@ -29,7 +30,7 @@ from autoprune.tokens import Count
 JOINT_TOKENS = 4  # that counts of joined texts may differ by
 LEAST_CUT = 32  # tokens; a summary that is cut to fewer says nothing
 
-Summarizer = Callable[[Brief], object]
+
 Kind = TypeVar("Kind")
 Asking = Generator[Sequence[Ask], Sequence[Answer], Kind]
 

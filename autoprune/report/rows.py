@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 
 from autoprune.conversation.calls import target
+from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.reasons import sentence
 from autoprune.conversation.transcript import Part, ToolResult
-from autoprune.planning.plan import Fold, Plan, Replace
+from autoprune.planning.plan import Plan
 
 
 def tools(plan: Plan) -> Mapping[str, Mapping[str, int]]:

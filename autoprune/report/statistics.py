@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
 
+from autoprune.conversation.edits import Replace
+from autoprune.conversation.messages import fields
 from autoprune.conversation.placeholders import CLEARED, Placeholder
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.rewriting import rewrite, thoughtless, without
 from autoprune.conversation.transcript import Entry, ToolCall, ToolInput, ToolResult, Transcript
-from autoprune.formats.payloads import fields
-from autoprune.planning.plan import Replace
 
 Pair = tuple[int | None, int | None]  # the index before, the index after; None: it is not there
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.reasons import Reason
 from autoprune.errors import SettingsError
-from autoprune.planning.plan import Fold, Replace
 from autoprune.planning.protections import NOTHING, Protections
 from autoprune.planning.retention import BY_AGE, Retention
 from autoprune.planning.view import FoldView, Group

@@ -6,11 +6,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 from uuid import uuid4
 
+from autoprune.conversation.edits import Replace
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.transcript import Part, ToolResult
 from autoprune.errors import SettingsError
 from autoprune.planning.clamping import Clamp, is_cut
-from autoprune.planning.plan import Replace
 from autoprune.planning.protections import NOTHING, Protections
 
 if TYPE_CHECKING:

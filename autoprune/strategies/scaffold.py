@@ -117,7 +117,7 @@ STRATEGY = Template('''\
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autoprune.planning.plan import Replace
+from autoprune.conversation.edits import Replace
 from autoprune.planning.walk import View
 from autoprune.conversation.reasons import Reason
 
@@ -199,7 +199,7 @@ FOLDING_STRATEGY = Template('''\
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autoprune.planning.plan import Fold
+from autoprune.conversation.edits import Fold
 from autoprune.planning.view import FoldView
 from autoprune.conversation.reasons import Reason
 from autoprune.planning.retention import Retention

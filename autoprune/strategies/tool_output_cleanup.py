@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from autoprune.conversation.edits import Replace
 from autoprune.conversation.reasons import Reason
 from autoprune.planning.clamping import Clamp
-from autoprune.planning.plan import Replace
 from autoprune.planning.protections import NOTHING, Protections
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.walk import Candidate, View

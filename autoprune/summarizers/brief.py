@@ -1,6 +1,6 @@
 """What a summarizer is asked, and what it gives back. Writes nothing itself."""
 
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -62,8 +62,8 @@ class Summarizer(Protocol):
     False where absent).
     """
 
-    def __call__(self, brief: Brief, /) -> "str | Written | Awaitable[str | Written]":
-        """The summary."""
+    def __call__(self, brief: Brief, /) -> object:
+        """Return the summary as a text or as `Written`, or an awaitable of one; `Failed` says why there is none."""
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from autoprune.pruners.writing import Summarizer
 from autoprune.summarizers import symbols
+from autoprune.summarizers.brief import Summarizer
 from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.digest.digest import Digest
 from autoprune.summarizers.driver import calls_model

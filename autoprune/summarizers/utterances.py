@@ -12,7 +12,6 @@ from autoprune.conversation.calls import arguments, target
 from autoprune.conversation.outcomes import failed
 from autoprune.conversation.transcript import Entry, Speaker, ToolCall, ToolResult
 from autoprune.formats import harness
-from autoprune.formats.payloads import NOTHING, fields
 from autoprune.formats.words import texts
 from autoprune.planning.clamping import Clamp
 from autoprune.tokens import Count, Memo
@@ -65,17 +64,6 @@ def utterances(
         said = (answers.words(result) for result in entry.results if is_answer(result))
         told += (Utterance(Speaker.USER, answer) for answer in said if answer)
     return tuple(told)
-
-
-def is_note(message: object, entry: Entry) -> bool:
-    """Whether a user's message holds nothing but what an agent's program put there: a reminder, the environment."""
-    spoken = texts(message, entry)
-    return bool(spoken) and not harness.said(spoken)
-
-
-def has_role(message: object) -> bool:
-    """Whether a message says whose it is; an item of the Responses API that is no message does not."""
-    return (fields(message) or NOTHING).get("role") is not None
 
 
 def rendered(

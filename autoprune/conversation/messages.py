@@ -1,0 +1,111 @@
+"""How any message, a mapping or an SDK's object, is looked into and copied with something changed."""
+
+import copy
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+from autoprune.errors import ConversationError
+
+NOTHING: Mapping[str, object] = {}
+
+
+MOST_VALUES = 5_000_000  # in one message
+
+
+MOST_CONTAINERS = 200_000  # lists and mappings, likewise
+
+
+def fields(value: object) -> Mapping[str, object] | None:
+    """A mapping itself, the fields of an SDK's object (extra ones included), None for what has no named fields."""
+    if type(value) is dict or isinstance(value, Mapping):
+        return value
+    if value is None or isinstance(value, type | Enum):
+        return None
+    own = getattr(value, "__dict__", None)
+    extra = getattr(value, "__pydantic_extra__", None)
+    return {**own, **extra} if own and extra else own
+
+
+def listed(content: object) -> object:
+    """A content whose blocks stand in a list, which they may also do in a tuple; any other content as it is."""
+    return list(content) if isinstance(content, tuple) else content
+
+
+def changed(value: object, changes: Mapping[str, object]) -> object:
+    """A copy of a mapping, which is a dict, or of an object, which stays one, with some fields changed."""
+    copied: Callable[..., object] | None = getattr(value, "model_copy", None)
+    if copied:
+        return copied(update=dict(changes))
+    if isinstance(value, Mapping):
+        return {**value, **changes}
+    duplicate = copy.copy(value)
+    vars(duplicate).update(changes)
+    return duplicate
+
+
+def text_of(blocks: Sequence[object]) -> str:
+    """The texts of a list of blocks, a line break between them; other blocks are left out."""
+    found = (block if isinstance(block, str) else (fields(block) or NOTHING).get("text") for block in blocks)
+    return "\n".join(text for text in found if isinstance(text, str))
+
+
+def nested(open_values: list[object]) -> Iterator[object]:
+    """Take values off a list until it is empty. Raises ConversationError where that would never end."""
+    for _ in range(MOST_VALUES):
+        if not open_values:
+            return
+        yield open_values.pop()
+    raise endless()
+
+
+def endless() -> ConversationError:
+    """The error for a message that never ends."""
+    most = f"{MOST_VALUES:,} values or {MOST_CONTAINERS:,} lists and mappings"
+    return ConversationError(f"it holds more than {most}, or a list or mapping that holds itself")
+
+
+def item(value: object, name: int | str) -> object:
+    """What a list, mapping or object holds under a name."""
+    if isinstance(value, Mapping):
+        return value[name]
+    return value[name] if isinstance(value, Sequence) and isinstance(name, int) else getattr(value, str(name))
+
+
+def with_item(value: object, name: int | str, new: object) -> object:
+    """A shallow copy of a list, tuple, mapping or SDK object, of the same type, with one item changed."""
+    return with_items(value, {name: new})
+
+
+def _copied(value: object, changes: Mapping[int | str, object]) -> object:
+    """The same for other kinds of mappings and objects; a read-only mapping becomes a dict."""
+    if isinstance(value, Mapping):
+        try:
+            duplicate: Any = copy.copy(value)
+            for name, new in changes.items():
+                duplicate[name] = new
+        except TypeError:
+            return {**value, **changes}
+        return duplicate
+    duplicate = copy.copy(value)
+    for name, new in changes.items():
+        setattr(duplicate, str(name), new)
+    return duplicate
+
+
+def with_items(value: object, changes: Mapping[int | str, object]) -> object:
+    """A shallow copy of a list, tuple, mapping or SDK object, of the same type, with some items changed."""
+    if isinstance(value, list | tuple):
+        items = list(value)
+        for name, new in changes.items():
+            items[int(name)] = new
+        return items if isinstance(value, list) else tuple(items)
+    if type(value) is dict:
+        return {**value, **changes}
+    fields = {str(name): new for name, new in changes.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.replace(value, **fields)
+    if hasattr(value, "model_copy"):
+        return value.model_copy(update=fields)
+    return _copied(value, changes)
