@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from autoprune import AgenticConversationPruner, PruneArgs
-from autoprune.strategies.by_name import presets
+from autoprune.strategies import presets
 from autoprune.strategies.presets import PRESETS
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -20,7 +20,7 @@ from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 
 Arguments: TypeAlias = dict[str, str]
 Writing: TypeAlias = Callable[..., list[Message]]
-SESSION = str(Path(__file__).parent.parent / "fixtures" / "sessions" / "edit_loop_openai.jsonl")
+SESSION = str(Path(__file__).parents[2] / "fixtures" / "sessions" / "edit_loop_openai.jsonl")
 
 
 def pruner(safe_zone: int) -> AgenticConversationPruner:

@@ -7,7 +7,7 @@ from threading import Event
 
 # The package is imported by its own name, wherever it is started from; its folder would hide `anthropic`.
 FOLDER = Path(__file__).resolve().parent
-sys.path = [str(FOLDER.parent), str(FOLDER.parent.parent), *(each for each in sys.path if Path(each) != FOLDER)]
+sys.path = [str(FOLDER.parent), str(FOLDER.parents[2]), *(each for each in sys.path if Path(each) != FOLDER)]
 
 from strict_provider.scripts import agent_script  # noqa: E402
 from strict_provider.server import serve  # noqa: E402

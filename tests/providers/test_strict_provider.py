@@ -16,7 +16,7 @@ from strict_provider.scripts import Turn, agent_script
 from strict_provider.server import Provider, serve
 from strict_provider.tools import run_tool
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 TASKS = ("Fix the parser.", "Now write its tests.")
 BETA = "thinking-binding-controls-2026-08-01"
 DROPS = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}

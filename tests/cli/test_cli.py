@@ -16,7 +16,7 @@ import pytest
 from autoprune.strategies.by_name import NAMES
 from autoprune.strategies.presets import PRESETS
 
-SESSIONS = Path(__file__).parent.parent / "fixtures" / "sessions"
+SESSIONS = Path(__file__).parents[2] / "fixtures" / "sessions"
 XML = str(SESSIONS / "edit_loop_xml.json")
 OPENAI = str(SESSIONS / "edit_loop_openai.jsonl")
 SENTENCE = "This message has been cleared."
@@ -166,7 +166,7 @@ def test_the_version_is_printed():
     assert run("--version").stdout.decode().strip().count(".") == 2
 
 
-READERS = Path(__file__).parent.parent / "fixtures" / "readers"
+READERS = Path(__file__).parents[2] / "fixtures" / "readers"
 ORPHAN = {"role": "tool", "tool_call_id": "gone", "content": "left behind"}
 BROKEN = [{"role": "user", "content": "Fix it."}, ORPHAN]
 

@@ -30,7 +30,7 @@ from autoprune.planning.walk import Strategy
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SENTENCE = (
     "This message has been cleared. If you still want to get this information, "
     "you can call the tool again to retrieve it."

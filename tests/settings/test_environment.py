@@ -267,7 +267,7 @@ def test_the_environment_is_read_when_a_pruner_is_made_and_never_again():
 
 # On the command line
 
-SESSION = str(Path(__file__).parent.parent / "fixtures" / "sessions" / "edit_loop_xml.json")
+SESSION = str(Path(__file__).parents[2] / "fixtures" / "sessions" / "edit_loop_xml.json")
 
 
 def run(environ: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:

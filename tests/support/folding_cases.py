@@ -22,7 +22,7 @@ from autoprune.conversation.transcript import Speaker
 from autoprune.planning.retention import Retention
 from autoprune.planning.view import FoldingStrategy
 from autoprune.pruners.conversation import ConversationPruner
-from autoprune.strategies.by_name import presets
+from autoprune.strategies import presets
 from autoprune.strategies.folding import Folding
 from autoprune.summarizers.brief import Brief, Written
 

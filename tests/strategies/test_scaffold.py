@@ -12,7 +12,7 @@ from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.sessions.files import load
 from autoprune.strategies.scaffold import is_in_file, loaded, names, new_strategy
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SESSION = str(ROOT / "fixtures" / "sessions" / "edit_loop_xml.json")
 
 

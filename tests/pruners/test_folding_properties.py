@@ -39,12 +39,12 @@ from autoprune.conversation.reasons import Reason
 from autoprune.conversation.summary import is_users, running
 from autoprune.planning.retention import BY_AGE, Retention
 from autoprune.pruners.conversation import ConversationPruner
-from autoprune.strategies.by_name import presets
+from autoprune.strategies import presets
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.presets import PRESETS
 from autoprune.summarizers.brief import Brief
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 FEW = 3  # examples of what prunes many times
 NOT_SMALLER = "nothing was folded: with its summary the conversation would not have been smaller"
 # Positions mean other messages in another list, and by role what goes first depends on all that is still there.

@@ -19,7 +19,7 @@ from autoprune.sessions.files import Session, decoded, load, log_in
 from autoprune.sessions.readers import READERS, chosen
 from autoprune.sessions.recording import NO_RESULT
 
-FOLDER = Path(__file__).parent.parent / "fixtures" / "readers"
+FOLDER = Path(__file__).parents[2] / "fixtures" / "readers"
 SAMPLES = sorted(path for path in FOLDER.glob("*.json*") if not path.name.endswith(".expected.json"))
 PLAIN = ("cline-classic.json",)
 Value = Any

@@ -1147,7 +1147,7 @@ def test_a_problem_without_a_place_is_its_text():
     assert str(Problem("openai_chat", "r", (), "No.")) == "openai_chat: No."
 
 
-DOCUMENTATION = (Path(__file__).parents[1] / "docs" / "validation.md").read_text(encoding="utf-8")
+DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "validation.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 from autoprune.sessions.files import Session, load
 from autoprune.sessions.recording import NO_RESULT
 
-FOLDER = Path(__file__).parents[2] / "shared" / "transcripts"
+FOLDER = Path(__file__).parents[3] / "shared" / "transcripts"
 FILES = sorted(path for path in FOLDER.glob("*--*.json*") if path.suffix in (".json", ".jsonl"))
 ROW = re.compile(r"^\| `(?P<file>[^`]+)` \| [\d.]+ \| [\d,]+ \| (?P<results>[\d,]+) \|", re.MULTILINE)
 # Where fewer results are sent than the table counts in the file, and why.

@@ -28,7 +28,7 @@ from autoprune.planning.retention import BY_AGE
 from autoprune.planning.splitting import broken, pairs
 from autoprune.planning.view import FoldView
 from autoprune.providers import EMPTY, NO_RESULT
-from autoprune.strategies.by_name import presets
+from autoprune.strategies import presets
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.per_result import PerResult
 from autoprune.summarizers.brief import Brief, Written

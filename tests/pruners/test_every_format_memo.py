@@ -17,7 +17,7 @@ from autoprune import AgenticConversationPruner, PruneArgs, Result
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.transcript import Location
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def requests(messages: list[Any]) -> list[int]:

@@ -492,7 +492,8 @@ def test_wrong_settings_are_said_before_anything_is_asked(settings: dict[str, An
 
 
 def test_the_package_and_the_summarizer_load_no_client_and_no_prices():
-    code = "import sys, autoprune, autoprune.summarizers.openai.summarizer; print({'openai', 'genai_prices'} & sys.modules.keys())"
+    modules = "sys, autoprune, autoprune.summarizers.openai.summarizer"
+    code = f"import {modules}; print({{'openai', 'genai_prices'}} & sys.modules.keys())"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"
 
 

@@ -33,7 +33,7 @@ from autoprune.tokens import Count, exact
 
 COUNT = exact()
 LARGE = 100_000  # tokens: everything fits
-TRANSCRIPTS = Path(__file__).parents[2] / "shared" / "transcripts"
+TRANSCRIPTS = Path(__file__).parents[3] / "shared" / "transcripts"
 QUICK = settings(deadline=None, derandomize=True, max_examples=20)
 
 
@@ -925,7 +925,7 @@ def test_the_same_brief_gives_the_same_digest_in_another_process():
     script = "\n".join(
         (
             "import sys",
-            f"sys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parents[1])]!r}",
+            f"sys.path[:0] = {[str(Path(__file__).parents[1] / "support"), str(Path(__file__).parents[2])]!r}",
             "from test_digest import WORK, digest",
             "print(ascii(digest(WORK, 700)), end='')",
         )

@@ -21,7 +21,7 @@ from autoprune.conversation.summary import running
 from autoprune.planning.retention import Retention
 from autoprune.planning.view import FoldingStrategy
 from autoprune.pruners.conversation import ConversationPruner
-from autoprune.strategies.by_name import presets
+from autoprune.strategies import presets
 from autoprune.strategies.folding import Folding
 from autoprune.summarizers.brief import Brief
 
