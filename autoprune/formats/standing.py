@@ -27,19 +27,21 @@ class Standing:
     """What stands before a message: whether the model has spoken, has made native calls, and what it said last.
 
     `is_folded`: earlier messages were summarized, so nobody knows any more how the model made its calls. `has_calls`
-    says that the text of its last run holds calls that could be read.
+    says that the text of its last run holds calls that could be read. `is_free`: whatever looks like a result is one,
+    as where a conversation is compared with what is left of it.
     """
 
     has_spoken: bool = False
     is_native: bool = False
     is_folded: bool = False
     has_calls: bool = False
+    is_free: bool = False
     _said: list[tuple[str, Sequence[ToolCall]]] = field(default_factory=list)
     _tags: frozenset[str] | None = None
 
     def next_run(self) -> "Standing":
         """Return what stands before the messages behind a new run of the model's, of which nothing is said yet."""
-        return Standing(True, self.is_native, self.is_folded)
+        return Standing(True, self.is_native, self.is_folded, is_free=self.is_free)
 
     def say(self, text: str, calls: Sequence[ToolCall]) -> None:
         """Add a text of the model's to its run, with the calls in it."""
@@ -56,13 +58,15 @@ class Standing:
     @property
     def is_open(self) -> bool:
         """Whether the conversation begins here: the model has not spoken, as far as anybody knows."""
-        return not (self.has_spoken or self.is_folded)
+        return not (self.has_spoken or self.is_folded or self.is_free)
 
     def refusal(self, tag: str | None = None) -> str | None:
         """Return why what looks like a result is text here, in words; None where it may be a result.
 
         `tag` begins the opening tag of the calls that it would answer; None for calls of any kind.
         """
+        if self.is_free:
+            return None
         if self.is_native and not self.has_calls:
             return "the model makes native calls, and the text of its last message holds none"
         if tag is not None:

@@ -260,6 +260,7 @@ class Walk:
             for edit in list(self.strategy.step(self)):
                 self._take(edit)
             self._forget()
+            self._strip()
 
     def _forget(self) -> None:
         """Offer no more what is of no use, and what was given to calls whose results do not show their outcome now."""

@@ -21,7 +21,7 @@ from autoprune.formats import xml_tool_result as xml
 from autoprune.formats.detection import SHIPPED, named
 from autoprune.formats.format import Format
 from autoprune.formats.parsing import Parser, parse
-from autoprune.formats.standing import standing_behind
+from autoprune.formats.standing import Standing, standing_behind
 from autoprune.planning.plan import Plan
 from autoprune.providers.thinking import policy
 from autoprune.pruners.events import BeforePrune, OnPruned, PruneEvent, tell, veto
@@ -158,7 +158,7 @@ class Pruner(Copied):
         """What became of one conversation in the other, also after messages were dropped or changed by someone else."""
         beside = overhead(self.args, self._environ)
         both = checked(original_conversations), checked(pruned_conversations)
-        before, after = (self._parse(list(apart(each)), beside, wants_inputs=True) for each in both)
+        before, after = (self._compared(list(apart(each)), beside) for each in both)
         found = statistics(before, after, self._terms(None, 1.0).placeholder)
         tokens = [self._parse(each, beside).tokens for each in both]
         gone = found["messages_removed"] + found["messages_summarized"]
@@ -283,6 +283,12 @@ class Pruner(Copied):
     def _parse(self, conversation: list[Any], overhead: int, *, wants_inputs: bool = False) -> Transcript:
         fixed = overhead + (REPLY_TOKENS if conversation else 0)
         return parse(conversation, self._parser(wants_inputs=wants_inputs, found=running(conversation)), fixed)
+
+    def _compared(self, conversation: list[Any], overhead: int) -> Transcript:
+        """A conversation to compare with another: what is gone from one must not change how the rest is read."""
+        parser = self._parser(wants_inputs=True)
+        parser.standing = Standing(is_free=True)
+        return parse(conversation, parser, overhead + (REPLY_TOKENS if conversation else 0))
 
 
 def _unmade(plan_of: Callable[[], Plan]) -> Plan:

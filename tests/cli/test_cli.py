@@ -325,7 +325,7 @@ def test_the_strategies_that_fold_are_listed_with_their_parameters():
     assert rows["keep_last"]["description"] == "Keep the last n messages, and the system's; drop the others."
     settings = {"safe_zone_tokens": 51_200, "group_size": 4}
     assert rows["keep_last"]["config"] == {**settings, "over_messages": 10, "keep": 10, "drops": True}
-    assert "hybrid(group_size=None, buffer=0.2)" in run("strategies").stdout.decode().splitlines()
+    assert "hybrid(group_size=None, buffer=0.2, summary_tokens=None)" in run("strategies").stdout.decode().splitlines()
 
 
 # What a model sums up

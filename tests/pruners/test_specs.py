@@ -254,7 +254,7 @@ def test_18_ids_that_share_a_prefix_are_told_apart(written_in: str):
     first, second = "toolu_01A", "toolu_01B"  # eight characters
     given = messages(f"U A[{first}] R[{first}] A[{second}] R[{second}] A U", written_in)
     result = pruned(given, replace(presets.keep_last(1), retain=Retention(pinned={4})))
-    assert set(result.plan.gone) >= {1, 2, 5}
+    assert set(result.plan.gone) >= {1, 2}
     assert halves(result.conversation) == 2
     assert second in str(result.conversation)
     assert first not in str(result.conversation)

@@ -84,7 +84,7 @@ def test_a_line_ends_at_a_newline_and_nowhere_else(odd: str):
         (" \n ", "s is empty"),
         ('[{"role": "user",]', "broken JSON at line 1, column 18"),
         ('[\n {"role": "user"},\n oops]', "broken JSON at line 3, column 2"),
-        ('{"role": "user"}\n{"role": ', "broken JSON at line 2, column 10"),
+        ('{"role": "user"}\n{"role": \n{"role": "user"}', "broken JSON at line 2, column 10"),
         ("hello", "broken JSON at line 1, column 1"),
         ("42", "holds a number"),
         ('"text"', "holds a string"),
