@@ -11,8 +11,8 @@ from autoprune.planning.protections import Protections
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.providers import problems, repair
 from autoprune.pruners.agentic import AgenticConversationPruner
-from autoprune.pruners.base import Result
 from autoprune.pruners.events import PruneEvent
+from autoprune.pruners.result import Result
 from autoprune.report.report import Report
 from autoprune.settings.args import PruneArgs, effective_settings
 from autoprune.tokens import calibration

@@ -69,6 +69,11 @@ class FoldWalk(Walk):
             self.changes.change(START)
 
     @property
+    def is_at_work(self) -> bool:
+        """Whether there was anything to do, or would have been."""
+        return bool(self.folds) or super().is_at_work
+
+    @property
     def summary_tokens(self) -> int:
         """Tokens that the summary takes at most, its mark included."""
         return self._reserve(self.folded, self.room) if self.room else 0

@@ -189,6 +189,18 @@ class Walk:
         found = Plan(transcript, edits, self.limit, self.placeholder, self.protections, self.tool_inputs, bound)
         return replace(found, stripped=tuple(self.stripped), changed=self.changes.first) if self.changes else found
 
+    @property
+    def is_at_work(self) -> bool:
+        """Whether there was anything to do, or would have been."""
+        return bool(self.edits) or self.tokens > self.limit
+
+    def extend(self, messages: Sequence[object], entries: Sequence[Entry]) -> None:
+        """Take the messages that are new, with their entries, and decide for the request that stands behind them."""
+        for at, entry in enumerate(entries, len(self.entries)):
+            self.append(messages[at], entry)
+        if self.entries:
+            self.ask()
+
     def append(self, message: object, entry: Entry) -> None:
         """Take the next message."""
         if self._begins_request(entry):

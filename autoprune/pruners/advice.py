@@ -8,7 +8,7 @@ from typing import Any
 from autoprune.conversation.calls import target
 from autoprune.conversation.transcript import ToolResult
 from autoprune.planning.clamping import Clamp
-from autoprune.pruners.history import Memory
+from autoprune.pruners._progress import Memory
 from autoprune.report.floor import LASTING, reason
 from autoprune.report.report import Report
 from autoprune.tokens import scaled

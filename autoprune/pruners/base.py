@@ -3,7 +3,6 @@
 import operator
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from types import ModuleType
@@ -16,44 +15,24 @@ from autoprune.conversation.edits import Running
 from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
 from autoprune.conversation.summary import apart, running
 from autoprune.conversation.transcript import Transcript
-from autoprune.errors import ConversationError, SettingsError, did_you_mean
+from autoprune.errors import ConversationError, SettingsError
 from autoprune.formats import xml_tool_result as xml
 from autoprune.formats.detection import SHIPPED, named
 from autoprune.formats.format import Format
 from autoprune.formats.parsing import Parser, parse
 from autoprune.formats.standing import Standing, standing_behind
-from autoprune.planning.plan import Plan
 from autoprune.providers.thinking import policy
+from autoprune.pruners._choice import Choice
+from autoprune.pruners._progress import Memory, Progress, Walked
+from autoprune.pruners._terms import Terms, ratio
 from autoprune.pruners.events import BeforePrune, OnPruned, PruneEvent, tell, veto
-from autoprune.pruners.history import Memory
-from autoprune.pruners.terms import Terms, ratio
+from autoprune.pruners.result import Result
 from autoprune.report.report import Report
 from autoprune.report.statistics import statistics, token_figures
 from autoprune.settings.args import given, overhead, safe_zone, text_setting, unasked, used
 from autoprune.settings.environment import variables
-from autoprune.strategies.by_name import NAMES, available, config, description, is_named
+from autoprune.strategies.by_name import config, description
 from autoprune.tokens import REPLY_TOKENS, Count, Memo, for_model, scaled
-
-
-@dataclass(frozen=True)
-class Result(Copied):
-    """What `prune` gives: the new conversation, and the report with its plan.
-
-    `request_parameters` are what the next request must say besides, {} mostly: see `providers.merged`.
-    """
-
-    conversation: list[Any] = field(repr=False)
-    report: Report
-    request_parameters: Mapping[str, object] = field(default_factory=dict)
-
-    def _given(self) -> Iterator[tuple[str, object]]:
-        yield from ((f"conversation[{at}]", message) for at, message in enumerate(self.conversation))
-
-    @property
-    def plan(self) -> Plan:
-        """What was decided for each result."""
-        return self.report.plan
-
 
 # Of a pruner: what it can do without, and makes again.
 MEMOS = ("_counters", "_last", "_memory")
@@ -122,16 +101,45 @@ class Pruner(Copied):
         self.formats = tuple(import_module(each) if isinstance(each, str) else each for each in state["formats"])
         self._begin()
 
+    def prune(self, *conversation: Any, **options: Any) -> Result:
+        """Prune a conversation, by a strategy if one is given behind it."""
+        raise NotImplementedError
+
+    async def aprune(self, *conversation: Any, **options: Any) -> Result:
+        """Prune as `prune` does, with its arguments, and await what it waits for."""
+        return self.prune(*conversation, **options)
+
+    def prune_conversations(
+        self, conversations: list[Any], strategy_name: Any = None, *, strategy: Any = None, **options: Any
+    ) -> list[Any]:
+        """Return the conversation to send; the caller's list itself if there is nothing to do.
+
+        `strategy` is another word for `strategy_name`, the one that `prune` has; `options` are those of `prune`.
+        """
+        return self.prune(conversations, either(strategy_name, strategy), **options).conversation
+
+    async def aprune_conversations(
+        self, conversations: list[Any], strategy_name: Any = None, *, strategy: Any = None, **options: Any
+    ) -> list[Any]:
+        """Return what `prune_conversations` returns, and await what it waits for."""
+        return (await self.aprune(conversations, either(strategy_name, strategy), **options)).conversation
+
+    def _walked(self, key: object, conversation: list[Any], start: Callable[[], Progress[Walked]]) -> Progress[Walked]:
+        """Compare, read and walk: go on from where a conversation was left, or from its first message."""
+        progress: Progress[Walked] | None = self._memory.take(key, conversation)
+        entries = progress.read(conversation) if progress else None
+        if progress is None or entries is None:
+            progress = start()
+            entries = progress.read(conversation) or []
+        progress.walk.extend(conversation, entries)
+        return progress
+
     def _vetoed(self, result: Result, conversation: list[Any], conversation_id: object) -> Result | None:
-        """The prune that is refused: the caller's own list, and a report that says so. None where nobody refuses."""
+        """Return the prune that is refused; None where nobody refuses."""
         if self.before_prune is None or result.conversation is conversation:
             return None
         note = veto(self.before_prune, self._event(result, conversation_id))
-        if note is None:
-            return None
-        plan_of, known = result.report.plan_of, result.report.fallbacks
-        nothing = partial(_unmade, plan_of)
-        return Result(conversation, replace(result.report, plan_of=nothing, fallbacks=(*known, note)))
+        return None if note is None else result.refused(conversation, note)
 
     def _told(self, result: Result, conversation: list[Any], conversation_id: object) -> Result:
         """The result, after the caller was told of it if anything was done."""
@@ -229,39 +237,12 @@ class Pruner(Copied):
         )
 
     def _chosen(self, strategy: object) -> tuple[Any, str | None]:
-        """The strategy that was asked for, and what should be said of that."""
-        if strategy is None:
-            made: tuple[Any, str | None] = used("strategy", self._by_default, self.args, self._environ)
-            return made
-        if isinstance(strategy, str):
-            return self._named(strategy)
-        if isinstance(strategy, type) or not callable(getattr(strategy, "step", None)):
-            raise SettingsError(f"{strategy!r} is no strategy: give a name or an object with a method step(view)")
-        return strategy, None
-
-    def _by_default(self, name: str | None) -> tuple[Any, str | None]:
-        """The strategy that the environment names, else the class's own. It may name one of the other class's."""
-        if name is None:
-            return self.default, None
-        if is_named(name, self.strategies) or is_named(name, NAMES):
-            return self._named(name)
-        return self._written(name), None
-
-    def _named(self, text: str) -> tuple[Any, str | None]:
-        """The strategy that a text names; the default, and a note that says so, where there is none of that name."""
-        known = self.strategies.get(text)
-        if known is not None:
-            return known, None
-        return (self._written(text), None) if is_named(text, self.strategies) else self._unknown(text)
-
-    def _unknown(self, text: str) -> tuple[Any, str]:
-        name = text.partition("(")[0].strip()
-        hint = did_you_mean(name, self.strategies)
-        if name in NAMES:
-            hint = f" (it is one of {'AgenticConversationPruner' if name in available() else 'ConversationPruner'})"
-        fallback = f"there is no strategy {text!r}{hint}: {self.default.name} was used"
-        logger.warning(fallback)
-        return self.default, fallback
+        """Return the strategy that was asked for, and what should be said of that."""
+        choice = Choice(self.strategies, self.default, self._written)
+        if strategy is not None:
+            return choice.of(strategy)
+        found: tuple[Any, str | None] = used("strategy", choice.by_default, self.args, self._environ)
+        return found
 
     def _text(self, name: str) -> str | None:
         return text_setting(self.args, name, self._environ)
@@ -289,11 +270,6 @@ class Pruner(Copied):
         parser = self._parser(wants_inputs=True)
         parser.standing = Standing(is_free=True)
         return parse(conversation, parser, overhead + (REPLY_TOKENS if conversation else 0))
-
-
-def _unmade(plan_of: Callable[[], Plan]) -> Plan:
-    """A plan of which nothing is done."""
-    return replace(plan_of(), edits=(), folds=(), stripped=(), doomed=(), counted=None)
 
 
 def checked(conversation: object) -> list[Any]:

@@ -1,5 +1,6 @@
 """The pruner that folds and drops whole messages: parse, plan, write, apply, report. It ties the rooms together."""
 
+import math
 import time
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
@@ -18,13 +19,14 @@ from autoprune.planning.stripping import ThinkingPolicy
 from autoprune.planning.view import FoldingStrategy, Given
 from autoprune.providers import USER_FIRST, accepted
 from autoprune.providers.thinking import Outcome, drop_block, outcome
+from autoprune.pruners._progress import Progress
+from autoprune.pruners._terms import Terms
 from autoprune.pruners.advice import advice
-from autoprune.pruners.base import Pruner, Result, checked, either, logged
+from autoprune.pruners.base import Pruner, checked, logged
 from autoprune.pruners.events import BeforePrune, OnPruned
 from autoprune.pruners.finishing import Unfinished
-from autoprune.pruners.history import FoldHistory
 from autoprune.pruners.large_results import shortener
-from autoprune.pruners.terms import Terms
+from autoprune.pruners.result import Result
 from autoprune.pruners.writing import Desk
 from autoprune.settings.args import group_size
 from autoprune.strategies.folding import Folding
@@ -91,41 +93,6 @@ class ConversationPruner(Pruner):
 
     def _shipped(self) -> dict[str, FoldingStrategy]:
         return {name: preset() for name, preset in PRESETS.items()}
-
-    def prune_conversations(
-        self,
-        conversation: list[Any],
-        strategy_name: str | FoldingStrategy | None = None,
-        *,
-        strategy: str | FoldingStrategy | None = None,
-        conversation_id: object = None,
-        calibration: float = 1.0,
-        usage: object = None,
-    ) -> list[Any]:
-        """The conversation to send; the caller's list if there is nothing to do. The default is "summarize".
-
-        `strategy` is another word for `strategy_name`, the one that `prune` has.
-        """
-        chosen = either(strategy_name, strategy)
-        known = self.prune(conversation, chosen, calibration=calibration, usage=usage, conversation_id=conversation_id)
-        return known.conversation
-
-    async def aprune_conversations(
-        self,
-        conversation: list[Any],
-        strategy_name: str | FoldingStrategy | None = None,
-        *,
-        strategy: str | FoldingStrategy | None = None,
-        conversation_id: object = None,
-        calibration: float = 1.0,
-        usage: object = None,
-    ) -> list[Any]:
-        """The same; summarizers are awaited."""
-        chosen = either(strategy_name, strategy)
-        known = await self.aprune(
-            conversation, chosen, calibration=calibration, usage=usage, conversation_id=conversation_id
-        )
-        return known.conversation
 
     def prune(
         self,
@@ -198,16 +165,19 @@ class ConversationPruner(Pruner):
         found = running(messages)
         bare = without(messages, found)
         summarizer, note = summarizer_of(chosen, self.llm)
-        key = terms.key, chosen, found, identity_of(summarizer)
-        given = Given(found, self._begins_with_user)
         reported, unknown = _reported(usage, terms.calibration)
-        history = self._walked(key, chosen, terms, given, bare, reported)
-        walk, texts = history.walk, history.texts
+        # What a provider reported is of one request alone, so nothing is remembered of it.
+        key = None if reported else (terms.key, chosen, found, identity_of(summarizer))
+        given = Given(found, self._begins_with_user)
+        progress = self._walked(key, bare, partial(self._start, chosen, terms, given, bare, reported))
+        walk, texts = progress.walk, progress.texts
+        if key is not None:
+            self._memory.keep(key, progress)
         plan = planned(walk, bare)
         aftermath = _aftermath(terms.thinking, plan, walk)
         plan = self._with_summary(aftermath.applied(plan), messages)
         terms = replace(
-            terms, fallbacks=tuple(word for word in (*terms.fallbacks, note, unknown, *history.notes) if word)
+            terms, fallbacks=tuple(word for word in (*terms.fallbacks, note, unknown, *progress.notes) if word)
         )
         count, results = terms.placeholder.count, shortener(chosen, self.llm)
         title = getattr(chosen, "title", None) or ""
@@ -229,20 +199,14 @@ class ConversationPruner(Pruner):
         if seconds is not None and (not isinstance(seconds, int | float) or isinstance(seconds, bool) or seconds <= 0):
             raise SettingsError(f"max_seconds is {seconds!r}: give seconds, more than 0, or None")
 
-    def _walked(
-        self, key: object, strategy: FoldingStrategy, terms: Terms, given: Given, bare: list[Any], usage: int | None
-    ) -> FoldHistory:
-        """The walk over a conversation, from where it was left if that goes on, with its summaries."""
-        known = None if usage is not None else self._memory.take(key, bare)
-        if not isinstance(known, FoldHistory) or not known.extend(bare):
-            fixed = terms.overhead + (REPLY_TOKENS if bare else 0)
-            walk = FoldWalk(strategy, terms.limit, fixed, terms.placeholder, given, thinking=terms.thinking)
-            walk.reported = None if usage is None else (len(bare), usage)
-            known = FoldHistory(self._parser(wants_inputs=False, found=given.running), walk)
-            known.extend(bare)
-        if usage is None:
-            self._memory.keep(key, known)
-        return known
+    def _start(
+        self, strategy: FoldingStrategy, terms: Terms, given: Given, bare: list[Any], usage: int | None
+    ) -> Progress[FoldWalk]:
+        """Return the progress before the first message."""
+        fixed = terms.overhead + (REPLY_TOKENS if bare else 0)
+        walk = FoldWalk(strategy, terms.limit, fixed, terms.placeholder, given, thinking=terms.thinking)
+        walk.reported = None if usage is None else (len(bare), usage)
+        return Progress(self._parser(wants_inputs=False, found=given.running), walk, math.inf)
 
     def _with_summary(self, plan: Plan, messages: list[Any]) -> Plan:
         """The plan of the conversation as it was given: a summary at the head of a message counts with it."""

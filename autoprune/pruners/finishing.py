@@ -13,8 +13,8 @@ from autoprune.conversation.transcript import Speaker
 from autoprune.formats.format import Format
 from autoprune.planning.plan import Plan
 from autoprune.providers.thinking import Outcome
-from autoprune.pruners.base import Result
-from autoprune.pruners.terms import Terms
+from autoprune.pruners._terms import Terms
+from autoprune.pruners.result import Result
 from autoprune.pruners.writing import Desk
 from autoprune.report.report import Report
 from autoprune.summarizers.brief import Answer, Written

@@ -19,7 +19,7 @@ from autoprune.formats import anthropic_messages
 from autoprune.formats.detection import SHIPPED
 from autoprune.formats.media import FILE_TOKENS
 from autoprune.formats.parsing import Parser
-from autoprune.pruners.history import token_bound
+from autoprune.pruners._snapshots import token_bound
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
 LONG = "a line of output\n" * 200

@@ -28,7 +28,7 @@ from autoprune.conversation.transcript import Part
 from autoprune.formats.detection import SHIPPED, detected
 from autoprune.formats.parsing import Parser
 from autoprune.planning.walk import Strategy
-from autoprune.pruners.snapshots import token_bound
+from autoprune.pruners._snapshots import token_bound
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
 TOLD = ("turn", "request", "tool", "tokens", "tokens_after", "cleared", "reason", "target")

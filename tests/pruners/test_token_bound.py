@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strategies_hypothesis import conversations
 
 from autoprune.formats.parsing import Parser
-from autoprune.pruners.snapshots import token_bound
+from autoprune.pruners._snapshots import token_bound
 from autoprune.tokens import exact
 
 JSON = st.recursive(
