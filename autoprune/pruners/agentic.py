@@ -15,10 +15,10 @@ from autoprune.planning.stripping import ThinkingPolicy
 from autoprune.planning.walk import Strategy, Walk
 from autoprune.providers import accepted
 from autoprune.providers.thinking import NOTHING, outcome
+from autoprune.pruners._advice import advice
+from autoprune.pruners._base import Pruner, checked, logged
 from autoprune.pruners._progress import Progress
 from autoprune.pruners._terms import Terms
-from autoprune.pruners.advice import advice
-from autoprune.pruners.base import Pruner, checked, logged
 from autoprune.pruners.result import Result
 from autoprune.report.report import Report
 from autoprune.strategies.by_name import available, written

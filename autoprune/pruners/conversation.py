@@ -19,15 +19,15 @@ from autoprune.planning.stripping import ThinkingPolicy
 from autoprune.planning.view import FoldingStrategy, Given
 from autoprune.providers import USER_FIRST, accepted
 from autoprune.providers.thinking import Outcome, drop_block, outcome
+from autoprune.pruners._advice import advice
+from autoprune.pruners._base import Pruner, checked, logged
+from autoprune.pruners._finishing import Unfinished
+from autoprune.pruners._large_results import shortener
 from autoprune.pruners._progress import Progress
 from autoprune.pruners._terms import Terms
-from autoprune.pruners.advice import advice
-from autoprune.pruners.base import Pruner, checked, logged
+from autoprune.pruners._writing import SummaryWriter
 from autoprune.pruners.events import BeforePrune, OnPruned
-from autoprune.pruners.finishing import Unfinished
-from autoprune.pruners.large_results import shortener
 from autoprune.pruners.result import Result
-from autoprune.pruners.writing import Desk
 from autoprune.settings.args import group_size
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.presets import PRESETS, written
@@ -116,7 +116,7 @@ class ConversationPruner(Pruner):
         work = self._work(conversation, strategy, calibration, usage)
         if vetoed := self._vetoed(work.planned(), conversation, conversation_id):
             return vetoed
-        answer = run(work.desk.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
+        answer = run(work.writer.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
         return self._finished(work.finished(answer, self._clock), conversation, conversation_id, validate)
 
     async def aprune(
@@ -133,7 +133,7 @@ class ConversationPruner(Pruner):
         work = self._work(conversation, strategy, calibration, usage)
         if vetoed := self._vetoed(work.planned(), conversation, conversation_id):
             return vetoed
-        answer = await arun(work.desk.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
+        answer = await arun(work.writer.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
         return self._finished(work.finished(answer, self._clock), conversation, conversation_id, validate)
 
     def plan(
@@ -181,14 +181,16 @@ class ConversationPruner(Pruner):
         )
         count, results = terms.placeholder.count, shortener(chosen, self.llm)
         title = getattr(chosen, "title", None) or ""
-        desk = Desk(plan, bare, summarizer, self.store, self._memo, count, texts, results=results, title=title)
+        writer = SummaryWriter(
+            plan, bare, summarizer, self.store, self._memo, count, texts, results=results, title=title
+        )
         written_in = dominant([fields(message) or NOTHING for message in messages], self._formats())
 
         def weigh(conversation: list[Any]) -> int:
             return self._parse(conversation, terms.overhead).tokens
 
         advise = partial(advice, self, lambda: self, chosen, calibration)
-        return Unfinished(started, terms, messages, bare, plan, aftermath, desk, written_in, weigh, advise)
+        return Unfinished(started, terms, messages, bare, plan, aftermath, writer, written_in, weigh, advise)
 
     def _check_bounds(self) -> None:
         for name, least in (("max_calls", 0), ("concurrency", 1)):

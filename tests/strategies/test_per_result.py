@@ -19,8 +19,8 @@ from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from autoprune import Clamp, Protections, PruneArgs, Result
 from autoprune.errors import SettingsError
 from autoprune.providers import problems
+from autoprune.pruners._large_results import harmless, shortener
 from autoprune.pruners.conversation import ConversationPruner
-from autoprune.pruners.large_results import harmless, shortener
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import snapshot
 from autoprune.summarizers.brief import Brief, Written

@@ -14,8 +14,8 @@ from autoprune.formats.format import Format
 from autoprune.planning.plan import Plan
 from autoprune.providers.thinking import Outcome
 from autoprune.pruners._terms import Terms
+from autoprune.pruners._writing import SummaryWriter
 from autoprune.pruners.result import Result
-from autoprune.pruners.writing import Desk
 from autoprune.report.report import Report
 from autoprune.summarizers.brief import Answer, Written
 
@@ -34,7 +34,7 @@ class Unfinished:
     bare: list[Any]
     plan: Plan
     aftermath: Outcome
-    desk: Desk
+    writer: SummaryWriter
     written_in: Format
     weigh: Callable[[list[Any]], int]
     advise: Callable[[Report], str]
@@ -47,7 +47,7 @@ class Unfinished:
 
     def finished(self, answer: Answer, clock: Callable[[], float]) -> Result:
         """The conversation with the summary that was written, and the report."""
-        plan, notes = replace(self.plan, edits=self.desk.edits), self.aftermath.notes
+        plan, notes = replace(self.plan, edits=self.writer.edits), self.aftermath.notes
         pruned = rewritten(self.given, plan)
         if plan.folds:
             pieces = assembled(rewritten(self.bare, plan), self._gone, plan.place, self._summary(answer))
@@ -63,10 +63,10 @@ class Unfinished:
             getattr(self.terms.strategy, "name", type(self.terms.strategy).__name__),
             self.terms.safe_zone,
             self.terms.calibration,
-            (*self.terms.fallbacks, *notes, *self.desk.spent.notes),
+            (*self.terms.fallbacks, *notes, *self.writer.spent.notes),
             seconds,
             lambda: plan,
-            self.desk.spent,
+            self.writer.spent,
             self.advise,
         )
 

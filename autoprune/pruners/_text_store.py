@@ -15,7 +15,7 @@ BETWEEN = "\0"  # two notes
 
 
 @dataclass
-class Shelf:
+class TextStore:
     """Keeps texts by the hash of what they were written from: a model's in `store`, all others in `memo`.
 
     `note` is told what the report is to say. What went wrong while a text was written stands in the memo beside it, so

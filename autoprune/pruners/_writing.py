@@ -16,8 +16,8 @@ from autoprune.conversation.summary import plain
 from autoprune.conversation.transcript import Part, Speaker
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan
-from autoprune.pruners.large_results import NOBODY, Draft, Shortener, drafts, tidy, together
-from autoprune.pruners.shelf import Shelf
+from autoprune.pruners._large_results import NOBODY, Draft, Shortener, drafts, tidy, together
+from autoprune.pruners._text_store import TextStore
 from autoprune.summarizers import sections
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Steps, Summarizer, Written
 from autoprune.summarizers.chunked import Chunked
@@ -36,7 +36,7 @@ Asking = Generator[Sequence[Ask], Sequence[Answer], Kind]
 
 
 @dataclass
-class Desk:
+class SummaryWriter:
     """Writes the texts of one plan; `messages` are those that it is a plan for, without the summary in them.
 
     `results` says who writes the texts of large results, `title` stands above the summary. `edits` are the plan's, with
@@ -62,7 +62,7 @@ class Desk:
         """Begin with the edits as they were planned."""
         self.edits = self.plan.edits
         self.title = plain(self.title)
-        self._shelf = Shelf(self.store, self.memo, self.count, self._note)
+        self._written_before = TextStore(self.store, self.memo, self.count, self._note)
 
     def steps(self) -> Steps:
         """All questions of the prune, those about large results last; the answer is the running summary."""
@@ -91,21 +91,21 @@ class Desk:
         """The text for a large result that was written before, or why there was none; None where it is new."""
         text = self._known(key, is_model=self.results.calls_model)
         if text is not None and draft.finished(text):
-            self._shelf.tell(text)
+            self._written_before.tell(text)
             return text
-        return self._shelf.failure(key)
+        return self._written_before.failure(key)
 
     def _settled(self, key: str, draft: Draft, answer: Answer) -> str | Failed:
         """The text that an answer comes to. It is remembered, and so is a failure: what is only cut once stays so."""
         failed = answer if isinstance(answer, Failed) else Failed("the text has no room")
         text = draft.fitted(answer.text) if isinstance(answer, Written) else None
         if text is None:
-            self._shelf.failed(key, failed.why)
+            self._written_before.failed(key, failed.why)
             return failed
         if isinstance(answer, Written) and text != tidy(answer.text):
             self._note("what was written for a large result was too long and was cut")
-        self._shelf.keep(key, text, is_model=self.results.calls_model)
-        self._shelf.annotate(text, self._fresh)
+        self._written_before.keep(key, text, is_model=self.results.calls_model)
+        self._written_before.annotate(text, self._fresh)
         return text
 
     def _edit(self, draft: Draft, text: str | Failed) -> Replace:
@@ -127,7 +127,7 @@ class Desk:
             if known:
                 at, text = at + known[0], known[1]
                 if not is_model:
-                    self._shelf.tell(text)
+                    self._written_before.tell(text)
                 continue
             # A model sums up all that is new at once; what needs none goes fold by fold, as it would have come.
             until = len(folds) if is_model else at + 1
@@ -135,8 +135,8 @@ class Desk:
             if isinstance(answer, Failed):
                 return Written(text) if text else answer
             at, text = until, self._kept(keys[until - at - 1], answer, is_model=is_model)
-            self._shelf.annotate(text, self._fresh)
-        self._shelf.tell(text)
+            self._written_before.annotate(text, self._fresh)
+        self._written_before.tell(text)
         if not self._fell_back:
             self.texts[len(folds)] = text
         return Written(text)
@@ -151,7 +151,7 @@ class Desk:
 
     def _kept(self, key: str, answer: Written, *, is_model: bool) -> str:
         """A new text, remembered. What was made in place of a model's is not the model's: no store gets it."""
-        return self._shelf.keep(key, answer.text, is_model=is_model and not self._fell_back)
+        return self._written_before.keep(key, answer.text, is_model=is_model and not self._fell_back)
 
     def _keys(self, text: str, folds: Sequence[Fold]) -> Iterator[str]:
         """What the summary up to the end of each fold is known by: the one before it, and what is folded."""
@@ -173,9 +173,9 @@ class Desk:
 
     def _known(self, key: str, *, is_model: bool) -> str | None:
         """A text that was written before, by a model or in place of it."""
-        text = self._shelf.model_text(key) if is_model else None
+        text = self._written_before.model_text(key) if is_model else None
         if text is None:
-            text = self._shelf.plain_text(key)
+            text = self._written_before.plain_text(key)
             self._fell_back = self._fell_back or (text is not None and is_model)
         if text is not None:
             self.spent += Spent(found=1)
