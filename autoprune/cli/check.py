@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from autoprune.cli import options
+import autoprune.cli.options as options
 from autoprune.cli.exits import RULE_BROKEN
 from autoprune.cli.files import read, refuse_log, write
 from autoprune.cli.output import show, show_json

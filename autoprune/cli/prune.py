@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from loguru import logger
 
-from autoprune.cli import options
+import autoprune.cli.options as options
 from autoprune.cli.exits import OVER_SAFE_ZONE
 from autoprune.cli.files import read, refuse_log, write
 from autoprune.cli.output import count_with_progress, show, show_json

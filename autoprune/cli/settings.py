@@ -4,7 +4,7 @@ import os
 import sys
 from dataclasses import asdict
 
-from autoprune.cli import options
+import autoprune.cli.options as options
 from autoprune.cli.output import show, show_json
 from autoprune.cli.tables import settings
 from autoprune.errors import did_you_mean

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from autoprune.cli import options
+import autoprune.cli.options as options
 from autoprune.cli.files import read
 from autoprune.cli.output import show, show_json
 from autoprune.pruners.agentic import AgenticConversationPruner

@@ -1,6 +1,6 @@
 """`autoprune strategies`: what there is to choose from, as it is typed."""
 
-from autoprune.cli import options
+import autoprune.cli.options as options
 from autoprune.cli.output import show, show_json
 from autoprune.cli.tables import strategies
 from autoprune.pruners.agentic import AgenticConversationPruner
