@@ -15,8 +15,8 @@ from autoprune.cli.readers import readers
 from autoprune.cli.tables import origin
 from autoprune.cli.wording import as_typed
 from autoprune.pruners.by_name import chosen, pruner_for
+from autoprune.report import Report
 from autoprune.report.explanation import Explanation
-from autoprune.report.report import Report
 from autoprune.report.tables import summary
 from autoprune.settings.args import PruneArgs
 

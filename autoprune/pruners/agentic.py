@@ -19,7 +19,7 @@ from autoprune.pruners.advice import advice
 from autoprune.pruners.base import Pruner, Result, checked, either, logged
 from autoprune.pruners.history import History
 from autoprune.pruners.terms import Terms
-from autoprune.report.report import Report
+from autoprune.report import Report
 from autoprune.strategies.by_name import available, written
 from autoprune.tokens import REPLY_TOKENS, ExactCounter
 

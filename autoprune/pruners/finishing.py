@@ -16,7 +16,7 @@ from autoprune.providers.thinking import Outcome
 from autoprune.pruners.base import Result
 from autoprune.pruners.terms import Terms
 from autoprune.pruners.writing import Desk
-from autoprune.report.report import Report
+from autoprune.report import Report
 from autoprune.summarizers.brief import Answer, Written
 
 
