@@ -13,7 +13,7 @@ from autoprune.providers import problems, repair
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.events import PruneEvent
 from autoprune.pruners.result import Result
-from autoprune.report.report import Report
+from autoprune.report import Report
 from autoprune.settings.args import PruneArgs, effective_settings
 from autoprune.tokens import calibration
 

@@ -21,9 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from autoprune import ConversationPruner, PruneArgs
+from autoprune import ConversationPruner, PruneArgs, sessions
 from autoprune.formats.parsing import Parser, parse
-from autoprune.sessions import files as sessions
 from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.digest.digest import Digest
 from autoprune.summarizers.utterances import utterances
@@ -314,7 +313,7 @@ def conversations(paths: Iterable[Path]) -> Iterator[tuple[str, list[Any]]]:
         elif path.name != "index.json":
             text = path.read_text(encoding="utf-8")
             first = sessions.load(text, path.name)
-            for run in range(1, first.runs + 1):
+            for run in range(1, first.conversations + 1):
                 name = f"{path.stem}{f' #{run}' if run > 1 else ''}"
                 yield name, sessions.load(text, path.name, run).messages if run > 1 else first.messages
 

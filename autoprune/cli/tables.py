@@ -9,7 +9,7 @@ from rich.text import Text
 
 from autoprune.providers import Problem, Repair
 from autoprune.report.tables import printable, table_of
-from autoprune.sessions.files import Session
+from autoprune.sessions import Session
 from autoprune.settings.environment import Setting
 
 # What counts where nobody gave a setting that has no default value.
@@ -38,8 +38,8 @@ def settings(found: Sequence[Setting]) -> Table:
 def origin(session: Session) -> RenderableType:
     """Whose session file it is, which of its conversations, and what was left out of it or made up."""
     lines = [f"{session.agent} session" if session.agent else "", *session.notes]
-    if session.runs > 1:
-        lines.insert(1, f"one of {session.runs} conversations in the file (choose with --run)")
+    if session.conversations > 1:
+        lines.insert(1, f"one of {session.conversations} conversations in the file (choose with --conversation)")
     return Group(*(Text(f"note: {printable(line)}", style="dim") for line in lines if line))
 
 

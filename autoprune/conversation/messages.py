@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
@@ -109,3 +110,18 @@ def with_items(value: object, changes: Mapping[int | str, object]) -> object:
     if hasattr(value, "model_copy"):
         return value.model_copy(update=fields)
     return _copied(value, changes)
+
+
+def canonical(message: object) -> str:
+    """Write the same text for the same message, be it a mapping or an SDK's object; a field that is None is no field.
+
+    Raises RecursionError for a message that is nested too deeply to be written.
+    """
+    return json.dumps(_plain(message), sort_keys=True, default=repr)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    known = fields(value)
+    return value if known is None else {str(name): _plain(item) for name, item in known.items() if item is not None}

@@ -9,8 +9,7 @@ from autoprune.conversation.calls import target
 from autoprune.conversation.transcript import ToolResult
 from autoprune.planning.clamping import Clamp
 from autoprune.pruners._progress import Memory
-from autoprune.report.floor import LASTING, reason
-from autoprune.report.report import Report
+from autoprune.report import LASTING, Report, reason
 from autoprune.tokens import scaled
 
 ALTERNATIVES = ("hybrid", "per_result")  # of ConversationPruner: what can take more than clearing and summaries

@@ -27,8 +27,7 @@ from autoprune.pruners._progress import Memory, Progress, Walked
 from autoprune.pruners._terms import Terms, ratio
 from autoprune.pruners.events import BeforePrune, OnPruned, PruneEvent, tell, veto
 from autoprune.pruners.result import Result
-from autoprune.report.report import Report
-from autoprune.report.statistics import statistics, token_figures
+from autoprune.report import Report, statistics, token_figures
 from autoprune.settings.args import given, overhead, safe_zone, text_setting, unasked, used
 from autoprune.settings.environment import variables
 from autoprune.strategies.by_name import config, description

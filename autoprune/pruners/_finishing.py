@@ -16,7 +16,7 @@ from autoprune.providers.thinking import Outcome
 from autoprune.pruners._terms import Terms
 from autoprune.pruners._writing import SummaryWriter
 from autoprune.pruners.result import Result
-from autoprune.report.report import Report
+from autoprune.report import Report
 from autoprune.summarizers.brief import Answer, Written
 
 

@@ -5,13 +5,12 @@ same bytes and costs nothing.
 """
 
 import hashlib
-import json
 from collections.abc import Generator, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from autoprune.conversation.edits import Fold, Replace
-from autoprune.conversation.messages import fields
+from autoprune.conversation.messages import canonical
 from autoprune.conversation.summary import plain
 from autoprune.conversation.transcript import Part, Speaker
 from autoprune.planning.clamping import Clamp
@@ -278,13 +277,5 @@ class SummaryWriter:
 
 
 def fingerprint(message: object) -> bytes:
-    """The same bytes for the same message, be it a mapping or an SDK's object; a field that is None is no field."""
-    text = json.dumps(_plain(message), sort_keys=True, default=repr, ensure_ascii=True)
-    return hashlib.sha256(text.encode()).digest()
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    known = fields(value)
-    return value if known is None else {str(name): _plain(item) for name, item in known.items() if item is not None}
+    """Return a hash of a message, the same for a mapping and for an SDK's object that say the same."""
+    return hashlib.sha256(canonical(message).encode()).digest()

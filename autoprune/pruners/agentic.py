@@ -20,7 +20,7 @@ from autoprune.pruners._base import Pruner, checked, logged
 from autoprune.pruners._progress import Progress
 from autoprune.pruners._terms import Terms
 from autoprune.pruners.result import Result
-from autoprune.report.report import Report
+from autoprune.report import Report
 from autoprune.strategies.by_name import available, written
 from autoprune.tokens import REPLY_TOKENS, ExactCounter
 

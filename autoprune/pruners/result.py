@@ -7,7 +7,7 @@ from typing import Any
 
 from autoprune.conversation.copying import Copied
 from autoprune.planning.plan import Plan
-from autoprune.report.report import Report
+from autoprune.report import Report
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from autoprune.conversation.reasons import Reason
-from autoprune.report.report import Report
+from autoprune.report._report import Report
 from autoprune.report.tables import printable
 
 RESULT_COLUMNS = (

@@ -6,8 +6,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from autoprune.report.floor import FLOOR
-from autoprune.report.report import Report
+from autoprune.report._breakdown import FLOOR
+from autoprune.report._report import Report
 
 
 def summary(report: Report, worded: Callable[[str], str] = str) -> RenderableType:

@@ -3,13 +3,12 @@
 The rules are those of Gemini CLI's `historyHardening` module.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from autoprune.sessions.json_values import fields, objects, text
-from autoprune.sessions.pairing import Part, answered
-from autoprune.sessions.recording import NO_RESULT, Message, Run, counted, paired
+from autoprune.sessions._json import Object, fields, objects, text
+from autoprune.sessions._recorded import NO_RESULT, CallOrResult, Conversation, Message, note, pair, pairing_notes
 
-Piece = Mapping[str, object]
+Piece = Object
 SENT = (
     "text",
     "inlineData",
@@ -22,22 +21,22 @@ SENT = (
 )
 
 
-def call(named: Mapping[str, object], arguments: object) -> Message:
+def call(named: Object, arguments: object) -> Message:
     """What is asked of a tool, with an id where it has one."""
     return {**_id(named), "name": text(named.get("name")), "args": fields(arguments)}
 
 
-def response(named: Mapping[str, object], payload: object) -> Piece:
+def response(named: Object, payload: object) -> Piece:
     """The response to a call, with its id where it has one."""
     return {"functionResponse": {**_id(named), "name": text(named.get("name")), "response": payload}}
 
 
-def _id(named: Mapping[str, object]) -> Message:
+def _id(named: Object) -> Message:
     return {"id": named["id"]} if text(named.get("id")) else {}
 
 
-def run(contents: Sequence[tuple[str, Sequence[Piece]]], notes: Sequence[str] = ()) -> Run:
-    """A conversation from roles with their parts, in the order of a log.
+def conversation(contents: Sequence[tuple[str, Sequence[Piece]]], notes: Sequence[str] = ()) -> Conversation:
+    """Make a conversation of roles with their parts, in the order of a log.
 
     Responses come right after their calls, in their order; neighbors of one role become one content. A call without a
     response is answered with an error; a response that answers no call, or answers it again, is left out. Thoughts and
@@ -47,7 +46,7 @@ def run(contents: Sequence[tuple[str, Sequence[Piece]]], notes: Sequence[str] = 
     contents = contents[start:]
     pieces = [(at, piece) for at, (role, parts) in enumerate(contents) for piece in _pieces(role, parts)]
     parts = [_part(at, piece) for at, piece in pieces]
-    found = answered(parts)
+    found = pair(parts)
     replies: dict[int, list[Piece]] = {}
     for index, part in enumerate(parts):
         if part.is_call:
@@ -58,8 +57,8 @@ def run(contents: Sequence[tuple[str, Sequence[Piece]]], notes: Sequence[str] = 
         _add(kept, role, [*_spoken(said, role)])
         _add(kept, "user", replies.get(at, []))
     calls = sum(part.is_call for part in parts)
-    early = counted("contents before the user's first, left out", start)
-    return Run(kept, (*notes, *early, *paired(calls, len(parts) - calls, len(found))))
+    early = note("contents before the user's first, left out", start)
+    return Conversation(kept, (*notes, *early, *pairing_notes(calls, len(parts) - calls, len(found))))
 
 
 def _spoken(parts: Sequence[Piece], role: str = "user") -> list[Piece]:
@@ -87,9 +86,9 @@ def _pieces(role: str, parts: Sequence[Piece]) -> list[Piece]:
     return [part for part in parts if fields(part.get(kind)) and not part.get("thought")]
 
 
-def _part(at: int, piece: Piece) -> Part:
+def _part(at: int, piece: Piece) -> CallOrResult:
     held = fields(piece.get("functionCall")) or fields(piece.get("functionResponse"))
-    return Part(at, text(held.get("id")) or f"name:{text(held.get('name'))}", "functionCall" in piece)
+    return CallOrResult(at, text(held.get("id")) or f"name:{text(held.get('name'))}", "functionCall" in piece)
 
 
 def _reply(asked: Piece, given: Piece) -> Piece:

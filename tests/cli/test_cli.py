@@ -188,11 +188,11 @@ def test_an_agents_own_session_file_is_pruned_into_messages_for_its_provider(tmp
 
 def test_one_of_several_conversations_in_a_file_is_chosen_by_its_number():
     file = str(READERS / "tau-bench.json")
-    first, second = (run("prune", file, "--safe-zone", "1m", "--run", number) for number in "12")
-    assert "choose with --run" in first.stderr.decode()
+    first, second = (run("prune", file, "--safe-zone", "1m", "--conversation", number) for number in "12")
+    assert "choose with --conversation" in first.stderr.decode()
     assert json.loads(first.stdout) != json.loads(second.stdout)
-    missing = run("prune", file, "--run", "99")
-    assert (missing.returncode, b"has no run 99" in missing.stderr) == (3, True)
+    missing = run("prune", file, "--conversation", "99")
+    assert (missing.returncode, b"has no conversation 99" in missing.stderr) == (3, True)
 
 
 def test_check_lists_the_rules_that_are_broken_in_the_providers_words(tmp_path: Path):

@@ -15,7 +15,7 @@ from test_cli import OPENAI, READERS, SENTENCE, XML, run
 from autoprune.cli import files
 from autoprune.cli.files import refuse_log, write
 from autoprune.errors import SessionError
-from autoprune.sessions.files import load
+from autoprune.sessions import load
 
 OLD = '[{"role": "user", "content": "what was here before"}]'
 SMALL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); "

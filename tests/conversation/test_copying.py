@@ -31,7 +31,7 @@ from autoprune import (
     RuleError,
     ToolInputs,
 )
-from autoprune.report.report import Report
+from autoprune.report import Report
 from autoprune.strategies.by_name import available
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.per_result import PerResult
@@ -169,7 +169,7 @@ class Agent:
         self.pruner = AgenticConversationPruner(ARGS, on_pruned=self.note)
 
     def note(self, event: PruneEvent) -> None:
-        self.notes.append(event.results_cleared)
+        self.notes.append(event.report.results_cleared)
 
 
 @pytest.mark.parametrize("way", [*PROTOCOLS.values(), copy.deepcopy])

@@ -361,7 +361,9 @@ def test_one_pruner_serves_all_calls_and_a_strategy_may_be_named():
     node(LONG)
     node([*LONG, REPLY])
     node(SHORT)
-    assert [(event.strategy, event.results_cleared, event.first_changed_message) for event in events] == [
+    assert [
+        (event.report.strategy, event.report.results_cleared, event.report.first_changed_message) for event in events
+    ] == [
         ("low_water", 1, 3),
         ("low_water", 1, 3),
     ]
@@ -369,7 +371,7 @@ def test_one_pruner_serves_all_calls_and_a_strategy_may_be_named():
 
 def test_a_prune_that_is_refused_leaves_the_messages_whole():
     told: list[Any] = []
-    options = {"before_prune": lambda event: event.tokens_before < 1_000, "on_pruned": told.append}
+    options = {"before_prune": lambda event: event.report.tokens_before < 1_000, "on_pruned": told.append}
     assert prune_history(args=ARGS, **options)(lambda messages: messages)(LONG) == LONG
     assert told == []
 

@@ -354,7 +354,7 @@ def test_a_veto_comes_before_any_model_is_asked():
         said = f"nothing was pruned: {never.__qualname__} (before_prune) returned False"
         assert (result.report.fallbacks, result.report.tokens_saved, result.plan.folds) == ((said,), 0, ())
     assert store == {}
-    assert [(event.conversation_id, event.messages_summarized, event.model_calls) for event in seen] == [
+    assert [(event.conversation_id, event.report.messages_summarized, event.report.spent.calls) for event in seen] == [
         ("two", 5, 0)
     ] * 2
 

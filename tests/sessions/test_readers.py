@@ -15,9 +15,8 @@ from test_shared_transcripts import faults
 
 from autoprune import SessionError
 from autoprune.providers import problems
-from autoprune.sessions.files import Session, decoded, load, log_in
-from autoprune.sessions.readers import READERS, chosen
-from autoprune.sessions.recording import NO_RESULT
+from autoprune.sessions import NO_RESULT, READERS, Session, agent_log, decode, load
+from autoprune.sessions._readers import reader_for
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "readers"
 SAMPLES = sorted(path for path in FOLDER.glob("*.json*") if not path.name.endswith(".expected.json"))
@@ -36,7 +35,7 @@ def values_of(path: Path) -> list[Value]:
 
 def every_run(text: str, name: str) -> list[Session]:
     first = load(text, name)
-    return [first, *(load(text, name, run) for run in range(2, first.runs + 1))]
+    return [first, *(load(text, name, run) for run in range(2, first.conversations + 1))]
 
 
 def said(session: Session) -> list[str]:
@@ -53,7 +52,7 @@ def brief(message: Value) -> str:
 
 def test_the_samples_were_found():
     assert len(SAMPLES) >= 20
-    assert {reader.NAME for reader in READERS} <= {
+    assert {reader.name for reader in READERS} <= {
         load(path.read_text(encoding="utf-8"), "s").agent for path in SAMPLES
     }
 
@@ -73,7 +72,7 @@ def test_a_sample_becomes_what_a_provider_accepts(path: Path):
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
 def test_a_sample_is_claimed_by_one_reader_alone(path: Path):
-    claims = [reader.NAME for reader in READERS if reader.detect(values_of(path))]
+    claims = [reader.name for reader in READERS if reader.detect(values_of(path))]
     assert len(claims) == (0 if path.name in PLAIN else 1)
 
 
@@ -81,7 +80,7 @@ def test_a_sample_is_claimed_by_one_reader_alone(path: Path):
 def test_reading_changes_nothing_of_what_was_parsed(path: Path):
     values = values_of(path)
     before = copy.deepcopy(values)
-    reader = chosen(values)
+    reader = reader_for(values)
     assert reader
     first = reader.read(values)
     assert reader.read(values) == first
@@ -102,7 +101,7 @@ def test_reading_changes_nothing_of_what_was_parsed(path: Path):
 )
 def test_plain_messages_are_nobodys_session_file(text: str):
     session = load(text, "s")
-    assert (session.agent, session.notes, session.runs) == (None, (), 1)
+    assert (session.agent, session.notes, session.conversations) == (None, (), 1)
 
 
 # Files as such
@@ -138,7 +137,7 @@ def test_a_last_line_that_was_cut_off_is_left_out_with_a_note(text: str, number:
 @pytest.mark.parametrize("cut", range(1, 40))
 def test_a_file_that_ends_in_the_middle_of_a_line_or_a_letter_is_read_up_to_there(cut: int):
     whole = '{"role": "user", "content": "你好"}\n'.encode()
-    session = load(decoded(whole * 3 + whole[:cut], "s"), "s")
+    session = load(decode(whole * 3 + whole[:cut], "s"), "s")
     assert len(session.messages) == (4 if cut >= len(whole) - 1 else 3)
 
 
@@ -174,7 +173,7 @@ def test_broken_json_is_never_taken_for_lines(text: str):
 @pytest.mark.parametrize("wrap", [bytes, gzip.compress, lambda data: gzip.compress(data[:9]) + gzip.compress(data[9:])])
 def test_a_file_is_read_in_every_encoding_of_unicode_and_compressed(encoding: str, wrap: Callable[[bytes], bytes]):
     text = '{"role": "user", "content": "héllo 你好 🎈"}\n'
-    assert decoded(wrap(text.encode(encoding)), "s") == text
+    assert decode(wrap(text.encode(encoding)), "s") == text
 
 
 @pytest.mark.parametrize(
@@ -188,16 +187,16 @@ def test_a_file_is_read_in_every_encoding_of_unicode_and_compressed(encoding: st
 )
 def test_bytes_that_are_no_text_are_said(data: bytes, what: str):
     with pytest.raises(SessionError, match=what):
-        decoded(data, "s")
+        decode(data, "s")
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
 def test_an_agents_log_is_told_from_what_is_written_of_it(path: Path):
     text = path.read_text(encoding="utf-8")
     session = load(text, "s")
-    log = log_in(text)
+    log = agent_log(text)
     assert (log and log.agent) == session.agent or text == session.write(session.messages)
-    assert log_in(session.write(session.messages)) is None
+    assert agent_log(session.write(session.messages)) is None
 
 
 @pytest.mark.parametrize(
@@ -220,9 +219,9 @@ def test_a_run_is_chosen_by_its_number_and_one_out_of_range_is_an_error_that_say
     text = json.dumps([{"task_id": n, "traj": [{"role": "user", "content": f"task {n}"}]} for n in (1, 2)])
     assert [said(load(text, "s", run)) for run in (1, 2)] == [["user:task 1"], ["user:task 2"]]
     for run in (0, 3, -1):
-        with pytest.raises(SessionError, match=f"s has no run {run}: it holds 2 runs"):
+        with pytest.raises(SessionError, match=f"s has no conversation {run}: it holds 2 conversations"):
             load(text, "s", run)
-    with pytest.raises(SessionError, match=r"s has no run 2: it holds 1 run$"):
+    with pytest.raises(SessionError, match=r"s has no conversation 2: it holds 1 conversation$"):
         load('[{"role": "user"}]', "s", 2)
 
 
@@ -864,7 +863,7 @@ def test_a_trajectory_of_openhands_is_a_list_of_events():
 def test_each_attempt_of_swe_agent_is_a_run():
     attempt = {"trajectory": [], "history": [{"role": "user", "content": "go"}]}
     session = load(json.dumps({"attempts": [attempt, attempt]}), "s")
-    assert (session.agent, session.runs, said(session)) == ("swe-agent", 2, ["user:go"])
+    assert (session.agent, session.conversations, said(session)) == ("swe-agent", 2, ["user:go"])
 
 
 @pytest.mark.parametrize(
@@ -986,7 +985,7 @@ def changed(value: Value, path: tuple[int | str, ...], new: Value) -> Value:
 def test_no_json_value_makes_load_raise_anything_but_its_own_error(value: Value, as_lines: bool):
     text = lines(*value) if as_lines and isinstance(value, list) else json.dumps(value)
     with suppress(SessionError):
-        assert load(text, "s").runs >= 0
+        assert load(text, "s").conversations >= 0
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from autoprune import SessionError
-from autoprune.sessions.files import load
+from autoprune.sessions import load
 
 MESSAGES = [{"role": "user", "content": "hé"}, {"role": "assistant", "content": None, "n": 1.50}]
 ITEMS = [
@@ -47,7 +47,7 @@ def test_messages_of_every_api_are_plain_messages(messages: list[dict[str, objec
         "object": json.dumps({"messages": messages}),
     }[shape]
     session = load(text, "s")
-    assert (session.messages, session.notes, session.agent, session.runs) == (messages, (), None, 1)
+    assert (session.messages, session.notes, session.agent, session.conversations) == (messages, (), None, 1)
     assert load(session.write(messages), "again").messages == messages
 
 

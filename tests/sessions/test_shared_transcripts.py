@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from autoprune.sessions.files import Session, load
-from autoprune.sessions.recording import NO_RESULT
+from autoprune.sessions import NO_RESULT, Session, load
 
 FOLDER = Path(__file__).parents[3] / "shared" / "transcripts"
 FILES = sorted(path for path in FOLDER.glob("*--*.json*") if path.suffix in (".json", ".jsonl"))
@@ -147,7 +146,7 @@ def sessions(path: Path) -> list[Session]:
     """Every conversation of a file."""
     text = path.read_text(encoding="utf-8")
     first = load(text, path.name)
-    return [first, *(load(text, path.name, run) for run in range(2, first.runs + 1))]
+    return [first, *(load(text, path.name, run) for run in range(2, first.conversations + 1))]
 
 
 @needs_transcripts

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
-from autoprune.sessions.files import load
+from autoprune.sessions import load
 from autoprune.strategies.scaffold import is_in_file, loaded, names, new_strategy
 
 ROOT = Path(__file__).parents[2]

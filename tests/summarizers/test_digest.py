@@ -16,11 +16,10 @@ from rounds import WIRE, Step
 from rounds_hypothesis import rounds
 from rounds_in_texts import DIALECTS, in_text
 
-from autoprune import ConversationPruner, PruneArgs
+from autoprune import ConversationPruner, PruneArgs, sessions
 from autoprune.conversation.placeholders import SENTENCE
 from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolResult
 from autoprune.formats.parsing import Parser, parse
-from autoprune.sessions import files as sessions
 from autoprune.summarizers import shell
 from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.digest.bookkeeping import continued

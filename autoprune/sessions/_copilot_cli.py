@@ -5,29 +5,29 @@ notification as the requests that its tests recorded show.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from autoprune.sessions.as_chat import call, result, run, said
-from autoprune.sessions.json_values import fields, objects, text
-from autoprune.sessions.recording import NO_SYSTEM_PROMPT, Message, Run, counted, wrong
+from autoprune.sessions._json import Object, fields, objects, text
+from autoprune.sessions._reader import Reader
+from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Message, bad_record, note
+from autoprune.sessions.as_chat import call, conversation, result, said
 
-NAME = "copilot-cli"
-Event = Mapping[str, object]
+Event = Object
 
 
 def detect(values: Sequence[object]) -> bool:
-    """An event of a session's start or resume, or a message event: a dotted type and data."""
+    """Look for an event of a session's start or resume, or a message event: a dotted type and data."""
     types = ("session.start", "session.resume", "assistant.message", "user.message")
     return any(
         value.get("type") in types and isinstance(value.get("data"), dict) for value in map(fields, values[:100])
     )
 
 
-def read(values: Sequence[object]) -> list[Run]:
-    """The one conversation of a log. Raises SessionError for a line that is no event."""
+def read(values: Sequence[object]) -> list[Conversation]:
+    """Return the one conversation of a log. Raises SessionError for a line that is no event."""
     for at, value in enumerate(values, 1):
         if not text(fields(value).get("type")) or not isinstance(fields(value).get("data"), dict):
-            raise wrong("is no event: it has no type, or no data", at)
+            raise bad_record("is no event: it has no type, or no data", at)
     events = _once([fields(value) for value in values])
     own = [event for event in events if not _is_sub_agents(event)]
     systems: dict[str, Message] = {}
@@ -47,7 +47,7 @@ def read(values: Sequence[object]) -> list[Run]:
                 spoken = [_user(text(data.get("initialMessage")))]
             case kind:
                 spoken += _spoken(text(kind), data)
-    return [run([*systems.values(), *spoken], notes=list(_notes(values, events, own)))]
+    return [conversation([*systems.values(), *spoken], notes=list(_notes(values, events, own)))]
 
 
 def _once(events: Sequence[Event]) -> list[Event]:
@@ -109,8 +109,11 @@ def _notes(values: Sequence[object], events: Sequence[Event], own: Sequence[Even
     kinds = Counter(text(event.get("type")) for event in own)
     if not kinds["system.message"]:
         yield NO_SYSTEM_PROMPT
-    yield from counted("events written twice, left out", len(values) - len(events))
-    yield from counted("events of sub-agents, left out", len(events) - len(own))
+    yield from note("events written twice, left out", len(values) - len(events))
+    yield from note("events of sub-agents, left out", len(events) - len(own))
     summaries = sum(bool(text(fields(event.get("data")).get("summaryContent"))) for event in own)
-    yield from counted("compactions; the words around a summary are ours", summaries)
-    yield from counted("truncations by Copilot, which are not in the log", kinds["session.truncation"])
+    yield from note("compactions; the words around a summary are ours", summaries)
+    yield from note("truncations by Copilot, which are not in the log", kinds["session.truncation"])
+
+
+READER = Reader("copilot-cli", detect, read)

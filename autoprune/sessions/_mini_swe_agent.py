@@ -5,15 +5,14 @@ as Responses items. The rules are those of mini-swe-agent's model classes, which
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from autoprune.sessions import as_responses as responses_items
-from autoprune.sessions.as_chat import call, result, run, said
-from autoprune.sessions.json_values import fields, listed, objects, text
-from autoprune.sessions.recording import Message, Run, counted, wrong
+from autoprune.sessions import as_responses
+from autoprune.sessions._json import Object, fields, listed, objects, text
+from autoprune.sessions._reader import Reader
+from autoprune.sessions._recorded import Conversation, Message, bad_record, note
+from autoprune.sessions.as_chat import call, conversation, result, said
 
-NAME = "mini-swe-agent"
-Entry = Mapping[str, object]
 FENCE = "```mswea_bash_command"
 RETURNED = "<returncode>"
 ACTION = re.compile(r"```(?:mswea_bash_command|bash)[ \t]*\n(.*?)\n?```", re.DOTALL)
@@ -22,7 +21,7 @@ TOOL = "bash"
 
 
 def detect(values: Sequence[object]) -> bool:
-    """An object that names its format, or a list of texts in which the assistant writes its block for a command."""
+    """Look for an object that names its format, or for texts with its block for a command."""
     if len(values) != 1:
         return False
     whole = fields(values[0])
@@ -33,33 +32,33 @@ def detect(values: Sequence[object]) -> bool:
     return is_texts and any(map(_is_marked, objects(values[0])))
 
 
-def _is_marked(entry: Entry) -> bool:
+def _is_marked(entry: Object) -> bool:
     """Whether a text can only be mini-swe-agent's: a command in its fence, or what a command returned."""
     content = text(entry.get("content"))
     return FENCE in content if entry.get("role") == "assistant" else content.startswith(RETURNED)
 
 
-def read(values: Sequence[object]) -> list[Run]:
-    """The one conversation. Raises SessionError for a message that is none."""
+def read(values: Sequence[object]) -> list[Conversation]:
+    """Return the one conversation. Raises SessionError for a message that is none."""
     listing = listed(fields(values[0]).get("messages")) or listed(values[0])
     for at, entry in enumerate(map(fields, listing), 1):
         if not any(text(entry.get(name)) for name in ("role", "type", "object")):
-            raise wrong("of the messages has no role", at)
+            raise bad_record("of the messages has no role", at)
     entries = [entry for entry in objects(listing) if entry.get("role") != "exit"]
     if any(entry.get("object") == "response" for entry in entries):
-        return [responses_items.run([item for entry in entries for item in _items(entry)])]
+        return [as_responses.conversation([item for entry in entries for item in _items(entry)])]
     messages = list(_messages(entries))
     made = sum(len(_actions(entry)) for entry in entries)
-    return [run(messages, notes=counted("calls that were made in text", made))]
+    return [conversation(messages, notes=note("calls that were made in text", made))]
 
 
-def _items(entry: Entry) -> Iterator[Entry]:
+def _items(entry: Object) -> Iterator[Object]:
     """The items of a response, or a message or an output as it is."""
     for item in objects(entry.get("output")) if entry.get("object") == "response" else [entry]:
         yield {name: value for name, value in item.items() if name != "extra" and value is not None}
 
 
-def _actions(entry: Entry) -> list[str]:
+def _actions(entry: Object) -> list[str]:
     """The commands that an assistant wrote in text: the one that its answer holds, or none."""
     if entry.get("role") != "assistant" or objects(entry.get("tool_calls")):
         return []
@@ -68,7 +67,7 @@ def _actions(entry: Entry) -> list[str]:
     return found if len(found) == 1 else []  # any other number is an error to mini-swe-agent, which it answers in words
 
 
-def _messages(entries: Sequence[Entry]) -> Iterator[Message]:
+def _messages(entries: Sequence[Object]) -> Iterator[Message]:
     waiting = ""
     for at, entry in enumerate(entries):
         is_answered = at + 1 < len(entries) and entries[at + 1].get("role") == "user"
@@ -80,3 +79,6 @@ def _messages(entries: Sequence[Entry]) -> Iterator[Message]:
             yield said(text(entry.get("content")), [call(waiting, TOOL, {"command": commands[0]})])
         else:
             yield {name: value for name, value in entry.items() if name in SENT and (value or name == "content")}
+
+
+READER = Reader("mini-swe-agent", detect, read)

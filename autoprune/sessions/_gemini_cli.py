@@ -3,34 +3,37 @@
 The rules are those of Gemini CLI: its `chatRecordingService` loads a chat, its `sessionUtils` says what is sent again.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from autoprune.sessions.as_gemini import Piece, call, response, run
-from autoprune.sessions.json_values import fields, objects, text
-from autoprune.sessions.recording import NO_SYSTEM_PROMPT, Run, counted, wrong
+from autoprune.sessions._json import Object, fields, objects, text
+from autoprune.sessions._reader import Reader
+from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, bad_record, note
+from autoprune.sessions.as_gemini import Piece, call, conversation, response
 
-NAME = "gemini-cli"
-Record = Mapping[str, object]
+Record = Object
 # Commands to the CLI itself, and context that it writes anew when it starts.
 IGNORED = ("/", "?", "<session_context>", "<hook_context>")
 
 
 def detect(values: Sequence[object]) -> bool:
-    """A session's id and its project's hash at the start; a chat in one object holds its messages there."""
+    """Look for a session's id and its project's hash at the start; a chat in one object holds its messages there."""
     first = fields(values[0]) if values else {}
     return isinstance(first.get("sessionId"), str) and isinstance(first.get("projectHash"), str)
 
 
-def read(values: Sequence[object]) -> list[Run]:
-    """The one conversation of a chat, rewound as its user did. Raises SessionError for a record of another kind."""
+def read(values: Sequence[object]) -> list[Conversation]:
+    """Return the one conversation of a chat, rewound as its user did.
+
+    Raises SessionError for a record of another kind.
+    """
     records = _records(values)
     done = {
         text(call.get("id")) for record in records for call in objects(record.get("toolCalls")) if call.get("result")
     }
     contents = [content for record in records if not _is_copy(record, done) for content in _contents(record)]
     commands = sum(record.get("type") == "user" and _is_ignored(record) for record in records)
-    notes = [NO_SYSTEM_PROMPT, *counted("commands and context of the CLI's own, left out", commands)]
-    return [run(contents, notes)]
+    notes = [NO_SYSTEM_PROMPT, *note("commands and context of the CLI's own, left out", commands)]
+    return [conversation(contents, notes)]
 
 
 def _records(values: Sequence[object]) -> list[Record]:
@@ -46,7 +49,7 @@ def _records(values: Sequence[object]) -> list[Record]:
         elif isinstance(line.get("id"), str):
             known[text(line["id"])] = line
         elif "$set" not in line and "sessionId" not in line:
-            raise wrong("is no message and no update of a Gemini CLI chat", at)
+            raise bad_record("is no message and no update of a Gemini CLI chat", at)
     return list(known.values())
 
 
@@ -106,3 +109,6 @@ def _responses(made: Record, *, is_first: bool) -> Iterator[Piece]:
         yield response(made, each.get("response"))
     if len(held) < 2 or is_first:
         yield from (part for part in parts if "functionResponse" not in part)
+
+
+READER = Reader("gemini-cli", detect, read)

@@ -1,6 +1,5 @@
 """What became of one conversation in another: compared by content and position, whoever changed it."""
 
-import json
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,7 +7,7 @@ from difflib import SequenceMatcher
 from functools import cached_property
 
 from autoprune.conversation.edits import Replace
-from autoprune.conversation.messages import fields
+from autoprune.conversation.messages import canonical
 from autoprune.conversation.placeholders import CLEARED, Placeholder
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.rewriting import rewrite, thoughtless, without
@@ -173,15 +172,7 @@ def _named(result: ToolResult) -> str:
 
 
 def _fingerprint(message: object) -> str:
-    """The same text for the same message, be it a mapping or an SDK's object; a field that is None is no field."""
     try:
-        return json.dumps(_plain(message), sort_keys=True, default=repr)
+        return canonical(message)
     except RecursionError:  # nested too deeply to be written: known by identity alone
         return str(id(message))
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    known = fields(value)
-    return value if known is None else {str(name): _plain(item) for name, item in known.items() if item is not None}

@@ -8,11 +8,10 @@ from typing import Any
 
 from autoprune.conversation.copying import Copied
 from autoprune.conversation.reasons import Reason
-from autoprune.conversation.transcript import Part, Thought
 from autoprune.planning.plan import Plan
-from autoprune.report.floor import LASTING, floor, reason
-from autoprune.report.rows import fold_row, part_row, result_row, tools
-from autoprune.report.statistics import figures
+from autoprune.report._breakdown import floor, fold_row, part_row, result_row, tools
+from autoprune.report._cache import stable_boundary, tokens_lost
+from autoprune.report._statistics import figures
 from autoprune.summarizers.spent import NOTHING, Spent
 from autoprune.tokens import scaled
 
@@ -41,7 +40,7 @@ class Report(Copied):
         return self.advise(self) if self.advise and not self.within_safe_zone else ""
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields, with the plan itself: how to come by it holds the pruner's memory."""
+        """Return the fields, with the plan itself in place of how to make it, which holds the pruner's memory."""
         return {
             **super().__getstate__(),
             "plan_of": partial(_itself, self.plan),
@@ -108,34 +107,15 @@ class Report(Copied):
     @cached_property
     def cache_tokens_lost(self) -> int:
         """Tokens of the previous prompt, perhaps cached by the provider, that stand after this request's first edit."""
-        transcript = self.plan.transcript
-        last = len(transcript.requests) - 1
-        fresh = [edit.part.location.message for edit in self.plan.edits if edit.request == last]
-        folds = [fold for fold in self.plan.folds if fold.request == last]
-        fresh += [at for fold in folds for at in (self.plan.place, *fold.messages)]
-        if not fresh or last == 0:
-            return 0
-        first = min(fresh)
-        before = {at for fold in self.plan.folds if fold.request < last for at in fold.messages}
-        still = (at for at in range(first, transcript.requests[last - 1]) if at not in before)
-        cached = sum(transcript.entries[at].tokens for at in still)
-        after = [edit for edit in self.plan.edits if edit.part.location.message >= first]
-        saved_before = sum(edit.saved if edit.request < last else edit.saved_before for edit in after)
-        return scaled(cached - saved_before, self.calibration)
+        return scaled(tokens_lost(self.plan), self.calibration)
 
     @cached_property
     def stable_boundary(self) -> int | None:
-        """The index of the last message up to which no later prune changes a thing: a cache breakpoint fits there.
+        """The index of the last message that no later prune changes: a cache breakpoint fits there; else None.
 
-        None where even the first message may still change. Where messages are folded or dropped, only the system's
-        messages at the head are stable, before the first fold too.
+        Where messages are folded or dropped, only the system's messages at the head are stable.
         """
-        if self.plan.head is not None:
-            return self.plan.head - 1 if self.plan.head else None
-        results = (result for result in self.plan.transcript.results if reason(self.plan, result) not in LASTING)
-        may_change: tuple[Part | Thought, ...] = (*results, *self.plan.open_inputs, *self.plan.doomed)
-        first = min((part.location.message for part in may_change), default=len(self.plan.transcript.entries))
-        return first - 1 if first else None
+        return stable_boundary(self.plan)
 
     @cached_property
     def floor(self) -> Mapping[str, int]:
@@ -162,7 +142,7 @@ class Report(Copied):
 
     @cached_property
     def input_rows(self) -> tuple[Mapping[str, object], ...]:
-        """The same per call whose arguments were shortened."""
+        """Per call whose arguments were shortened, the same: where it stands, its tokens, and why."""
         return tuple(part_row(self.plan, part, edit, edit.reason) for part, edit in self.plan.inputs.items())
 
     @cached_property
@@ -202,7 +182,7 @@ class Report(Copied):
         }
 
     def to_dict(self) -> dict[str, object]:
-        """Everything as plain JSON values."""
+        """Return all of it as plain JSON values."""
         return {
             **self.fields,
             "tool_results": self.results,
@@ -223,7 +203,7 @@ class Report(Copied):
         }
 
     def to_json(self, **options: object) -> str:
-        """`to_dict` as JSON text; `options` are those of `json.dumps`."""
+        """Return `to_dict` as JSON text; `options` are those of `json.dumps`."""
         return json.dumps(self.to_dict(), **{"ensure_ascii": False, **options})  # type: ignore[arg-type]
 
     @property
@@ -240,7 +220,7 @@ class Report(Copied):
         return "".join(f", {number} {what}{'s' if number > 1 else ''} {done}" for number, what, done in done if number)
 
     def __str__(self) -> str:
-        """One line for a person."""
+        """Say it in one line for a person."""
         state = "within" if self.within_safe_zone else "over"
         line = (
             f"{self.strategy}: {self.tokens_before:,} → {self.tokens_after:,} tokens, {self.results_cleared} of "
@@ -254,20 +234,20 @@ class Report(Copied):
     __repr__ = __str__
 
     def __rich__(self) -> object:
-        """What `rich.print` shows."""
+        """Return the tables that `rich.print` shows."""
         from autoprune.report.tables import summary
 
         return summary(self)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        from autoprune.report.notebook import page
+        """Return the HTML that a notebook shows."""
+        from autoprune.report._notebook import page
 
         return page(self)
 
 
 def _itself(plan: Plan) -> Plan:
-    """How to come by a plan that is there."""
+    """Return a plan that was made before."""
     return plan
 
 

@@ -4,16 +4,16 @@ The rules are those of OpenHands' `conversation_memory` and `view` modules.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 
-from autoprune.sessions.as_chat import call, image, result, run, said
-from autoprune.sessions.json_values import fields, listed, objects, text
-from autoprune.sessions.openhands_early import completed, is_event
-from autoprune.sessions.recording import NO_SYSTEM_PROMPT, Message, Run, counted, wrong
+from autoprune.sessions._json import Object, fields, listed, objects, text
+from autoprune.sessions._reader import Reader
+from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Message, bad_record, note
+from autoprune.sessions.as_chat import call, conversation, image, result, said
 
-NAME = "openhands"
-Event = Mapping[str, object]
+Event = Object
+SPOKEN = "message"
 # Events that no model sees.
 UNSENT_ACTIONS = frozenset(
     ("change_agent_state", "condensation", "condensation_request", "loop_recovery", "null", "pause", "recall", "resume")
@@ -22,16 +22,16 @@ UNSENT_OBSERVATIONS = frozenset(("agent_state_changed", "loop_detection", "null"
 
 
 def detect(values: Sequence[object]) -> bool:
-    """A history, or a list, whose entries are actions or observations."""
-    return any(map(is_event, _history(values[0])[:20])) if values else False
+    """Look for a history, or a list, whose entries are actions or observations."""
+    return any(map(_is_event, _history(values[0])[:20])) if values else False
 
 
-def read(values: Sequence[object]) -> list[Run]:
-    """A conversation per run. Raises SessionError for a line without a history."""
+def read(values: Sequence[object]) -> list[Conversation]:
+    """Return a conversation per run. Raises SessionError for a line without a history."""
     for at, value in enumerate(values, 1):
         if not _history(value):
-            raise wrong("is no run of OpenHands: it has no history of events", at)
-    return [_run(_history(value)) for value in values]
+            raise bad_record("is no run of OpenHands: it has no history of events", at)
+    return [_conversation(_history(value)) for value in values]
 
 
 def _history(value: object) -> list[Event]:
@@ -39,10 +39,10 @@ def _history(value: object) -> list[Event]:
     found: list[Event] = []
     for item in listed(value) or listed(fields(value).get("history")):
         found += objects(item) if isinstance(item, list) else objects([item])
-    return list(completed(found))
+    return list(_completed(found))
 
 
-def _run(events: Sequence[Event]) -> Run:
+def _conversation(events: Sequence[Event]) -> Conversation:
     seen = _view(events)
     calls = {_call_id(event) for event in events if _is_bare_call(event)}
     messages = [message for event in _grouped(seen) for message in _messages(event, calls)]
@@ -51,10 +51,10 @@ def _run(events: Sequence[Event]) -> Run:
     system = () if any(message["role"] == "system" for message in messages) else (NO_SYSTEM_PROMPT,)
     notes = [
         *system,
-        *counted("condensations", summaries),
-        *counted("workspace context and knowledge that OpenHands words itself, left out", context),
+        *note("condensations", summaries),
+        *note("workspace context and knowledge that OpenHands words itself, left out", context),
     ]
-    return run(messages, None, notes)
+    return conversation(messages, None, notes)
 
 
 def _view(events: Sequence[Event]) -> list[Event]:
@@ -203,3 +203,42 @@ def _content(event: Event) -> str:
     if exit_code != -1:
         lines.append(f"[Command finished with exit code {exit_code}]")
     return "\n".join(lines)
+
+
+# Events of 2024 name neither who spoke nor, in some files, what answers what.
+
+
+def _is_event(event: Event) -> bool:
+    """Whether an object is an action or an observation, with or without a source."""
+    if "source" in event:
+        return "action" in event or "observation" in event
+    is_action = isinstance(event.get("action"), str) and isinstance(event.get("args"), dict)
+    is_observation = isinstance(event.get("observation"), str) and isinstance(event.get("content"), str)
+    return is_action or (is_observation and isinstance(event.get("extras"), dict))
+
+
+def _completed(events: Iterable[Event]) -> Iterator[Event]:
+    """The events with what later versions say themselves: their ids, their sources, and which action was observed.
+
+    An observation belongs to the action right before it. The first message is the user's, and so is one right behind
+    a message of the agent's, which had waited for it; all else is the agent's.
+    """
+    action: Event = {}
+    is_users_turn = True
+    for number, event in enumerate(events):
+        known = event
+        if "source" not in event and _is_event(event):
+            if "action" in event:
+                waits = fields(event.get("args")).get("wait_for_response") is True
+                is_users = event["action"] == SPOKEN and is_users_turn and not waits
+                known = {"id": f"at_{number}", **event, "source": "user" if is_users else "agent"}
+            else:
+                cause = {"cause": action["id"]} if "id" in action else {}
+                known = {**cause, **event, "source": "environment"}
+        yield known
+        if "action" in known:
+            action = known
+            is_users_turn = known["action"] == SPOKEN and known.get("source") == "agent"
+
+
+READER = Reader("openhands", detect, read)

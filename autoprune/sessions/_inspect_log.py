@@ -3,43 +3,42 @@
 The rules are those of Inspect's `ChatMessage` types, its OpenAI provider and its log's attachments.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from autoprune.errors import SessionError
-from autoprune.sessions.as_chat import call, image, result, run
-from autoprune.sessions.json_values import fields, listed, objects, text
-from autoprune.sessions.recording import Message, Run, counted, wrong
+from autoprune.sessions._json import Object, fields, listed, objects, text
+from autoprune.sessions._reader import Reader
+from autoprune.sessions._recorded import Conversation, Message, bad_record, note
+from autoprune.sessions.as_chat import call, conversation, image, result
 
-NAME = "inspect"
-Entry = Mapping[str, object]
 ATTACHMENT = "attachment://"
 
 
 def detect(values: Sequence[object]) -> bool:
-    """An evaluation, with its samples or its plan."""
+    """Look for an evaluation, with its samples or its plan."""
     whole = fields(values[0]) if len(values) == 1 else {}
     return isinstance(whole.get("eval"), dict) and ("samples" in whole or "plan" in whole)
 
 
-def read(values: Sequence[object]) -> list[Run]:
-    """A conversation per sample and epoch. Raises SessionError where there is none, or a message has no role."""
+def read(values: Sequence[object]) -> list[Conversation]:
+    """Return a conversation per sample and epoch. Raises SessionError where there is none, or a message has no role."""
     samples = objects(fields(values[0]).get("samples"))
     if not samples:
         raise SessionError("the log holds no samples, only the evaluation's header")
-    return [_run(sample, at) for at, sample in enumerate(samples, 1)]
+    return [_conversation(sample, at) for at, sample in enumerate(samples, 1)]
 
 
-def _run(sample: Entry, at: int) -> Run:
+def _conversation(sample: Object, at: int) -> Conversation:
     entries = [fields(entry) for entry in listed(sample.get("messages"))]
     if not all(text(entry.get("role")) for entry in entries):
-        raise wrong("of the samples has a message without a role", at)
+        raise bad_record("of the samples has a message without a role", at)
     attachments = fields(sample.get("attachments"))
     left = sum(part.get("type") not in ("text", "image") for entry in entries for part in objects(entry.get("content")))
     messages = [_message(entry, attachments) for entry in entries]
-    return run(messages, notes=counted("reasoning and other parts that are no text or picture, left out", left))
+    return conversation(messages, notes=note("reasoning and other parts that are no text or picture, left out", left))
 
 
-def _message(entry: Entry, attachments: Entry) -> Message:
+def _message(entry: Object, attachments: Object) -> Message:
     content = _content(entry.get("content"), attachments)
     if entry["role"] == "tool":
         error = text(fields(entry.get("error")).get("message"))
@@ -49,18 +48,18 @@ def _message(entry: Entry, attachments: Entry) -> Message:
     return {**message, "content": content or None, "tool_calls": calls} if calls else message
 
 
-def _call(made: Entry) -> Message:
+def _call(made: Object) -> Message:
     return call(text(made.get("id")), text(made.get("function")), fields(made.get("arguments")))
 
 
-def _content(content: object, attachments: Entry) -> object:
+def _content(content: object, attachments: Object) -> object:
     """A text, or blocks of text and pictures, with what the log keeps aside put back."""
     if isinstance(content, str):
         return _attached(content, attachments)
     return list(_blocks(objects(content), attachments))
 
 
-def _blocks(parts: Sequence[Entry], attachments: Entry) -> Iterator[Message]:
+def _blocks(parts: Sequence[Object], attachments: Object) -> Iterator[Message]:
     for part in parts:
         if part.get("type") == "text":
             yield {"type": "text", "text": _attached(text(part.get("text")), attachments)}
@@ -68,6 +67,9 @@ def _blocks(parts: Sequence[Entry], attachments: Entry) -> Iterator[Message]:
             yield image(_attached(text(part.get("image")), attachments))
 
 
-def _attached(value: str, attachments: Entry) -> str:
+def _attached(value: str, attachments: Object) -> str:
     found = attachments.get(value.removeprefix(ATTACHMENT)) if value.startswith(ATTACHMENT) else None
     return found if isinstance(found, str) else value
+
+
+READER = Reader("inspect", detect, read)

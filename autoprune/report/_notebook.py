@@ -1,15 +1,15 @@
-"""What a notebook shows of a report, as HTML. Prints nothing."""
+"""The HTML that a notebook shows of a report. Prints nothing."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
 
 from autoprune.conversation.reasons import sentence
-from autoprune.report.floor import FLOOR
-from autoprune.report.report import Report
+from autoprune.report._breakdown import FLOOR
+from autoprune.report._report import Report
 
 
 def page(report: Report) -> str:
-    """The line, what was folded or dropped, the tools, and what is left where that is still too much."""
+    """Return a report as HTML: its line, the folds, the tools, and what is left where that is still too much."""
     text = f"<p><b>autoprune</b> {escape(str(report))}</p>"
     if report.plan.folds:
         text += _html(("messages", "tokens", "", "why"), _folds(report))
@@ -23,7 +23,7 @@ def page(report: Report) -> str:
 
 
 def _folds(report: Report) -> list[list[str]]:
-    """How many messages went, and their tokens, by what became of them and why: a long session has many folds."""
+    """Count the messages that went, and their tokens, by what became of them and why: a long session has many folds."""
     sums: dict[tuple[str, str], tuple[int, int]] = {}
     for fold in report.plan.folds:
         key = "dropped" if fold.is_drop else "summed up", sentence(fold.reason)
