@@ -1,6 +1,6 @@
 """What a summarizer is asked, and what it gives back. Writes nothing itself."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -78,3 +78,17 @@ class Ask:
 # their answers in the same order, and returns its text. So it knows nothing of threads or of async.
 Steps: TypeAlias = Generator[Sequence[Ask], Sequence[Answer], Answer]
 Parameters: TypeAlias = Mapping[str, object]
+
+
+def with_usage(text: str, answers: Iterable[Answer], notes: Iterable[str] = ()) -> Written:
+    """Return a text with what the answers took that it is made of, and with their notes and more, each once."""
+    given = [answer for answer in answers if isinstance(answer, Written)]
+    costs = [answer.cost for answer in given]
+    return Written(
+        text,
+        sum(answer.input_tokens for answer in given),
+        sum(answer.output_tokens for answer in given),
+        None if None in costs or not costs else sum(cost for cost in costs if cost is not None),
+        next((answer.model for answer in given if answer.model), None),
+        tuple(dict.fromkeys((*(note for answer in given for note in answer.notes), *notes))),
+    )

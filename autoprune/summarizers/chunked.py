@@ -11,7 +11,7 @@ from typing import TypeAlias
 from autoprune.conversation.transcript import Speaker
 from autoprune.errors import SettingsError
 from autoprune.summarizers import sections
-from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written
+from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written, with_usage
 from autoprune.summarizers.driver import CONCURRENCY, calls_model, identity_of, keeps_request, run
 from autoprune.summarizers.utterances import JOINT_TOKENS, Utterance, rendered
 
@@ -103,7 +103,7 @@ class Chunked:
                 return made
             spent += made
             if len(made) == 1:
-                return _total(spent)
+                return with_usage(spent[-1].text, spent)
             parts = _consolidating(brief, made, sizes)
 
     def _sizes(self, brief: Brief) -> Sizes:
@@ -216,15 +216,3 @@ def _noted(answer: Written, part: Brief) -> Written:
 
 def _said(partial: str) -> Utterance:
     return Utterance(Speaker.OTHER, f"Summary of the messages that follow:\n{partial}")
-
-
-def _total(spent: Partials) -> Written:
-    """The last summary, with what all of them took; the cost where each has one."""
-    costs = [each.cost for each in spent]
-    return replace(
-        spent[-1],
-        notes=tuple(dict.fromkeys(note for each in spent for note in each.notes)),
-        input_tokens=sum(each.input_tokens for each in spent),
-        output_tokens=sum(each.output_tokens for each in spent),
-        cost=None if None in costs else sum(cost for cost in costs if cost is not None),
-    )

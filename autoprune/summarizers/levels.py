@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from autoprune.conversation.transcript import Speaker
-from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written
+from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written, with_usage
 from autoprune.summarizers.driver import calls_model, identity_of, keeps_request, run, steps_of
 from autoprune.summarizers.sections import (
     GOAL,
@@ -19,7 +19,6 @@ from autoprune.summarizers.sections import (
     read,
     request_of,
     resumed,
-    with_usage,
     written,
 )
 from autoprune.summarizers.utterances import Utterance

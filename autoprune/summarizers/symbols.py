@@ -5,10 +5,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from autoprune.conversation.outcomes import failed
 from autoprune.conversation.transcript import Speaker, ToolResult
-from autoprune.summarizers.acts import outcome, touched, why
-from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written
+from autoprune.summarizers._trace import outcome
+from autoprune.summarizers.actions import Action
+from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written, with_usage
 from autoprune.summarizers.driver import calls_model, identity_of, run
 from autoprune.summarizers.openai.prompts import code_of
 from autoprune.summarizers.sections import (
@@ -20,7 +20,6 @@ from autoprune.summarizers.sections import (
     most_that_fits,
     one_line,
     resumed,
-    with_usage,
     written,
 )
 from autoprune.summarizers.utterances import Utterance, rendered
@@ -150,7 +149,7 @@ def _list(text: str) -> list[object]:
 
 def line(one: Utterance, words: int) -> str:
     """A message in a few words: who, with which tool, on what, how it went, and the first words."""
-    calls = [f"{call.name} {touched(call, LONGEST_TARGET)}" for call in one.calls]
+    calls = [f"{call.name} {Action(call, None).subject(LONGEST_TARGET)}" for call in one.calls]
     results = [_result(result, words) for result in one.results]
     own = one.said if one.speaker is Speaker.USER else one.words
     parts = "; ".join(" ".join(part.split()) for part in (*calls, *results, own) if part.strip())
@@ -166,10 +165,10 @@ def few_words(text: str, most: int) -> str:
 
 def _result(result: ToolResult, words: int) -> str:
     """The tool, what it touched, and how that went or what it gave; the target takes at most half of the words."""
-    is_failed = failed(result.text, result.is_error, result.call)
-    target = few_words(touched(result.call, LONGEST_TARGET), words // 2 - bool(is_failed))
-    what = (result.tool, "failed" if is_failed else "", target)
-    how = (why(result) if is_failed else "") or outcome(result) or one_line(result.text[:SEEN], LONGEST_TARGET)
+    action = Action(result.call, result)
+    target = few_words(action.subject(LONGEST_TARGET), words // 2 - bool(action.failed))
+    what = (result.tool, "failed" if action.failed else "", target)
+    how = (action.reason if action.failed else "") or outcome(action) or one_line(result.text[:SEEN], LONGEST_TARGET)
     return f"{' '.join(part for part in what if part)}: {how}"
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from utterances import answered, call, model, result, tool, user, utterances, words
 
-from autoprune.summarizers import acts
+from autoprune.summarizers import _trace
 from autoprune.summarizers.action_trace import ActionTrace
 from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.utterances import Utterance
@@ -171,7 +171,7 @@ def test_what_another_summarizer_wrote_stays_above():
 
 @pytest.mark.parametrize("text", ["- #1 a", "x", "read: 1 call\n- #2 a", "read: 2 calls\n- #1 a\n- #1 b", "  | a", ""])
 def test_a_text_that_is_no_trace_is_not_read(text: str):
-    assert acts.read(text) is None
+    assert _trace.read(text) is None
 
 
 def test_it_says_that_it_calls_no_model_and_what_it_depends_on():
@@ -199,5 +199,5 @@ def test_the_goal_survives_twenty_summaries(parts: list[tuple[Utterance, ...]]):
         done += sum(len(one.calls) for one in part)
         assert count(text) <= 300
     assert f"## The user's first request (3 lines)\n{goal.words}\n" in f"{text}\n"
-    known = acts.read("\n".join(listed(text))) or acts.Acts()
-    assert sum(group.times for group in known.groups if group.key != acts.USER) >= done
+    known = _trace.read("\n".join(listed(text))) or _trace.Trace()
+    assert sum(total.times for total in known.totals if total.key != _trace.USER) >= done

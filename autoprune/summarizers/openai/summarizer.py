@@ -14,6 +14,7 @@ from autoprune.errors import SettingsError
 from autoprune.summarizers import sections
 from autoprune.summarizers.brief import Brief, Parameters, Written
 from autoprune.summarizers.openai import prompts, replies, snapshot
+from autoprune.summarizers.spent import NOTHING
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
@@ -133,17 +134,18 @@ class OpenAISummarizer(Copied):
         reply = yield asked
         answer = replies.text_of(reply)
         if self.style != "snapshot":
-            return self._written(_within(answer, brief), replies.spent(reply.usage))
+            return self._written(_within(answer, brief), reply)
         try:
-            return self._written(snapshot.told(answer, brief), replies.spent(reply.usage))
+            return self._written(snapshot.told(answer, brief), reply)
         except snapshot.SnapshotError as error:
             again = yield [*asked, *prompts.mended(answer, str(error))]
-        better = snapshot.told(replies.text_of(again), brief)
-        return self._written(better, replies.spent(reply.usage), replies.spent(again.usage))
+        return self._written(snapshot.told(replies.text_of(again), brief), reply, again)
 
-    def _written(self, told: tuple[str, tuple[str, ...]], *spent: replies.Spent) -> Written:
-        costs = [replies.price(each, self.model, self.provider, str(self.client.base_url)) for each in spent]
-        cost = None if None in costs else sum(cost for cost in costs if cost is not None)
+    def _written(self, told: tuple[str, tuple[str, ...]], *given: Any) -> Written:
+        """Return a summary with its notes, and with what the replies took that it was made of."""
+        address = str(self.client.base_url)
+        spent = [replies.spent(reply.usage, self.model, self.provider, address) for reply in given]
+        cost = None if None in [each.cost for each in spent] else sum(spent, NOTHING).cost
         tokens = sum(each.input_tokens for each in spent), sum(each.output_tokens for each in spent)
         return Written(told[0], *tokens, cost, self.model, told[1])
 
