@@ -20,7 +20,7 @@ from itertools import chain
 
 from autoprune.conversation.commands import RUNNING
 from autoprune.conversation.transcript import Speaker, ToolResult
-from autoprune.summarizers.actions import LONGEST_SUBJECT, Action, actions
+from autoprune.summarizers.actions import LONGEST_SUBJECT, Action, read_actions
 from autoprune.summarizers.sections import figure, one_line
 from autoprune.summarizers.utterances import Utterance
 
@@ -134,7 +134,7 @@ def lines_of(utterances: Sequence[Utterance], start: int, request: str) -> Itera
 
 
 def _made(utterances: Sequence[Utterance], request: str) -> Iterator[Iterator[tuple[Line, ToolResult | None]]]:
-    done = [*actions(utterances)]
+    done = [*read_actions(utterances)]
     each = [action for several in done for action in several]
     started = {one.runs_as: one.subject() for one in each if one.runs_as and not one.waits_for}
     for utterance, several in zip(utterances, done, strict=True):

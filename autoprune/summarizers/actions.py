@@ -179,7 +179,7 @@ class Action:
         return _files.open_file(self.call, self.result, self.tool)
 
 
-def actions(utterances: Sequence[Utterance]) -> Iterator[tuple[Action, ...]]:
+def read_actions(utterances: Sequence[Utterance]) -> Iterator[tuple[Action, ...]]:
     """Yield for each message its calls with their results, and the results of calls made before these messages."""
     results = {result.call.location: result for one in utterances for result in one.results if result.call}
     made = {call.location for one in utterances for call in one.calls}

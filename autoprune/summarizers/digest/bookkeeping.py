@@ -8,7 +8,7 @@ from autoprune.conversation.commands import RUNNING, hides_failures
 from autoprune.conversation.transcript import Speaker
 from autoprune.formats.harness import continues
 from autoprune.summarizers import _shell
-from autoprune.summarizers.actions import NO_RESULT, Action, actions
+from autoprune.summarizers.actions import NO_RESULT, Action, read_actions
 from autoprune.summarizers.digest import ledger as ledgers
 from autoprune.summarizers.digest.findings import findings
 from autoprune.summarizers.digest.folders import relative, shortened
@@ -31,7 +31,7 @@ def continued(ledger: Ledger, utterances: Sequence[Utterance]) -> Ledger:
     """The ledger after some more messages."""
     lists = {title: dict(ledger.lists.get(title, {})) for title in ledgers.LISTS}
     book = _Book(ledger.goal, ledger.earlier, ledger.folder, [*ledger.turns], lists)
-    made = [*actions(utterances)]
+    made = [*read_actions(utterances)]
     for one, done in zip(utterances, made, strict=True):
         book.add(one, done)
     written = Ledger(book.goal, book.earlier, ledger.folder, tuple(book.turns), lists, ledger.left_out)
