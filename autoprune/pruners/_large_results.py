@@ -17,10 +17,10 @@ from autoprune.conversation.reasons import Reason
 from autoprune.conversation.transcript import Speaker, ToolResult
 from autoprune.planning.plan import Plan
 from autoprune.strategies.per_result import CUSTOM, SIMPLE, PerResult, cut, mark
-from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps
-from autoprune.summarizers.driver import calls_model, identity_of, steps_of
-from autoprune.summarizers.openai.prompts import FREE
-from autoprune.summarizers.openai.summarizer import OpenAISummarizer
+from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Summarizer
+from autoprune.summarizers.capabilities import calls_model, identity_of
+from autoprune.summarizers.driver import steps_of
+from autoprune.summarizers.selection import told
 from autoprune.summarizers.utterances import Utterance, sendable, written_call
 
 LEAST_TEXT = 16  # tokens; a text of fewer says less than a cut
@@ -48,7 +48,7 @@ class Shortener:
     `is_quiet`: a result that is only cut is nothing to speak of.
     """
 
-    summarizer: Callable[[Brief], object] | None = None
+    summarizer: Summarizer | None = None
     hard_limit: int | None = None
     notes: tuple[str, ...] = ()
     is_quiet: bool = False
@@ -102,17 +102,9 @@ def shortener(strategy: object, llm: object) -> Shortener:
     chosen = results.summarizer or getattr(strategy, "summarizer", None) or llm
     limit = results.hard_limit
     if callable(chosen):
-        return Shortener(_of_one_result(chosen), limit, notes)
+        return Shortener(told(chosen, INSTRUCTIONS), limit, notes)
     # Who folds without a model does not expect one for results either.
     return Shortener(notes=notes, is_quiet=not isinstance(strategy, PerResult))
-
-
-def _of_one_result(summarizer: Callable[[Brief], object]) -> Callable[[Brief], object]:
-    """A summarizer that is to write about one result and not about a conversation."""
-    if not isinstance(summarizer, OpenAISummarizer) or summarizer.style == FREE:
-        return summarizer
-    own = (summarizer.instructions or "").strip()
-    return replace(summarizer, style=FREE, instructions="\n\n".join(filter(None, (INSTRUCTIONS, own))))
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from autoprune.pruners._large_results import NOBODY, Draft, Shortener, drafts, t
 from autoprune.pruners._text_store import TextStore
 from autoprune.summarizers import sections
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Steps, Summarizer, Written
-from autoprune.summarizers.chunked import Chunked
-from autoprune.summarizers.digest.digest import Digest
-from autoprune.summarizers.driver import calls_model, identity_of, keeps_request, steps_of
+from autoprune.summarizers.capabilities import calls_model, identity_of, keeps_request, reads_in_parts
+from autoprune.summarizers.driver import steps_of
+from autoprune.summarizers.selection import fallbacks
 from autoprune.summarizers.spent import Spent
 from autoprune.summarizers.utterances import Utterance, sendable, utterances
 from autoprune.tokens import Count
@@ -186,14 +186,13 @@ class SummaryWriter:
         said = self._said([at for fold in folds for at in fold.messages])
         brief = Brief(said, previous, self._room(previous, folds), self.count, self._request(len(self.messages)))
         answer = yield from self._asked(self.summarizer, brief)
-        if isinstance(answer, Failed) and isinstance(self.summarizer, Chunked):
-            self._note(f"a summary in parts failed ({answer.why}): it was asked for in one")
-            answer = yield from self._asked(self.summarizer.inner, brief)
-        if isinstance(answer, Failed) and not isinstance(self.summarizer, Digest):
-            note = f"the summarizer failed ({answer.why}): the summary was made without a model"
-            self._note(note)
-            self._fell_back = True
-            answer = yield from self._asked(Digest(), brief)
+        asked = self.summarizer
+        for other in fallbacks(self.summarizer):
+            if not isinstance(answer, Failed):
+                break
+            self._note(_told_of_failure(asked, answer.why, other))
+            self._fell_back = self._fell_back or not calls_model(other)
+            asked, answer = other, (yield from self._asked(other, brief))
         if isinstance(answer, Failed):
             self._note(f"no summary could be made ({answer.why}): the messages were dropped")
         return answer
@@ -274,6 +273,15 @@ class SummaryWriter:
             self._fresh.append(note)
         if note and note not in self.spent.notes:
             self.spent = replace(self.spent, notes=(*self.spent.notes, note))
+
+
+def _told_of_failure(asked: Summarizer, why: str, other: Summarizer) -> str:
+    """Return what the report says of a summarizer that failed, by who is asked in its place."""
+    if not calls_model(other):
+        return f"the summarizer failed ({why}): the summary was made without a model"
+    if reads_in_parts(asked):
+        return f"a summary in parts failed ({why}): it was asked for in one"
+    return f"the summarizer failed ({why}): its fallback was asked"
 
 
 def fingerprint(message: object) -> bytes:

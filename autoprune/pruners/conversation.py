@@ -31,7 +31,8 @@ from autoprune.pruners.result import Result
 from autoprune.settings.args import group_size
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.presets import PRESETS, written
-from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, identity_of, run
+from autoprune.summarizers.capabilities import identity_of
+from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, run
 from autoprune.summarizers.selection import summarizer_of
 from autoprune.tokens import REPLY_TOKENS, Count, spent_tokens
 

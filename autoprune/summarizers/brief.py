@@ -1,6 +1,6 @@
 """What a summarizer is asked, and what it gives back. Writes nothing itself."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -54,12 +54,27 @@ Answer: TypeAlias = Written | Failed
 
 
 class Summarizer(Protocol):
-    """Anything that turns a brief into a text, at once or awaited; whatever it raises counts as a failure.
+    """Turn a brief into a text, at once or awaited.
 
-    Optional attributes: `calls_model` (False for one that needs no model and waits for nobody, True where absent),
-    `identity` (a text that differs wherever the same brief would be answered in another way; the name of its class
-    where absent) and `keeps_request` (True for one whose text holds the user's first request in a section of its own,
-    False where absent).
+    Any function of a brief is a summarizer, and so is any object that can be called with one. What it raises counts
+    as a failure, which the report tells. An object may offer more. All of these are optional:
+
+    `calls_model`: False for one that needs no model and waits for nobody. Default: True.
+    `may_wait`: True for one that may take long, so that it is called in a thread. Default: as `calls_model`.
+    `identity`: a text that differs wherever the same brief would be answered in another way; texts that were written
+    before are found by it. Default: the name of the function or class.
+    `keeps_request`: True for one whose text holds the user's first request in a section of its own (see `sections`).
+    Default: False, and the request is put above the text.
+    `fallback`: the summarizer that is asked where this one fails; None for nobody. Default: a `Digest`.
+    `steps(brief)`: for one that asks other summarizers: a generator that yields lists of `Ask` which may be answered at
+    the same time, is sent their answers in the same order, and returns its own answer. So it knows nothing of threads
+    or of asyncio. It is run in place of the call.
+    `styled(style)`: a summarizer that writes in a style of that name.
+    `told(instructions, alone)`: a summarizer that writes as the instructions say, in place of its own style; with
+    `alone` without its own instructions.
+    `in_parts()`: a summarizer that reads in parts what is too long for its window.
+    `reads_in_parts`: True for one that does, cutting between the utterances of a brief. Default: False.
+    `with_model(llm)`: a summarizer that asks the pruner's model; `Failed` where it cannot, with the reason.
     """
 
     def __call__(self, brief: Brief, /) -> object:
@@ -70,11 +85,23 @@ class Summarizer(Protocol):
 class Ask:
     """One question to one summarizer."""
 
-    summarizer: Callable[[Brief], object]
+    summarizer: Summarizer
     brief: Brief
 
 
-# A summarizer of several steps has `steps(brief)`: it yields the questions that may be asked at the same time, is sent
-# their answers in the same order, and returns its text. So it knows nothing of threads or of async.
 Steps: TypeAlias = Generator[Sequence[Ask], Sequence[Answer], Answer]
 Parameters: TypeAlias = Mapping[str, object]
+
+
+def with_usage(text: str, answers: Iterable[Answer], notes: Iterable[str] = ()) -> Written:
+    """Return a text with what the answers took that it is made of, and with their notes and more, each once."""
+    given = [answer for answer in answers if isinstance(answer, Written)]
+    costs = [answer.cost for answer in given]
+    return Written(
+        text,
+        sum(answer.input_tokens for answer in given),
+        sum(answer.output_tokens for answer in given),
+        None if None in costs or not costs else sum(cost for cost in costs if cost is not None),
+        next((answer.model for answer in given if answer.model), None),
+        tuple(dict.fromkeys((*(note for answer in given for note in answer.notes), *notes))),
+    )

@@ -3,16 +3,18 @@
 import math
 import sys
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from autoprune.conversation.transcript import Speaker
 from autoprune.errors import SettingsError
 from autoprune.summarizers import sections
-from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written
-from autoprune.summarizers.driver import CONCURRENCY, calls_model, identity_of, keeps_request, run
+from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Summarizer, Written, with_usage
+from autoprune.summarizers.capabilities import calls_model, identity_of, keeps_request
+from autoprune.summarizers.driver import CONCURRENCY, run
+from autoprune.summarizers.selection import styled, told
 from autoprune.summarizers.utterances import JOINT_TOKENS, Utterance, rendered
 
 DEPTH = 5
@@ -56,11 +58,26 @@ class Chunked:
     results are shortened to fit. Where one part fails, nothing more is asked and the whole has failed.
     """
 
-    inner: Callable[[Brief], object] = field(repr=False)
+    inner: Summarizer = field(repr=False)
     window_tokens: int
     concurrency: int = field(default=CONCURRENCY, kw_only=True)
     depth: int = field(default=DEPTH, kw_only=True)
     calls: int = field(default=CALLS, kw_only=True)
+
+    reads_in_parts: ClassVar[bool] = True
+
+    @property
+    def fallback(self) -> Summarizer:
+        """The summarizer that is asked for the whole where a part fails: `inner`."""
+        return self.inner
+
+    def styled(self, style: str) -> "Chunked":
+        """Return the same with an `inner` that writes in a style."""
+        return replace(self, inner=styled(self.inner, style))
+
+    def told(self, instructions: str, alone: bool = False) -> "Chunked":
+        """Return the same with an `inner` that writes as instructions say."""
+        return replace(self, inner=told(self.inner, instructions, alone=alone))
 
     @property
     def calls_model(self) -> bool:
@@ -103,7 +120,7 @@ class Chunked:
                 return made
             spent += made
             if len(made) == 1:
-                return _total(spent)
+                return with_usage(spent[-1].text, spent)
             parts = _consolidating(brief, made, sizes)
 
     def _sizes(self, brief: Brief) -> Sizes:
@@ -216,15 +233,3 @@ def _noted(answer: Written, part: Brief) -> Written:
 
 def _said(partial: str) -> Utterance:
     return Utterance(Speaker.OTHER, f"Summary of the messages that follow:\n{partial}")
-
-
-def _total(spent: Partials) -> Written:
-    """The last summary, with what all of them took; the cost where each has one."""
-    costs = [each.cost for each in spent]
-    return replace(
-        spent[-1],
-        notes=tuple(dict.fromkeys(note for each in spent for note in each.notes)),
-        input_tokens=sum(each.input_tokens for each in spent),
-        output_tokens=sum(each.output_tokens for each in spent),
-        cost=None if None in costs else sum(cost for cost in costs if cost is not None),
-    )

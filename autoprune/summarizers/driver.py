@@ -17,7 +17,8 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, TypeAlias
 
-from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Steps, Written
+from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Steps, Summarizer, Written
+from autoprune.summarizers.capabilities import calls_model, may_wait
 
 CONCURRENCY = 4  # questions of a batch that are asked at the same time
 LONGEST_REASON = 300  # characters of an error that are reported; some hold a whole page
@@ -67,29 +68,7 @@ Job: TypeAlias = tuple[int, Callable[[], Answer]]
 UNLIMITED = 1_000_000  # calls, where nobody counts them
 
 
-def calls_model(summarizer: object) -> bool:
-    """Whether a summarizer calls a model, as far as it says."""
-    return getattr(summarizer, "calls_model", True) is not False
-
-
-def keeps_request(summarizer: object) -> bool:
-    """Whether a summarizer's text has a section for the user's first request, as far as it says."""
-    return getattr(summarizer, "keeps_request", False) is True
-
-
-def may_wait(summarizer: object) -> bool:
-    """Whether a summarizer may keep one waiting: one that calls a model, or a caller's function."""
-    return bool(getattr(summarizer, "may_wait", calls_model(summarizer)))
-
-
-def identity_of(summarizer: object) -> str:
-    """What a summarizer calls itself; else the full name of the function, or of the class."""
-    own = getattr(summarizer, "identity", None)
-    named = summarizer if hasattr(summarizer, "__qualname__") else type(summarizer)
-    return own if isinstance(own, str) else f"{named.__module__}.{named.__qualname__}"
-
-
-def steps_of(summarizer: Callable[[Brief], object], brief: Brief) -> Steps:
+def steps_of(summarizer: Summarizer, brief: Brief) -> Steps:
     """The steps of any summarizer: its own, or the one question that it is. What its own raise is a failure."""
     own = getattr(summarizer, "steps", None)
     if not callable(own):

@@ -1,12 +1,14 @@
 """A summary in levels: of several summaries of one level comes one of the next. The goal is never summarized."""
 
 import re
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from autoprune.conversation.transcript import Speaker
-from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written
-from autoprune.summarizers.driver import calls_model, identity_of, keeps_request, run, steps_of
+from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Summarizer, Written, with_usage
+from autoprune.summarizers.capabilities import calls_model, identity_of, keeps_request
+from autoprune.summarizers.driver import run, steps_of
 from autoprune.summarizers.sections import (
     GOAL,
     JOINT_TOKENS,
@@ -19,7 +21,6 @@ from autoprune.summarizers.sections import (
     read,
     request_of,
     resumed,
-    with_usage,
     written,
 )
 from autoprune.summarizers.utterances import Utterance
@@ -47,10 +48,10 @@ class Levels:
     then its text is all there is, without levels. Read as the words of somebody, sections would lose what they say.
     """
 
-    inner: Callable[[Brief], object]
+    inner: Summarizer
     fanout: int = 4
     depth: int = 3
-    keeps_request = True
+    keeps_request: ClassVar[bool] = True
 
     @property
     def calls_model(self) -> bool:

@@ -1,6 +1,6 @@
 """One text summed up by itself, by the summarizers that sum up conversations. Cuts it where there is none."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from loguru import logger
@@ -8,12 +8,10 @@ from loguru import logger
 from autoprune.conversation.transcript import Speaker
 from autoprune.errors import SettingsError
 from autoprune.planning.clamping import Clamp
-from autoprune.summarizers.brief import Answer, Brief, Failed, Steps, Written
-from autoprune.summarizers.chunked import Chunked
+from autoprune.summarizers.brief import Answer, Brief, Failed, Steps, Summarizer, Written
+from autoprune.summarizers.capabilities import reads_in_parts
 from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, run, steps_of
-from autoprune.summarizers.openai.prompts import FREE
-from autoprune.summarizers.openai.summarizer import OpenAISummarizer
-from autoprune.summarizers.selection import in_parts
+from autoprune.summarizers.selection import in_parts, told
 from autoprune.summarizers.utterances import Utterance, sendable
 from autoprune.tokens import Count, exact
 
@@ -28,7 +26,7 @@ ids and error messages as they stand. Plain text, no title."""
 
 def summarize_text(
     text: str,
-    summarizer: Callable[[Brief], object] | None = None,
+    summarizer: Summarizer | None = None,
     *,
     max_tokens: int = MAX_TOKENS,
     request: str = "",
@@ -50,7 +48,7 @@ def summarize_text(
 
 async def asummarize_text(
     text: str,
-    summarizer: Callable[[Brief], object] | None = None,
+    summarizer: Summarizer | None = None,
     *,
     max_tokens: int = MAX_TOKENS,
     request: str = "",
@@ -71,24 +69,14 @@ def _brief(text: str, max_tokens: int, request: str, count: Count | None) -> Bri
     return Brief((Utterance(Speaker.TOOL, text),), "", max_tokens, count or exact(), request)
 
 
-def _steps(summarizer: Callable[[Brief], object] | None, brief: Brief) -> Steps:
+def _steps(summarizer: Summarizer | None, brief: Brief) -> Steps:
     if summarizer is None:
         return Failed("")
-    told = in_parts(_told(summarizer))
-    if isinstance(told, Chunked):
+    adapted = in_parts(told(summarizer, INSTRUCTIONS))
+    if reads_in_parts(adapted):
         pieces = _pieces(brief.utterances[0].words, brief.count)
         brief = replace(brief, utterances=tuple(Utterance(Speaker.TOOL, piece) for piece in pieces))
-    return (yield from steps_of(told, brief))
-
-
-def _told(summarizer: Callable[[Brief], object]) -> Callable[[Brief], object]:
-    """A summarizer that is to write about one text and not about a conversation."""
-    if isinstance(summarizer, Chunked):
-        return replace(summarizer, inner=_told(summarizer.inner))
-    if not isinstance(summarizer, OpenAISummarizer) or summarizer.style == FREE:
-        return summarizer
-    own = (summarizer.instructions or "").strip()
-    return replace(summarizer, style=FREE, instructions="\n\n".join(filter(None, (INSTRUCTIONS, own))))
+    return (yield from steps_of(adapted, brief))
 
 
 def _pieces(text: str, count: Count) -> Iterator[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from autoprune.conversation.transcript import Speaker
 from autoprune.planning.clamping import Clamp
-from autoprune.summarizers.brief import Answer, Brief, Written
+from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.utterances import Utterance
 from autoprune.tokens import Count
 
@@ -203,17 +203,3 @@ def one_line(text: str, most: int) -> str:
     """A text on one line of at most `most` characters."""
     words = " ".join(text.split())
     return words if len(words) <= most else words[: most - 1].rstrip() + "…"
-
-
-def with_usage(text: str, answers: Iterable[Answer], notes: Iterable[str] = ()) -> Written:
-    """A text, and what the answers that it is made of took together; with notes, each once."""
-    given = [answer for answer in answers if isinstance(answer, Written)]
-    costs = [answer.cost for answer in given]
-    return Written(
-        text,
-        sum(answer.input_tokens for answer in given),
-        sum(answer.output_tokens for answer in given),
-        None if None in costs or not costs else sum(cost for cost in costs if cost is not None),
-        next((answer.model for answer in given if answer.model), None),
-        tuple(dict.fromkeys((*(note for answer in given for note in answer.notes), *notes))),
-    )

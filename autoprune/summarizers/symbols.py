@@ -4,12 +4,14 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
-from autoprune.conversation.outcomes import failed
 from autoprune.conversation.transcript import Speaker, ToolResult
-from autoprune.summarizers.acts import outcome, touched, why
-from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written
-from autoprune.summarizers.driver import calls_model, identity_of, run
+from autoprune.summarizers._trace import outcome
+from autoprune.summarizers.actions import Action
+from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Summarizer, Written, with_usage
+from autoprune.summarizers.capabilities import calls_model, identity_of, reads_in_parts
+from autoprune.summarizers.driver import run
 from autoprune.summarizers.openai.prompts import code_of
 from autoprune.summarizers.sections import (
     Section,
@@ -20,9 +22,9 @@ from autoprune.summarizers.sections import (
     most_that_fits,
     one_line,
     resumed,
-    with_usage,
     written,
 )
+from autoprune.summarizers.selection import told
 from autoprune.summarizers.utterances import Utterance, rendered
 
 TITLE = "Earlier messages, one line each"
@@ -33,6 +35,10 @@ SEEN = 1_000  # characters of a result that its first words are taken from
 MESSAGE_TOKENS = 1_000  # of each message, on average, that the model reads at most
 RESULT_TOKENS = 300  # of each tool result that the model reads
 TOKENS_PER_WORD = 4  # of the model's answer, JSON included
+NOT_TOLD = (
+    "no model was asked for the lines of the messages: llm cannot be told how to write them; give an "
+    "OpenAISummarizer, or summarizer=Symbols(model=...) with a function from a prompt to a text"
+)
 LIST = re.compile(r"\[.*\]", re.DOTALL)
 
 
@@ -61,8 +67,8 @@ class Symbols:
     model: Callable[[str], object] | None = None
     batch: int = 10
     words: int = 10
-    summarizer: Callable[[Brief], object] | None = field(default=None, kw_only=True)
-    keeps_request = True
+    summarizer: Summarizer | None = field(default=None, kw_only=True)
+    keeps_request: ClassVar[bool] = True
 
     @property
     def calls_model(self) -> bool:
@@ -76,8 +82,17 @@ class Symbols:
         return f"Symbols(model={model}, batch={self.batch}, words={self.words})"
 
     @property
-    def _asked(self) -> Callable[[Brief], object] | None:
+    def _asked(self) -> Summarizer | None:
         return self.summarizer or (Question(self.model, self.words) if self.model else None)
+
+    def with_model(self, llm: Summarizer) -> "Symbols | Failed":
+        """Return one that asks the pruner's model for the lines, where it has none of its own."""
+        if self.calls_model or not calls_model(llm):
+            return self
+        # A batch of messages is short: it needs no parts.
+        model = getattr(llm, "fallback", llm) if reads_in_parts(llm) else llm
+        summarizer = told(model, instructions(self.words), alone=True)
+        return Failed(NOT_TOLD) if summarizer is model else replace(self, summarizer=summarizer)
 
     def __call__(self, brief: Brief, /) -> Answer:
         """The lines, of at most `brief.max_tokens` tokens."""
@@ -150,7 +165,7 @@ def _list(text: str) -> list[object]:
 
 def line(one: Utterance, words: int) -> str:
     """A message in a few words: who, with which tool, on what, how it went, and the first words."""
-    calls = [f"{call.name} {touched(call, LONGEST_TARGET)}" for call in one.calls]
+    calls = [f"{call.name} {Action(call, None).subject(LONGEST_TARGET)}" for call in one.calls]
     results = [_result(result, words) for result in one.results]
     own = one.said if one.speaker is Speaker.USER else one.words
     parts = "; ".join(" ".join(part.split()) for part in (*calls, *results, own) if part.strip())
@@ -166,10 +181,10 @@ def few_words(text: str, most: int) -> str:
 
 def _result(result: ToolResult, words: int) -> str:
     """The tool, what it touched, and how that went or what it gave; the target takes at most half of the words."""
-    is_failed = failed(result.text, result.is_error, result.call)
-    target = few_words(touched(result.call, LONGEST_TARGET), words // 2 - bool(is_failed))
-    what = (result.tool, "failed" if is_failed else "", target)
-    how = (why(result) if is_failed else "") or outcome(result) or one_line(result.text[:SEEN], LONGEST_TARGET)
+    action = Action(result.call, result)
+    target = few_words(action.subject(LONGEST_TARGET), words // 2 - bool(action.failed))
+    what = (result.tool, "failed" if action.failed else "", target)
+    how = (action.reason if action.failed else "") or outcome(action) or one_line(result.text[:SEEN], LONGEST_TARGET)
     return f"{' '.join(part for part in what if part)}: {how}"
 
 

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from utterances import answered, call, model, result, tool, user, utterances, words
 
-from autoprune.summarizers import acts
-from autoprune.summarizers.action_trace import ActionTrace, trace
-from autoprune.summarizers.brief import Brief, Written
+from autoprune.summarizers import _trace
+from autoprune.summarizers.action_trace import ActionTrace
+from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.utterances import Utterance
 from autoprune.tokens import exact
 
@@ -171,7 +171,7 @@ def test_what_another_summarizer_wrote_stays_above():
 
 @pytest.mark.parametrize("text", ["- #1 a", "x", "read: 1 call\n- #2 a", "read: 2 calls\n- #1 a\n- #1 b", "  | a", ""])
 def test_a_text_that_is_no_trace_is_not_read(text: str):
-    assert acts.read(text) is None
+    assert _trace.read(text) is None
 
 
 def test_it_says_that_it_calls_no_model_and_what_it_depends_on():
@@ -199,131 +199,5 @@ def test_the_goal_survives_twenty_summaries(parts: list[tuple[Utterance, ...]]):
         done += sum(len(one.calls) for one in part)
         assert count(text) <= 300
     assert f"## The user's first request (3 lines)\n{goal.words}\n" in f"{text}\n"
-    known = acts.read("\n".join(listed(text))) or acts.Acts()
-    assert sum(group.times for group in known.groups if group.key != acts.USER) >= done
-
-
-# Pairs that are no messages.
-
-
-def pairs(number: int, size: int = 1) -> list[tuple[object, object]]:
-    return [({"tool": "look", "args": {"path": f"{at}.py"}}, f"seen{at} " * size) for at in range(1, number + 1)]
-
-
-def shown(at: int, size: int = 1) -> str:
-    observed = f"seen{at} " * size
-    return f'Action: {{"tool": "look", "args": {{"path": "{at}.py"}}}}\nObservation: {observed}'
-
-
-def refuses(brief: Brief) -> str:
-    raise AssertionError("no model is to be called")
-
-
-def test_no_pairs_are_no_text():
-    assert trace([], summarizer=refuses) == ""
-
-
-def test_few_pairs_stand_in_full_however_large():
-    text = trace(pairs(3, 50), trigger=3, max_tokens=10, count=words, summarizer=refuses)
-    assert text == "\n\n".join(shown(at, 50) for at in (1, 2, 3))
-
-
-@pytest.mark.parametrize(("keep", "kept"), [(2, (3, 4)), (0, ()), (9, (1, 2, 3, 4)), (-1, ())])
-def test_of_many_small_pairs_only_the_last_stay(keep: int, kept: tuple[int, ...]):
-    text = trace(pairs(4), trigger=3, keep=keep, max_tokens=1_000, count=words, summarizer=refuses)
-    assert text == "\n\n".join(map(shown, kept))
-
-
-def test_large_pairs_are_summed_up_by_the_model_and_the_last_stay():
-    asked: list[Brief] = []
-
-    def say(brief: Brief) -> str:
-        asked.append(brief)
-        return "Two files were looked at."
-
-    text = trace(pairs(4, 50), trigger=3, keep=2, max_tokens=100, count=words, summarizer=say)
-    last = f"[The last 2 actions]\n{shown(3, 50)}\n\n{shown(4, 50)}"
-    assert text == f"[Summary of 2 earlier actions]\nTwo files were looked at.\n\n{last}"
-    assert [each.text.strip() for one in asked[0].utterances for each in one.results] == [
-        ("seen1 " * 50).strip(),
-        ("seen2 " * 50).strip(),
-    ]
-
-
-def test_a_summary_is_no_longer_than_what_it_sums_up():
-    large = ("look(a.py)", ("word " * 200).strip())
-    text = trace(
-        [("x", "y"), ("x", "y"), large],
-        trigger=1,
-        keep=1,
-        max_tokens=100,
-        count=words,
-        summarizer=lambda brief: "no " * 9,
-    )
-    last = f"[The last 1 action]\nAction: {large[0]}\nObservation: {large[1]}"
-    assert text == f"[Summary of 2 earlier actions]\n\n{last}"
-
-
-@pytest.mark.parametrize("keep", [4, 9])
-def test_large_pairs_that_are_all_kept_need_no_summary(keep: int):
-    text = trace(pairs(4, 50), trigger=3, keep=keep, max_tokens=100, count=words, summarizer=refuses)
-    assert text == "\n\n".join(shown(at, 50) for at in (1, 2, 3, 4))
-
-
-@pytest.mark.parametrize("keep", [0, -1])
-def test_with_none_kept_the_summary_is_all(keep: int):
-    text = trace(pairs(4, 50), trigger=3, keep=keep, max_tokens=100, count=words, summarizer=lambda brief: "Looked.")
-    assert text == "[Summary of 4 earlier actions]\nLooked."
-
-
-def fails(brief: Brief) -> str:
-    raise RuntimeError("no connection")
-
-
-@pytest.mark.parametrize(
-    "summarizer", [None, fails, lambda brief: None, lambda brief: " ", lambda brief: Written("a " * 999)]
-)
-def test_without_an_answer_the_summary_is_made_of_the_calls(summarizer: Any):
-    text = trace(pairs(4, 50), trigger=3, keep=1, max_tokens=100, count=words, summarizer=summarizer)
-    lines = f"{HEADING}(4 lines)\nlook: 3 calls\n- #1 1.py\n- #2 2.py\n- #3 3.py"
-    assert text == f"[Summary of 3 earlier actions]\n{lines}\n\n[The last 1 action]\n{shown(4, 50)}"
-
-
-class Step:
-    """As frameworks have it: a tool and its input."""
-
-    tool = "look"
-    tool_input = "a.py"
-
-    def __str__(self) -> str:
-        return "look at a.py"
-
-
-@pytest.mark.parametrize(
-    ("action", "line"),
-    [
-        ("look(a.py)", "- #1 a.py"),
-        (Step(), "- #1 a.py"),
-        ({"name": "look", "arguments": '{"path": "a.py"}'}, "- #1 a.py"),
-        ({"name": "look", "input": {"path": "a.py"}}, "- #1 a.py"),
-    ],
-)
-def test_actions_of_any_type_are_read(action: object, line: str):
-    observed = {"text": "x" * 99, 1: None}
-    text = trace([(action, observed)], trigger=0, keep=0, max_tokens=80, count=len)
-    assert text.split("\n")[-2:] == ["look: 1 call", line]
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(
-        st.tuples(*[st.none() | st.text(max_size=30) | st.integers() | st.dictionaries(st.text(), st.text())] * 2)
-    ),
-    st.integers(0, 5),
-    st.integers(0, 5),
-    st.integers(0, 60),
-)
-def test_pairs_of_any_kind_give_a_text(drawn: list[Any], trigger: int, keep: int, max_tokens: int):
-    text = trace(drawn, trigger=trigger, keep=keep, max_tokens=max_tokens, count=len)
-    assert isinstance(text, str)
-    assert bool(text) == bool(drawn and (keep or len(drawn) <= trigger or "Summary" in text))
+    known = _trace.read("\n".join(listed(text))) or _trace.Trace()
+    assert sum(total.times for total in known.totals if total.key != _trace.USER) >= done

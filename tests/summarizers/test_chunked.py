@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from autoprune.errors import SettingsError
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Written
+from autoprune.summarizers.capabilities import identity_of
 from autoprune.summarizers.chunked import Chunked
-from autoprune.summarizers.driver import Budget, answered, arun, identity_of, judged, run, steps_of
+from autoprune.summarizers.driver import Budget, answered, arun, judged, run, steps_of
 from autoprune.summarizers.utterances import Utterance, rendered
 from autoprune.tokens import exact
 

@@ -20,7 +20,7 @@ from autoprune import ConversationPruner, PruneArgs, sessions
 from autoprune.conversation.placeholders import SENTENCE
 from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolResult
 from autoprune.formats.parsing import Parser, parse
-from autoprune.summarizers import shell
+from autoprune.summarizers import _shell
 from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.digest.bookkeeping import continued
 from autoprune.summarizers.digest.digest import Digest
@@ -500,7 +500,7 @@ def test_a_path_is_known_again_whether_it_is_relative_or_not():
     ],
 )
 def test_a_command_is_known_by_its_essence(command: str, essence: str):
-    assert shell.essence(command) == essence
+    assert _shell.essence(command) == essence
 
 
 @pytest.mark.parametrize(
@@ -515,7 +515,7 @@ def test_a_command_is_known_by_its_essence(command: str, essence: str):
     ],
 )
 def test_a_command_that_only_looks_is_told_from_one_that_does_something(command: str, looks: bool):
-    assert shell.only_looks(command) is looks
+    assert _shell.only_looks(command) is looks
 
 
 def test_an_error_is_resolved_by_a_later_success_of_the_same_command():

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from utterances import PHRASES, model, user, words
 
-from autoprune.summarizers.brief import Brief, Failed, Written
+from autoprune.summarizers.brief import Brief, Failed, Written, with_usage
 from autoprune.summarizers.sections import (
     EARLIER,
     GOAL,
@@ -16,7 +16,6 @@ from autoprune.summarizers.sections import (
     most_that_fits,
     read,
     resumed,
-    with_usage,
     written,
 )
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from autoprune.conversation.commands import RUNNING, hides_failures
 from autoprune.conversation.transcript import Speaker
 from autoprune.formats.harness import continues
-from autoprune.summarizers import shell
-from autoprune.summarizers.deeds import OPEN, Deed, deeds
+from autoprune.summarizers import _shell
+from autoprune.summarizers.actions import NO_RESULT, Action, read_actions
 from autoprune.summarizers.digest import ledger as ledgers
 from autoprune.summarizers.digest.findings import findings
 from autoprune.summarizers.digest.folders import relative, shortened
@@ -21,7 +21,7 @@ from autoprune.summarizers.utterances import Utterance
 LONGEST_ANSWER = 400  # characters
 LONGEST_LAST = 900
 LONG_REQUEST = 40  # characters: one that is made again in the same words is told once
-LAST_DEEDS = 5
+LAST_ACTIONS = 5
 MOST_VALUES = 8
 SAID = "The assistant: "
 RUNS = re.compile(r" \(×([0-9]{1,9})\)\Z")
@@ -31,11 +31,11 @@ def continued(ledger: Ledger, utterances: Sequence[Utterance]) -> Ledger:
     """The ledger after some more messages."""
     lists = {title: dict(ledger.lists.get(title, {})) for title in ledgers.LISTS}
     book = _Book(ledger.goal, ledger.earlier, ledger.folder, [*ledger.turns], lists)
-    made = [*deeds(utterances)]
+    made = [*read_actions(utterances)]
     for one, done in zip(utterances, made, strict=True):
         book.add(one, done)
     written = Ledger(book.goal, book.earlier, ledger.folder, tuple(book.turns), lists, ledger.left_out)
-    return relative(written, [path for done in made for deed in done for path in deed.folders])
+    return relative(written, [action.folder for done in made for action in done if action.folder])
 
 
 @dataclass
@@ -48,14 +48,14 @@ class _Book:
     turns: list[Turn]
     lists: dict[str, dict[str, str]]
 
-    def add(self, one: Utterance, done: Sequence[Deed]) -> None:
+    def add(self, one: Utterance, done: Sequence[Action]) -> None:
         """Take in one message."""
         if one.speaker is Speaker.USER and (request := one.said):
             self._asked(request)
         elif one.speaker is Speaker.MODEL and one.words.strip():
             self._spoke(one.words)
-        for deed in done:
-            self._did(deed)
+        for action in done:
+            self._did(action)
 
     def put(self, title: str, *entries: str) -> None:
         """Entries without a value at the end of a list, where they may have stood before."""
@@ -104,37 +104,37 @@ class _Book:
         kept = [entry for entry in self.lists[ledgers.LAST] if not entry.startswith(SAID)]
         self.lists[ledgers.LAST] = dict.fromkeys((*kept, SAID + one_line(words, LONGEST_LAST)), "")
 
-    def _did(self, deed: Deed) -> None:
-        if not deed.is_late:
-            self._count(ledgers.TOOLS, deed.tool, "called")
-        if deed.failed:
-            self._count(ledgers.TOOLS, deed.tool, "failed")
-        self.lists[ledgers.PLAN] = dict(planned(deed, self.lists[ledgers.PLAN]))
-        deed = self._continuing(deed)
-        self._judge(deed)
-        self._state(deed)
-        for does, path in () if deed.failed or deed.is_late else deed.files():
+    def _did(self, action: Action) -> None:
+        if not action.is_late:
+            self._count(ledgers.TOOLS, action.tool, "called")
+        if action.failed:
+            self._count(ledgers.TOOLS, action.tool, "failed")
+        self.lists[ledgers.PLAN] = dict(planned(action, self.lists[ledgers.PLAN]))
+        action = self._continuing(action)
+        self._judge(action)
+        self._state(action)
+        for does, path in () if action.failed or action.is_late else action.files():
             self._touch(does, self._known(self._name(path)))
-        self._note(deed)
+        self._note(action)
 
-    def _continuing(self, deed: Deed) -> Deed:
-        """The deed as the result of the command whose output it reads, where that stands in the list."""
-        running = f"{RUNNING} {deed.continues}" if deed.continues else ""
+    def _continuing(self, action: Action) -> Action:
+        """The action as the result of the command whose output it reads, where that stands in the list."""
+        running = f"{RUNNING} {action.waits_for}" if action.waits_for else ""
         commands = self.lists[ledgers.COMMANDS].items()
         name = next((name for name, how in commands if running and RUNS.sub("", how).endswith(running)), "")
         if name:
             self.lists[ledgers.LAST].pop(f"{name}: {running}", None)
-        return deed.as_command(name) if name else deed
+        return action.as_command(name) if name else action
 
-    def _note(self, deed: Deed) -> None:
-        """Take down what went on last: a few deeds, with the assistant's last words between them."""
+    def _note(self, action: Action) -> None:
+        """Take down what went on last: a few actions, with the assistant's last words between them."""
         last = self.lists[ledgers.LAST]
-        name = self._name(deed.name)
-        last.pop(f"{name}: {OPEN}", None)
+        name = self._name(action.name)
+        last.pop(f"{name}: {NO_RESULT}", None)
         noted = [entry for entry in last if not entry.startswith(SAID)]
-        for entry in noted[: max(0, len(noted) + 1 - LAST_DEEDS)]:
+        for entry in noted[: max(0, len(noted) + 1 - LAST_ACTIONS)]:
             del last[entry]
-        self.put(ledgers.LAST, f"{name}: {deed.outcome}")
+        self.put(ledgers.LAST, f"{name}: {action.outcome}")
 
     def _name(self, text: str) -> str:
         """A name or a path as it stands in the lists."""
@@ -155,35 +155,35 @@ class _Book:
             self.lists[ledgers.READ].pop(path, None)
             self._count(ledgers.CHANGED, path, does)
 
-    def _judge(self, deed: Deed) -> None:
+    def _judge(self, action: Action) -> None:
         """Take down how it went: a command's latest outcome, an error, or that an error is no more."""
-        name, command = self._name(deed.name), deed.command
-        is_look = bool(command) and shell.only_looks(command)
+        name, command = self._name(action.name), action.command
+        is_look = bool(command) and _shell.only_looks(command)
         if command and not is_look:
             before = self.lists[ledgers.COMMANDS].pop(name, None)
             counted = RUNS.search(before or "")
-            runs = (int(counted[1]) if counted else before is not None) + (not deed.is_late)
-            self.lists[ledgers.COMMANDS][name] = deed.outcome + (f" (×{runs})" if runs > 1 else "")
-        found_nothing = is_look and not deed.error  # grep fails where nothing matches
-        if deed.is_refused:
+            runs = (int(counted[1]) if counted else before is not None) + (not action.is_late)
+            self.lists[ledgers.COMMANDS][name] = action.outcome + (f" (×{runs})" if runs > 1 else "")
+        found_nothing = is_look and not action.error  # grep fails where nothing matches
+        if action.is_refused:
             self.lists[ledgers.OPEN].pop(name, None)
-        elif deed.failed and not found_nothing:
+        elif action.failed and not found_nothing:
             self.lists[ledgers.RESOLVED].pop(name, None)
             for again in self._same(name):
                 self.lists[ledgers.OPEN].pop(again)
-            self.lists[ledgers.OPEN][name] = ": ".join(filter(None, (deed.outcome, deed.error)))
-        elif deed.result and (deed.failed is False or not hides_failures(command)):
+            self.lists[ledgers.OPEN][name] = ": ".join(filter(None, (action.outcome, action.error)))
+        elif action.result and (action.failed is False or not hides_failures(command)):
             self._resolve(name, *(name.split(" && ") if command else ()))
 
-    def _state(self, deed: Deed) -> None:
+    def _state(self, action: Action) -> None:
         """Take down what a command says of version control and tests, and the one value that it printed."""
-        known = dict(states(deed))
+        known = dict(states(action))
         if STATUS not in known and COMMIT in known:
             self.lists[ledgers.STATE].pop(STATUS, None)  # it was of what is committed now
         for kind, found in known.items():
             self._set(ledgers.STATE, kind, shortened(found, self.folder))
-        if (found := value(deed)) and not known:
-            self._set(ledgers.VALUES, self._name(deed.name), found)
+        if (found := value(action)) and not known:
+            self._set(ledgers.VALUES, self._name(action.name), found)
         for old in [*self.lists[ledgers.VALUES]][:-MOST_VALUES]:
             del self.lists[ledgers.VALUES][old]
 
@@ -199,8 +199,8 @@ class _Book:
 
     def _same(self, *names: str) -> list[str]:
         """Commands among the open errors that differ from some at most in where their output is piped to."""
-        stems = {shell.stem(name) for name in names}
-        return [name for name in self.lists[ledgers.OPEN] if shell.stem(name) in stems]
+        stems = {_shell.stem(name) for name in names}
+        return [name for name in self.lists[ledgers.OPEN] if _shell.stem(name) in stems]
 
     def _count(self, title: str, key: str, *words: str) -> None:
         """An entry at the end of a list; its value says how many times each word was said of it."""

@@ -25,6 +25,7 @@ class Digest:
 
     calls_model: ClassVar[bool] = False
     keeps_request: ClassVar[bool] = True
+    fallback: ClassVar[None] = None
 
     def __call__(self, brief: Brief) -> str:
         """The digest."""

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from autoprune.summarizers import shell
-from autoprune.summarizers.deeds import NOISE, TAGS, Deed
+from autoprune.summarizers import _shell
+from autoprune.summarizers.actions import NOISE, TAGS, Action
 from autoprune.summarizers.sections import figure, one_line
 
 STATUS, COMMIT = "git status", "last commit"
@@ -51,30 +51,30 @@ NO_VALUE = re.compile(
 )
 
 
-def states(deed: Deed) -> Iterator[tuple[str, str]]:
+def states(action: Action) -> Iterator[tuple[str, str]]:
     """What a command says of version control and of tests: the kind of each, and how it stands."""
-    if not deed.command or not deed.result:
+    if not action.command or not action.result:
         return
-    text = _printed(deed.result.text)[-LOOKED_AT:]
+    text = _printed(action.result.text)[-LOOKED_AT:]
     for kind, found in (
-        (STATUS, _status(text) if STATUS_COMMAND.search(deed.command) else ""),
+        (STATUS, _status(text) if STATUS_COMMAND.search(action.command) else ""),
         (COMMIT, _commit(text)),
-        ("last push", _pushed(text) if "push" in deed.command else ""),
-        ("pull request", next(iter(PULL_REQUEST.findall(text)), "") if "pr create" in deed.command else ""),
-        ("last test run", _tests(deed, text)),
+        ("last push", _pushed(text) if "push" in action.command else ""),
+        ("pull request", next(iter(PULL_REQUEST.findall(text)), "") if "pr create" in action.command else ""),
+        ("last test run", _tests(action, text)),
     ):
         if found:
             yield kind, one_line(found.replace("→", "->"), LONGEST)
 
 
-def value(deed: Deed) -> str:
+def value(action: Action) -> str:
     """The one short line that a command printed, if that looks like a value; "" for any other."""
-    is_short = len(deed.name) <= LONGEST_NAME and deed.result and len(deed.result.text) <= LONGEST_OUTPUT
-    if not deed.command or not deed.result or deed.failed or not is_short:
+    is_short = len(action.name) <= LONGEST_NAME and action.result and len(action.result.text) <= LONGEST_OUTPUT
+    if not action.command or not action.result or action.failed or not is_short:
         return ""
     lines = [
         line
-        for line in TAGS.sub(" ", _printed(deed.result.text)).split("\n")
+        for line in TAGS.sub(" ", _printed(action.result.text)).split("\n")
         if line.strip() and not NOISE.fullmatch(line)
     ]
     if len(lines) != 1 or len(lines[0]) > LONGEST_VALUE or not VALUE.search(lines[0]) or NO_VALUE.match(lines[0]):
@@ -119,17 +119,17 @@ def _pushed(text: str) -> str:
     return "; ".join(islice(PUSHED.findall(text), 2))
 
 
-def _tests(deed: Deed, text: str) -> str:
+def _tests(action: Action, text: str) -> str:
     """The command of a test run, with its figures."""
-    command = shell.essence(deed.command)
-    bare = shell.QUOTED.sub("''", command)
+    command = _shell.essence(action.command)
+    bare = _shell.QUOTED.sub("''", command)
     if not TESTING.search(bare) and not RUNNERS.search(bare):
         return ""
     found = [match["pytest"] or match["line"] for match in FIGURES.finditer(text)]
     figures = "; ".join(line.strip() for line in found[-3:]) or _packages(GO.findall(text))
     if not figures and not RUNNERS.search(bare):
         return ""
-    return f"{one_line(command, LONGEST_NAME)}: {figures or deed.outcome}"
+    return f"{one_line(command, LONGEST_NAME)}: {figures or action.outcome}"
 
 
 def _packages(found: Sequence[tuple[str, str]]) -> str:

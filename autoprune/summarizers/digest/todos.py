@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from autoprune.conversation.calls import arguments
-from autoprune.summarizers.deeds import CAMEL, WORDS, Deed
+from autoprune.summarizers._files import words_of
+from autoprune.summarizers.actions import Action
 from autoprune.summarizers.digest.findings import CODE
 from autoprune.summarizers.sections import one_line
 
@@ -22,16 +23,16 @@ OPEN = "[ ]"
 NUMBER = re.compile(r"#(\d{1,6})")
 
 
-def planned(deed: Deed, plan: Mapping[str, str]) -> Mapping[str, str]:
+def planned(action: Action, plan: Mapping[str, str]) -> Mapping[str, str]:
     """The plan after a call: itself, a new list, or with one task more or changed. Its entries are the names."""
-    words = WORDS.findall(CAMEL.sub("_", deed.tool).lower())
-    if not deed.call or deed.failed or "read" in words:
+    words = words_of(action.tool)
+    if not action.call or action.failed or "read" in words:
         return plan
     if not LISTS.isdisjoint(words):
-        found = [*_items(arguments(deed.call), 0)]
+        found = [*_items(arguments(action.call), 0)]
         return _filled(found) if found else plan
     if words in (["task", "create"], ["task", "update"]):
-        return _changed(plan, deed, arguments(deed.call))
+        return _changed(plan, action, arguments(action.call))
     return plan
 
 
@@ -57,9 +58,9 @@ def _items(value: object, depth: int) -> Iterator[str]:
                 yield from _items(item if isinstance(item, Mapping) else {"text": item}, depth + 1)
 
 
-def _changed(plan: Mapping[str, str], deed: Deed, known: Mapping[str, object]) -> Mapping[str, str]:
+def _changed(plan: Mapping[str, str], action: Action, known: Mapping[str, object]) -> Mapping[str, str]:
     """A plan with one task more, or with another status of one; tasks are known by their numbers."""
-    said = deed.result.text if deed.result else ""
+    said = action.result.text if action.result else ""
     number = str(known.get("taskId") or next(iter(NUMBER.findall(said)), ""))
     before = next((item for item in plan if number and f" #{number} " in item), "")
     text = known.get("subject") or before.partition(f" #{number} ")[2] or f"task {number}"

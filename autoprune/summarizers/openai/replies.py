@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from autoprune.summarizers.spent import Spent
 from autoprune.summarizers.utterances import sendable
 
 # Models that think aloud, behind servers that do not take the thoughts out.
@@ -17,15 +17,6 @@ CUT_OFF: Mapping[str, str] = {
 
 class ReplyError(ValueError):
     """A reply that holds no summary."""
-
-
-@dataclass(frozen=True)
-class Spent:
-    """The tokens of a request: of the prompt, those of them that were read from a cache, and of the reply."""
-
-    input_tokens: int = 0
-    cached_tokens: int = 0
-    output_tokens: int = 0
 
 
 def text_of(reply: Any) -> str:
@@ -56,12 +47,17 @@ def _words(content: object) -> str:
             return ""
 
 
-def spent(usage: object) -> Spent:
-    """What the provider says that a reply took; nothing where it does not say."""
+def spent(usage: object, model: str, provider: str | None, address: str) -> Spent:
+    """Return what the provider says that a reply took; nothing where it does not say.
+
+    The price is that of genai-prices: at the named provider, else at the one whose API is at `address`.
+    """
     # The client does not check what a server sends: any of these may be missing.
     details = getattr(usage, "prompt_tokens_details", None)
-    prompt = _number(usage, "prompt_tokens")
-    return Spent(prompt, min(_number(details, "cached_tokens"), prompt), _number(usage, "completion_tokens"))
+    read, written = _number(usage, "prompt_tokens"), _number(usage, "completion_tokens")
+    cached = min(_number(details, "cached_tokens"), read)
+    where = {"provider_id": provider} if provider else {"provider_api_url": address}
+    return Spent(1, read, written, _price(read, cached, written, model, where) if read or written else None)
 
 
 def _number(holder: object, name: str) -> int:
@@ -69,18 +65,12 @@ def _number(holder: object, name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def price(spent: Spent, model: str, provider: str | None, address: str) -> float | None:
-    """Dollars, by genai-prices: at the named provider, else at the one whose API is at `address`; None if not known."""
-    if not (spent.input_tokens or spent.output_tokens):
-        return None
+def _price(read: int, cached: int, written: int, model: str, where: Mapping[str, Any]) -> float | None:
+    """Return dollars for tokens that were read, in a cache and in all, and written; None where no price is known."""
     from genai_prices import Usage, calc_price
 
-    usage = Usage(
-        input_tokens=spent.input_tokens, cache_read_tokens=spent.cached_tokens, output_tokens=spent.output_tokens
-    )
+    usage = Usage(input_tokens=read, cache_read_tokens=cached, output_tokens=written)
     try:
-        if provider:
-            return float(calc_price(usage, model, provider_id=provider).total_price)
-        return float(calc_price(usage, model, provider_api_url=address).total_price)
+        return float(calc_price(usage, model, **where).total_price)
     except LookupError:
         return None

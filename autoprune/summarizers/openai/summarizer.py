@@ -3,7 +3,7 @@
 import inspect
 import json
 from collections.abc import Awaitable, Generator, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from types import UnionType
@@ -13,13 +13,16 @@ from autoprune.conversation.copying import Copied
 from autoprune.errors import SettingsError
 from autoprune.summarizers import sections
 from autoprune.summarizers.brief import Brief, Parameters, Written
+from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.openai import prompts, replies, snapshot
+from autoprune.summarizers.spent import NOTHING
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
 
 TIMEOUT = 120.0  # seconds; a summary of a long history is slow to come
 RETRIES = 2
+INSTRUCTION_TOKENS = 2_000  # of a window, for what the model is told
 OWN_FIELDS = frozenset(("model", "messages", "stream", "extra_headers"))
 # A connection each: an idle one would be bound to the event loop that it was opened in, and a synchronous prune opens a
 # loop for each awaited summary.
@@ -81,6 +84,26 @@ class OpenAISummarizer(Copied):
         """Whether the text has a section for the user's first request: in a snapshot."""
         return self.style == "snapshot"
 
+    def styled(self, style: str) -> "OpenAISummarizer":
+        """Return one that writes in a style."""
+        return replace(self, style=style)
+
+    def told(self, instructions: str, alone: bool = False) -> "OpenAISummarizer":
+        """Return one that writes as instructions say, and then as its own do, unless they go `alone`.
+
+        One in the free style was told what to write before: it stays as it is.
+        """
+        if not alone and self.style == prompts.FREE:
+            return self
+        own = "" if alone else (self.instructions or "").strip()
+        return replace(self, style=prompts.FREE, instructions="\n\n".join(filter(None, (instructions, own))))
+
+    def in_parts(self) -> "OpenAISummarizer | Chunked":
+        """Return one that reads in parts what is longer than the window, if that is known and not tiny."""
+        if self.window and self.window > 2 * INSTRUCTION_TOKENS:
+            return Chunked(self, self.window - INSTRUCTION_TOKENS)
+        return self
+
     @cached_property
     def identity(self) -> str:
         """The model, the style, and a hash of all else that a summary depends on. Raises SettingsError."""
@@ -133,17 +156,18 @@ class OpenAISummarizer(Copied):
         reply = yield asked
         answer = replies.text_of(reply)
         if self.style != "snapshot":
-            return self._written(_within(answer, brief), replies.spent(reply.usage))
+            return self._written(_within(answer, brief), reply)
         try:
-            return self._written(snapshot.told(answer, brief), replies.spent(reply.usage))
+            return self._written(snapshot.told(answer, brief), reply)
         except snapshot.SnapshotError as error:
             again = yield [*asked, *prompts.mended(answer, str(error))]
-        better = snapshot.told(replies.text_of(again), brief)
-        return self._written(better, replies.spent(reply.usage), replies.spent(again.usage))
+        return self._written(snapshot.told(replies.text_of(again), brief), reply, again)
 
-    def _written(self, told: tuple[str, tuple[str, ...]], *spent: replies.Spent) -> Written:
-        costs = [replies.price(each, self.model, self.provider, str(self.client.base_url)) for each in spent]
-        cost = None if None in costs else sum(cost for cost in costs if cost is not None)
+    def _written(self, told: tuple[str, tuple[str, ...]], *given: Any) -> Written:
+        """Return a summary with its notes, and with what the replies took that it was made of."""
+        address = str(self.client.base_url)
+        spent = [replies.spent(reply.usage, self.model, self.provider, address) for reply in given]
+        cost = None if None in [each.cost for each in spent] else sum(spent, NOTHING).cost
         tokens = sum(each.input_tokens for each in spent), sum(each.output_tokens for each in spent)
         return Written(told[0], *tokens, cost, self.model, told[1])
 
