@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from tables import each_row
 
 from autoprune.strategies.by_name import NAMES
 from autoprune.strategies.presets import PRESETS
@@ -112,7 +113,7 @@ def test_the_strategies_are_listed():
     assert "minimum_reclaim=0.1" in run("strategies").stdout.decode()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "code", "said"),
     [
         (("prune", XML, "--safe-zone", "20"), 1, "still over the safe zone of 20"),
@@ -389,7 +390,7 @@ def test_a_model_that_cannot_be_reached_is_said_and_the_summary_is_made_without_
     assert "secret" not in words
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "said"),
     [
         (BY_MODEL, "autoprune: the summarizer cannot be had: "),

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rounds import OTHERS, WIRE, Round, Step
 from rounds_in_texts import CARRIERS, in_text
+from tables import each_row
 from utterances import call, result
 
 from autoprune import AgenticConversationPruner, Clamp, ConversationPruner, Protections, PruneArgs, ToolInputs
@@ -87,18 +88,18 @@ def reasons(found: Any) -> dict[str, str]:
 # Which results they are
 
 
-@pytest.mark.parametrize("tool", [*(name for name in ANSWER_TOOLS if "*" not in name), "mcp__helper__ask_user"])
+@each_row("tool", [*(name for name in ANSWER_TOOLS if "*" not in name), "mcp__helper__ask_user"])
 def test_the_result_of_a_tool_that_asks_the_user_is_an_answer(tool: str):
     assert is_answer(result(call(tool, question="Which?"), "Postgres"))
 
 
-@pytest.mark.parametrize("tool", ["read_file", "task_user", "AskUserQuestions2", "bash", ""])
+@each_row("tool", ["read_file", "task_user", "AskUserQuestions2", "bash", ""])
 def test_the_result_of_any_other_tool_is_none(tool: str):
     assert not is_answer(result(call(tool, question="Which?"), "Postgres"))
 
 
-@pytest.mark.parametrize("agent", REFUSALS)
-@pytest.mark.parametrize("flag", [True, None])
+@each_row("agent", REFUSALS)
+@each_row("flag", [True, None])
 def test_a_refusal_with_words_is_the_users(agent: str, flag: bool | None):
     before, behind = REFUSALS[agent]
     one = result(call("Edit", file_path="a.py"), f"{before}use tabs{behind}", flag)
@@ -106,7 +107,7 @@ def test_a_refusal_with_words_is_the_users(agent: str, flag: bool | None):
     assert said(one) == "[refused Edit(a.py)] use tabs"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "flag"),
     [
         ("The user doesn't want to proceed with this tool use. STOP what you are doing and wait for the user.", True),
@@ -156,8 +157,8 @@ def test_any_text_has_an_answer(text: str, flag: bool | None):
 # They stay
 
 
-@pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("strategy", [ToolOutputCleanup(), LowWater(), LowWater(protect=None)], ids=str)
+@each_row("format", FORMATS)
+@each_row("strategy", [ToolOutputCleanup(), LowWater(), LowWater(protect=None)], ids=str)
 def test_the_users_words_stay_in_every_format(format: str, strategy: Any):
     messages = FORMATS[format](rounds(answer(), answer("ask_user"), refused()))
     found = pruned(messages, strategy)
@@ -227,8 +228,8 @@ def told(*steps: Step, format: str = "anthropic") -> Any:
     return utterances(messages, parse(messages, Parser(COUNT), 0).entries)
 
 
-@pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("summarizer", [Digest(), ActionTrace()], ids=str)
+@each_row("format", FORMATS)
+@each_row("summarizer", [Digest(), ActionTrace()], ids=str)
 def test_summaries_without_a_model_tell_them_as_the_users(format: str, summarizer: Any):
     question = Step("AskUserQuestion", {"question": "Tabs or spaces?"}, "Tabs, and never push to main.")
     no = Step("Edit", {"file_path": "a.py"}, f"{CLAUDE}Leave a.py alone.", failed=True)

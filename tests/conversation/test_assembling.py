@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import pytest
+from tables import each_row
 
 from autoprune.conversation.assembling import Piece, assembled
 
@@ -45,7 +45,7 @@ CASES: dict[str, tuple[str, set[int], int, Any, list[tuple[str, int | None]]]] =
 }
 
 
-@pytest.mark.parametrize(("short", "gone", "place", "summary", "wanted"), CASES.values(), ids=CASES)
+@each_row(("short", "gone", "place", "summary", "wanted"), CASES.values(), ids=CASES)
 def test_what_is_left(short: str, gone: set[int], place: int, summary: Any, wanted: list[tuple[str, int | None]]):
     assert shown(assembled(chat(short), gone, place, summary)) == wanted
 

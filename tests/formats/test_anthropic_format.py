@@ -12,6 +12,7 @@ from anthropic_hypothesis import NAMES, PIXEL, STOPPED, anthropic_conversations
 from conversations import OPENING, SENTENCE, Request, anthropic, openai_chat, words
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, Result
 from autoprune.conversation.transcript import Location
@@ -76,7 +77,7 @@ CLEARED = [text(SENTENCE)]
 FOUND = {"type": "search_result", "source": "a.md", "title": "A", "content": [text(LONG)]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "becomes"),
     [
         (LONG, SENTENCE),
@@ -96,7 +97,7 @@ def test_a_result_becomes_the_placeholder_in_the_shape_that_it_had(content: Any,
     assert pruned(result(content)) == [result(becomes)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "content",
     [
         *("ok", "", [], None, 7, {"rows": LONG}, [text("ok")], SENTENCE, CLEARED),
@@ -276,7 +277,7 @@ LOADED = {"tool_references": [{"type": "tool_reference", "tool_name": "deploy"}]
 CALLER = {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("block", "counted"),
     [
         ({"type": "thinking", "thinking": "Where is it?", "signature": "A" * 900}, ["Where is it?"]),
@@ -310,7 +311,7 @@ def test_a_block_counts_what_the_model_reads_of_it(block: dict[str, Any], counte
     assert tokens(answer(block)) == MESSAGE_TOKENS + sum(map(exact(), counted))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("block", "by_rule"),
     [
         ({"type": "redacted_thinking", "data": "A" * 600}, 100),
@@ -338,7 +339,7 @@ def test_an_image_in_a_result_counts_by_rule():
     assert tokens(user(result([IMAGE, text("ok", **CACHED)]))) == MESSAGE_TOKENS + 85 + 170 + exact()("ok")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("blocks", "frames"),
     [
         ([], 1),
@@ -479,12 +480,12 @@ OTHERS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("message", OURS.values(), ids=OURS)
+@each_row("message", OURS.values(), ids=OURS)
 def test_only_this_format_sees_a_mark(message: Any):
     assert [known.NAME for known in SHIPPED if known.seen(message)] == ["anthropic"]
 
 
-@pytest.mark.parametrize("message", OTHERS.values(), ids=OTHERS)
+@each_row("message", OTHERS.values(), ids=OTHERS)
 def test_a_message_of_another_format_shows_no_mark_of_this_one(message: Any):
     assert anthropic_messages.seen(message) is None
 
@@ -505,8 +506,8 @@ ODD += [[{"type": "tool_use", "id": 5, "name": None, "input": given}] for given 
 ODD += [[{"type": "tool_result", "tool_use_id": ["x"], "content": "ok", "is_error": "yes"}]]
 
 
-@pytest.mark.parametrize("content", ODD)
-@pytest.mark.parametrize("role", ["system", "user", "assistant", "tool", None, ["user"]])
+@each_row("content", ODD)
+@each_row("role", ["system", "user", "assistant", "tool", None, ["user"]])
 def test_odd_values_are_counted_and_never_changed(role: Any, content: Any):
     message = {"role": role, "content": content}
     before = copy.deepcopy(message)

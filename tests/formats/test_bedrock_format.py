@@ -12,6 +12,7 @@ from botocore.validate import ParamValidator
 from conversations import OPENING, SENTENCE, Request, bedrock, openai_chat, words
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result
 from autoprune.conversation.transcript import Location
@@ -72,7 +73,7 @@ CLEARED = [{"text": SENTENCE}]
 FOUND = {"searchResult": {"source": "a.md", "title": "A", "content": [{"text": LONG}]}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "content",
     [
         *([{"text": LONG}], [{"text": LONG}, {"text": "the end"}], [{"json": {"rows": [LONG]}}], [{"json": [LONG]}]),
@@ -84,9 +85,7 @@ def test_a_result_becomes_the_placeholder_in_a_block_of_text(content: Any):
     assert pruned(result(content)) == [result(CLEARED)]
 
 
-@pytest.mark.parametrize(
-    "content", [[], [{"text": "ok"}], [{"text": ""}], [{"json": {"ok": True}}], None, 7, {"text": LONG}, CLEARED]
-)
+@each_row("content", [[], [{"text": "ok"}], [{"text": ""}], [{"json": {"ok": True}}], None, 7, {"text": LONG}, CLEARED])
 def test_a_result_that_is_short_or_holds_no_text_is_left_alone(content: Any):
     messages = [ASKED, answer(use()), user(result(content)), DONE]
     assert prune(messages).conversation is messages
@@ -235,7 +234,7 @@ CITED = {"citationsContent": {"content": [{"text": "A claim."}], "citations": [{
 GUARDED = {"guardContent": {"text": {"text": "Only this.", "qualifiers": ["grounding_source"]}}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("block", "counted"),
     [
         ({"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "A" * 900}}}, ["Hm."]),
@@ -260,7 +259,7 @@ def png(width: int, height: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + width.to_bytes(4, "big") + height.to_bytes(4, "big") + b"\0" * 90_000
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("block", "by_rule"),
     [
         ({"image": {"format": "png", "source": {"bytes": png(640, 480)}}}, 85 + 170 * 2),
@@ -287,7 +286,7 @@ def test_a_block_is_media_by_its_one_field(kind: str):
     assert media_tokens({kind: source}) == {"image": 765, "audio": 0}.get(kind, FILE_TOKENS)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "block",
     [
         *({"image": {}}, {"image": "https://example.com/a.png"}, {"image": {"source": None}}, {"text": {"source": {}}}),
@@ -298,7 +297,7 @@ def test_any_other_block_is_none(block: Any):
     assert not is_media(block)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("blocks", "frames", "words"),
     [
         ([], 1, 0),
@@ -364,12 +363,12 @@ OTHERS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("message", OURS.values(), ids=OURS)
+@each_row("message", OURS.values(), ids=OURS)
 def test_only_this_format_sees_a_mark(message: Any):
     assert [known.NAME for known in SHIPPED if known.seen(message)] == ["bedrock"]
 
 
-@pytest.mark.parametrize("message", OTHERS.values(), ids=OTHERS)
+@each_row("message", OTHERS.values(), ids=OTHERS)
 def test_a_message_of_another_format_shows_no_mark_of_this_one(message: Any):
     assert bedrock_converse.seen(message) is None
 
@@ -388,8 +387,8 @@ ODD += [[use()], [result([{"text": LONG}])], (result([]),), [result([None, 7, "x
 ODD += [[{"toolUse": {"toolUseId": 5, "name": None, "input": given}}] for given in ("{}", ["x"])]
 
 
-@pytest.mark.parametrize("content", ODD)
-@pytest.mark.parametrize("role", ["system", "user", "assistant", "tool", None, ["user"]])
+@each_row("content", ODD)
+@each_row("role", ["system", "user", "assistant", "tool", None, ["user"]])
 def test_odd_values_are_counted_and_never_changed(role: Any, content: Any):
     message = {"role": role, "content": content}
     before = copy.deepcopy(message)

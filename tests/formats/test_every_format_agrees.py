@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from rounds import WIRE, Round, in_snake_case
 from rounds_hypothesis import rounds
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
+from tables import each_row
 from test_every_format_memo import facts
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result
@@ -99,7 +100,7 @@ def is_words(message: dict[str, Any]) -> bool:
     return isinstance(content, str) or (bool(blocks) and all(fields(block).get("type") == "text" for block in blocks))
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@each_row("format", FORMATS)
 @CHECKED
 @given(data=st.data())
 def test_every_message_is_read_as_its_format_or_as_words(format: str, data: st.DataObject):

@@ -10,6 +10,7 @@ from gemini_responses_hypothesis import ITEMS, PICTURE, PIXEL, SIGNATURE, respon
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, Result
 from autoprune.conversation.transcript import Location, Speaker
@@ -61,7 +62,7 @@ FAILED, TIMEOUT = {"type": "exit", "exit_code": 2}, {"type": "timeout"}
 CLEARED = [text(SENTENCE)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "output", "becomes"),
     [
         ("function_call_output", LONG, SENTENCE),
@@ -86,7 +87,7 @@ def test_an_output_becomes_the_placeholder_in_the_shape_that_it_had(kind: str, o
     assert pruned(item) == {**item, "output": becomes}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "output"),
     [
         *(
@@ -135,7 +136,7 @@ def test_what_a_providers_own_call_gave_is_cleared_inside_the_call():
     assert prune(items[:4]).conversation == items[:4]  # the next request is the first that is sent the output
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("item", "failed"),
     [
         ({"type": "apply_patch_call_output", "status": "failed", "output": LONG}, True),
@@ -251,7 +252,7 @@ def test_pruning_twice_is_pruning_once():
 DID = {"status": "completed"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "output", "tool", "target"),
     [
         (CALL, {"type": "function_call_output", "call_id": "x"}, "read", "a.py"),
@@ -323,7 +324,7 @@ def test_the_arguments_of_a_call_have_a_place(item: dict[str, Any], name: str, i
     assert part.put(item[name], "shorter") == "shorter"
 
 
-@pytest.mark.parametrize("kind", ["local_shell_call", "shell_call", "apply_patch_call", "computer_call", "mcp_call"])
+@each_row("kind", ["local_shell_call", "shell_call", "apply_patch_call", "computer_call", "mcp_call"])
 def test_the_arguments_that_the_api_checks_have_none(kind: str):
     item = {
         "type": kind,
@@ -400,7 +401,7 @@ def test_an_answer_in_several_items_counts_as_one_message(said: dict[str, Any]):
     assert named.count_tokens([ASKED, REASONING, DONE, CALL]) == named.count_tokens([ASKED, DONE, CALL, REASONING])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("item", "texts"),
     [
         (
@@ -438,7 +439,7 @@ def test_what_the_model_reads_of_an_item_is_counted_and_nothing_else(item: dict[
     assert tokens(item, DONE) == sum(map(exact(), texts))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("item", "expected"),
     [
         (
@@ -475,10 +476,10 @@ def test_an_output_inside_a_call_counts_as_a_call_and_a_result():
 # Odd items
 
 
-@pytest.mark.parametrize(
+@each_row(
     "kind", ["function_call", "shell_call", "mcp_call", "reasoning", "message", "new_call", "new_output", "compaction"]
 )
-@pytest.mark.parametrize("odd", [None, 7, "x", [], [[1, None]], {}, {"a": [1]}, [{"type": ["x"]}], [{"text": 7}]])
+@each_row("odd", [None, 7, "x", [], [[1, None]], {}, {"a": [1]}, [{"type": ["x"]}], [{"text": 7}]])
 def test_odd_items_are_counted_and_given_back_as_they_were(kind: str, odd: Any):
     names = ("call_id", "name", "arguments", "action", "operation", "status", "summary", "content", "encrypted_content")
     items = [ASKED, {"type": kind, "role": "user", **dict.fromkeys(names, odd)}, ASKED, DONE]
@@ -488,8 +489,8 @@ def test_odd_items_are_counted_and_given_back_as_they_were(kind: str, odd: Any):
     assert items == before
 
 
-@pytest.mark.parametrize("kind", ["function_call_output", "shell_call_output", "apply_patch_call_output", "mcp_call"])
-@pytest.mark.parametrize("odd", [7, "x", [[1, None]], {"a": [1]}, [None, 1], [7], [{"stdout": 7}], [{"outcome": 7}]])
+@each_row("kind", ["function_call_output", "shell_call_output", "apply_patch_call_output", "mcp_call"])
+@each_row("odd", [7, "x", [[1, None]], {"a": [1]}, [None, 1], [7], [{"stdout": 7}], [{"outcome": 7}]])
 def test_odd_outputs_are_counted_and_given_back_as_they_were(kind: str, odd: Any):
     items = [ASKED, {"type": kind, "call_id": odd, "output": odd, "error": odd, "status": odd}, ASKED, DONE]
     assert prune(items).conversation is items
@@ -508,7 +509,7 @@ ITEM_TYPES = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "item",
     [
         *({"type": kind, "id": "x"} for kind in ITEM_TYPES),
@@ -522,7 +523,7 @@ def test_an_item_shows_the_marks_of_no_other_format(item: Any):
     assert [known.NAME for known in SHIPPED if known.seen(seen)] == ["openai_responses"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "message",
     [
         *openai_chat(["ok"], "So?"),
@@ -555,7 +556,7 @@ def test_an_object_with_a_type_that_is_no_items_is_named_with_its_place():
         prune([CALL, {"type": "step", "id": 7}])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("item", "speaker"),
     [
         (DONE, Speaker.MODEL),

@@ -10,6 +10,7 @@ import pytest
 from conversations import ANSWER, DIALECTS, SENTENCE, Dialect, Message, openai_chat, words, xml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, Result, ToolInputs
 from autoprune.planning.protections import NOTHING
@@ -19,7 +20,7 @@ from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 from autoprune.tokens import exact
 
 PLENTY = 1_000_000
-in_both_dialects = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.__name__)
+in_both_dialects = each_row("dialect", DIALECTS, ids=lambda dialect: dialect.__name__)
 
 
 def pruner(safe_zone: int) -> AgenticConversationPruner:
@@ -90,7 +91,7 @@ def test_what_is_just_large_enough_is_left_alone(dialect: Dialect):
 IMAGE = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "becomes"),
     [
         (TEXT, CUT),

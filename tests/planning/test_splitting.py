@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from tables import each_row
 from written_short import NATIVE, entries, every_format, every_native_format, messages, parsed
 
 from autoprune.conversation.transcript import Entry
@@ -24,7 +25,7 @@ def tokens(found: Sequence[Entry]) -> int:
 
 
 @every_format
-@pytest.mark.parametrize(
+@each_row(
     ("short", "found"),
     [
         ("U A", []),
@@ -81,7 +82,7 @@ def test_a_conversation_of_whole_pairs_is_not_broken(written_in: str):  # 4
 
 
 @every_native_format
-@pytest.mark.parametrize(
+@each_row(
     ("short", "problem"),
     [
         ("U A[c1] R[c1] A[c2] A", "the call 'c2' in message 3 has no result"),
@@ -130,7 +131,7 @@ def test_two_calls_in_one_text_have_a_result_each():
 
 
 @every_format
-@pytest.mark.parametrize(
+@each_row(
     ("short", "safe"),
     [
         ("U A", [0, 1, 2]),
@@ -153,7 +154,7 @@ def test_a_cut_parts_nothing_that_belongs_together(short: str, safe: list[int], 
 
 
 @every_native_format
-@pytest.mark.parametrize(
+@each_row(
     ("short", "safe"),
     [
         ("U A[c1] S R[c1] A", [0, 1, 4, 5]),
@@ -230,7 +231,7 @@ def test_without_a_later_turn_the_first_safe_place_within_the_limits_is_taken(wr
 
 
 @every_format
-@pytest.mark.parametrize(
+@each_row(
     ("limits", "at"),
     [
         ({"keep_messages": 3}, 7),
@@ -249,7 +250,7 @@ def test_of_turns_of_one_message_as_many_are_kept_as_the_limits_allow(
 
 
 @every_format
-@pytest.mark.parametrize("limits", [{}, {"keep_messages": 0, "keep_turns": 0, "max_kept_tokens": 0}])
+@each_row("limits", [{}, {"keep_messages": 0, "keep_turns": 0, "max_kept_tokens": 0}])
 def test_without_limits_nothing_is_cut(limits: dict[str, int], written_in: str):  # 13
     assert split(entries("U A[c1] R[c1] A U", written_in), **limits) == Split(0)
     assert split(entries("U R[x]", written_in), **limits) == Split(0)
@@ -282,7 +283,7 @@ def test_a_pair_over_the_limit_is_kept_whole(written_in: str):  # 11
 
 
 @every_format
-@pytest.mark.parametrize(
+@each_row(
     ("short", "at"),
     [
         ("U A[c1] U A U A U A U A", 8),  # within three messages the user's last request begins a turn
@@ -309,7 +310,7 @@ def test_a_result_in_a_text_is_kept_without_its_call():
 
 
 @every_format
-@pytest.mark.parametrize(
+@each_row(
     ("short", "expected"),
     [
         ("U", Split(0, why="nothing can be cut: the newest message is always kept")),
@@ -339,7 +340,7 @@ def test_where_no_place_is_safe_the_least_is_harmed(short: str, expected: Split,
 
 
 @every_native_format
-@pytest.mark.parametrize(
+@each_row(
     ("short", "keep", "at"),
     [
         ("U A[c1] R[c1] U R[x]", 3, 3),  # not 1, which is as near but over the limit
@@ -366,7 +367,7 @@ def test_less_harm_is_preferred_to_the_limits(written_in: str):  # 11
 
 
 @every_format
-@pytest.mark.parametrize(
+@each_row(
     ("short", "keep", "at"),
     [
         ("U A U", 10, 0),  # 23

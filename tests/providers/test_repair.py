@@ -18,6 +18,7 @@ from strict_provider import anthropic_rules, gemini_rules, responses_rules
 from strict_provider import bedrock as strict_bedrock
 from strict_provider import openai_chat as strict_chat
 from strict_provider.exchange import RefusalError
+from tables import each_row
 
 from autoprune.errors import ConversationError, SettingsError
 from autoprune.providers import BEGINNING, EMPTY, NO_RESULT, NO_WORDS, UNREPAIRED, Problem, Repair, problems, repair
@@ -148,7 +149,7 @@ VALID: dict[str, Callable[[], st.SearchStrategy[list[Any]]]] = {
     "openai_chat": openai_chat,
     "openai_responses": openai_responses,
 }
-EVERY_PROVIDER = pytest.mark.parametrize("provider", VALID)
+EVERY_PROVIDER = each_row("provider", VALID)
 
 
 # What others do to them.
@@ -399,7 +400,7 @@ def lost(id: str) -> dict[str, Any]:
     return {"type": "tool_result", "tool_use_id": id, "content": NO_RESULT, "is_error": True}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("conversation", "becomes", "said_to_be_done"),
     [
         (
@@ -558,7 +559,7 @@ def tool(id: str, content: Any = "ok") -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": id, "content": content}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("conversation", "becomes", "said_to_be_done"),
     [
         (
@@ -642,7 +643,7 @@ def test_what_is_mended_for_openai_chat(conversation: list[Any], becomes: list[A
     assert made(conversation, "openai_chat") == (becomes, said_to_be_done)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("conversation", "becomes", "said_to_be_done"),
     [
         (
@@ -699,7 +700,7 @@ REASONING = {"type": "reasoning", "id": "rs_1", "summary": []}
 FAILED = [{"stdout": "", "stderr": NO_RESULT, "outcome": {"type": "exit", "exit_code": 1}}]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("conversation", "becomes", "said_to_be_done"),
     [
         (
@@ -815,7 +816,7 @@ def fr(name: str = "f", response: Any = "ok", **more: Any) -> dict[str, Any]:
 OUTPUT, ERROR = {"output": "ok"}, {"error": NO_RESULT}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("conversation", "becomes", "said_to_be_done"),
     [
         (
@@ -960,7 +961,7 @@ def result(id: str, content: Any, **more: Any) -> dict[str, Any]:
     return {"toolResult": {"toolUseId": id, "content": content, **more}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("conversation", "becomes", "said_to_be_done"),
     [
         (
@@ -1047,7 +1048,7 @@ def sent(conversation: list[Any], provider: str) -> None:
             responses_rules.check(conversation, responses_rules.Shelf(), is_stored=False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("conversation", "provider"),
     [
         ([user(said("Go."), use("a")), user(answer("a"))], "anthropic"),

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 from strict_provider.scripts import Call, Turn
+from tables import each_row
 
 from autoprune import (
     AgenticConversationPruner,
@@ -182,8 +183,8 @@ def test_the_report_is_of_what_was_done(chosen: str):
     )
 
 
-@pytest.mark.parametrize("chosen", POLICIES)
-@pytest.mark.parametrize(
+@each_row("chosen", POLICIES)
+@each_row(
     "messages",
     [
         [*TURNS[:2], answered(0, "ok"), *TURNS[3:]][:5],  # nothing that can be cleared
@@ -312,7 +313,7 @@ def test_settings_that_change_between_calls_are_obeyed():
 # Which policy
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wanted", "model", "chosen"),
     [
         (None, None, "report"),
@@ -362,7 +363,7 @@ def with_thinking(given: object) -> dict[str, object]:
     return {"extra_headers": HEADER, "thinking": given}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "becomes"),
     [
         ({}, SAYS),
@@ -396,7 +397,7 @@ def test_parameters_are_merged_into_those_of_a_request(given: dict[str, Any], be
     assert merged({}, given) == given
 
 
-@pytest.mark.parametrize("given", ["adaptive", "enabled", "disabled", "between_tools", None])
+@each_row("given", ["adaptive", "enabled", "disabled", "between_tools", None])
 def test_a_merged_request_says_of_thinking_what_the_sdk_knows(given: str | None):
     budget = {"budget_tokens": 2_000} if given == "enabled" else {}
     request = {"thinking": {"type": given, **budget}} if given else {}
@@ -460,7 +461,7 @@ def test_boto3_accepts_the_parameters_of_a_bedrock_conversation(
 BEDROCK_SAYS = {"additionalModelRequestFields": FIELDS}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "becomes"),
     [
         ({}, FIELDS),

@@ -19,6 +19,7 @@ from strict_provider.exchange import Refusal, Request
 from strict_provider.scripts import Call, Script, Turn, agent_script
 from strict_provider.server import serve
 from strict_provider.tools import run_tool
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, Result, ToolInputs, calibration
 from autoprune.conversation.edits import Replace
@@ -497,7 +498,7 @@ class Calibrated(Session):
 CALIBRATED = APIS | {"anthropic": UNBOUND_ANTHROPIC}  # no thinking is dropped, which would change the ratio
 
 
-@pytest.mark.parametrize("api", CALIBRATED.values(), ids=CALIBRATED)
+@each_row("api", CALIBRATED.values(), ids=CALIBRATED)
 def test_calibrated_by_each_answer_prompts_stay_within_the_safe_zone(api: Api):
     """To 3 %: the ratio is that of the last prompt, and the next one is another mix of texts and frames."""
     safe_zone = SAFE_ZONE // 2

@@ -5,6 +5,7 @@ from functools import partial
 
 import conversations
 import pytest
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, Report, SettingsError
 from autoprune.pruners.events import PruneEvent, tell, veto
@@ -64,7 +65,7 @@ def test_false_refuses_and_the_report_can_say_who(before_prune, name: str):
     assert said.endswith(" (before_prune) returned False")
 
 
-@pytest.mark.parametrize("answer", [None, True, 0, "", [], "no"])
+@each_row("answer", [None, True, 0, "", [], "no"])
 def test_anything_but_false_goes_on(answer: object):
     seen = []
     assert veto(lambda event: seen.append(event) or answer, EVENT) is None

@@ -14,6 +14,7 @@ from google import genai
 from strict_provider.exchange import CONVERSATION
 from strict_provider.scripts import Script
 from strict_provider.server import serve
+from tables import each_row
 from test_end_to_end import APIS, TASKS, Api, Run, Session, agent, bedrock_client
 
 from autoprune import PruneArgs, Result, problems
@@ -194,8 +195,8 @@ CALLS_AT_ONCE = {"sliding_window": 3}  # one for each level of summaries
 WITH_MODEL = ("summarize", "hybrid", "snapshot")
 
 
-@pytest.mark.parametrize("style", [fed_back, in_full])
-@pytest.mark.parametrize("name", [*STRATEGIES, "sliding_window", "symbolize", "chat_summary", "summarize_older"])
+@each_row("style", [fed_back, in_full])
+@each_row("name", [*STRATEGIES, "sliding_window", "symbolize", "chat_summary", "summarize_older"])
 def test_in_a_long_run_the_goal_the_system_prompt_and_the_last_turns_are_always_there(name: str, style: Style):
     made = STRATEGIES.get(name) or presets.PRESETS[name]()
     assert isinstance(made, Folding)
@@ -216,14 +217,14 @@ def test_in_a_long_run_the_goal_the_system_prompt_and_the_last_turns_are_always_
     assert asked <= turns // 2 or name == "summarize_older"  # which sums up each message that leaves its window
 
 
-@pytest.mark.parametrize("name", [*WITH_MODEL, "chat_summary", "summarize_older"])
+@each_row("name", [*WITH_MODEL, "chat_summary", "summarize_older"])
 def test_without_a_model_the_goal_of_a_long_run_stands_in_the_summary(name: str):
     strategy = STRATEGIES.get(name) or presets.PRESETS[name]()
     for result, _ in fed_back(ConversationPruner(PruneArgs(3_000)), strategy, LONG):
         assert GOAL in said(result.conversation)
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
+@each_row("name", STRATEGIES)
 def test_where_not_even_the_newest_result_fits_the_report_says_so_and_the_run_goes_on(name: str):
     pruner = ConversationPruner(PruneArgs(120))
     strategy = replace(STRATEGIES[name], retain=RETAINED)

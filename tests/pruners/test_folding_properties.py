@@ -32,6 +32,7 @@ from folding_cases import (
 from rounds import WIRE, Round, Step
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from sendable import accepts, rules
+from tables import each_row
 from test_every_format_memo import again, facts, requests
 
 from autoprune import PruneArgs, Result, problems
@@ -234,8 +235,8 @@ def test_they_do_so_where_thinking_is_stripped(case: Case):
     both_styles(case, "strip")
 
 
-@pytest.mark.parametrize("retain", [Retention(), Retention(first_request=True), Retention(roles=("tool", "assistant"))])
-@pytest.mark.parametrize("write", WIRE.values(), ids=WIRE)
+@each_row("retain", [Retention(), Retention(first_request=True), Retention(roles=("tool", "assistant"))])
+@each_row("write", WIRE.values(), ids=WIRE)
 def test_no_two_messages_of_the_users_become_neighbors(write: Any, retain: Retention):
     step = Step("read_file", {"path": "a.py"}, "a line of text\n" * 30)
     messages = write([word for turn in range(6) for word in ([step], f"Now part {turn}.")])

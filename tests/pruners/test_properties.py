@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from openai.types.chat import ChatCompletionMessage
 from strategies_hypothesis import conversations, loops, safe_zones
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result
 from autoprune.conversation.edits import Replace
@@ -639,7 +640,7 @@ def test_threads_share_a_pruner():
 ODD_WORDS = ("Gone.", "See `<tool_result tool_name='X'>`.", "</tool_result>", "漢字 \ud800", "\0")
 
 
-@pytest.mark.parametrize("words", ODD_WORDS)
+@each_row("words", ODD_WORDS)
 def test_an_odd_replacement_message_does_no_harm(words: str):
     native = loop([LONG, LONG])
     xml = written([(90, False)] * 3, as_xml=True)
@@ -768,8 +769,8 @@ def test_every_safe_zone_is_met_exactly(messages: list[Any]):
         assert (result.conversation is messages) == (needed == 0)
 
 
-@pytest.mark.parametrize("messages", small_loops(), ids=["openai", "xml"])
-@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name.startswith("low_water")])
+@each_row("messages", small_loops(), ids=["openai", "xml"])
+@each_row("strategy", [name for name in STRATEGIES if name.startswith("low_water")])
 def test_low_water_meets_every_safe_zone_that_can_be_met(messages: list[Any], strategy: str):
     tokens, least = count(messages), count(pruner(1).prune_conversations(messages))
     assert tokens > least + 100
@@ -938,7 +939,7 @@ def pairs(messages: list[Any]) -> list[tuple[int, int | None, str]]:
     return [(part.location.message, part.call and part.call.location.message, part.tool) for part in found]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("messages", "wanted"),
     [
         ([call(), answer("x")], [(1, 0, "read_file")]),

@@ -3,10 +3,10 @@
 import math
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies_hypothesis import conversations
+from tables import each_row
 
 from autoprune.formats.parsing import Parser
 from autoprune.pruners._snapshots import token_bound
@@ -37,7 +37,7 @@ def test_nor_has_one_with_odd_contents(role: str, content: Any, name: str | None
     assert counted(message) <= token_bound(message)
 
 
-@pytest.mark.parametrize("text", ["x", "漢字" * 50, "👩‍👩‍👧" * 20, "\ud800" * 9, "é" * 99, "<|endoftext|>", "\0" * 30])
+@each_row("text", ["x", "漢字" * 50, "👩‍👩‍👧" * 20, "\ud800" * 9, "é" * 99, "<|endoftext|>", "\0" * 30])
 def test_nor_has_any_text(text: str):
     message = {"role": "user", "content": text}
     assert counted(message) <= token_bound(message)

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tables import each_row
 
 from autoprune import SessionError
 from autoprune.sessions import load
@@ -17,7 +18,7 @@ ITEMS = [
 CONTENTS = [{"parts": [{"text": "hé"}]}, {"role": "model", "parts": [{"text": "hello"}]}]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         json.dumps(MESSAGES),
@@ -38,8 +39,8 @@ def test_the_three_shapes_are_read_and_written_back_in_the_same_shape(text: str)
     assert again[0] == text[0]
 
 
-@pytest.mark.parametrize("messages", [MESSAGES, ITEMS, CONTENTS], ids=["messages", "items", "contents"])
-@pytest.mark.parametrize("shape", ["list", "lines", "object"])
+@each_row("messages", [MESSAGES, ITEMS, CONTENTS], ids=["messages", "items", "contents"])
+@each_row("shape", ["list", "lines", "object"])
 def test_messages_of_every_api_are_plain_messages(messages: list[dict[str, object]], shape: str):
     text = {
         "list": json.dumps(messages),
@@ -68,7 +69,7 @@ def test_a_lone_surrogate_is_written_as_json_can_write_it():
     assert load(text, "again").messages == session.messages
 
 
-@pytest.mark.parametrize("odd", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\r"])
+@each_row("odd", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\r"])
 def test_a_line_ends_at_a_newline_and_nowhere_else(odd: str):
     messages = [{"role": "user", "content": f"a{odd}b"}, {"role": "assistant", "content": odd}]
     text = "\r\n".join(json.dumps(message, ensure_ascii=False) for message in messages)
@@ -77,7 +78,7 @@ def test_a_line_ends_at_a_newline_and_nowhere_else(odd: str):
     assert load(session.write(messages), "again").messages == messages
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said"),
     [
         ("", "s is empty"),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import each_row
 
 from autoprune.sessions import NO_RESULT, Session, load
 
@@ -150,7 +151,7 @@ def sessions(path: Path) -> list[Session]:
 
 
 @needs_transcripts
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name[:60])
+@each_row("path", FILES, ids=lambda path: path.name[:60])
 def test_a_shared_transcript_is_read_by_its_agents_reader_into_what_a_provider_accepts(path: Path):
     found = sessions(path)
     assert all(session.agent and session.agent.startswith(path.name.split("--")[0]) for session in found)
@@ -159,7 +160,7 @@ def test_a_shared_transcript_is_read_by_its_agents_reader_into_what_a_provider_a
 
 
 @needs_transcripts
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name[:60])
+@each_row("path", FILES, ids=lambda path: path.name[:60])
 def test_the_results_of_a_shared_transcript_are_all_there(path: Path):
     table = (FOLDER / "README.md").read_text(encoding="utf-8")
     counts = {row["file"]: int(row["results"].replace(",", "")) for row in ROW.finditer(table)}
@@ -168,7 +169,7 @@ def test_the_results_of_a_shared_transcript_are_all_there(path: Path):
 
 
 @needs_transcripts
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name[:60])
+@each_row("path", FILES, ids=lambda path: path.name[:60])
 def test_a_shared_transcript_is_written_back_as_a_list_of_messages(path: Path):
     session = sessions(path)[0]
     assert json.loads(session.write(session.messages)) == session.messages

@@ -13,6 +13,7 @@ from unittest.mock import MagicMock
 
 import conversations
 import pytest
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.settings.args import effective_settings, group_size, overhead, safe_zone, setting, text_setting, used
@@ -50,8 +51,8 @@ BY_NAME = [
 ]
 
 
-@pytest.mark.parametrize(("name", "attribute", "said", "given", "default"), BY_NAME)
-@pytest.mark.parametrize("kind", [PruneArgs, SimpleNamespace])
+@each_row(("name", "attribute", "said", "given", "default"), BY_NAME)
+@each_row("kind", [PruneArgs, SimpleNamespace])
 def test_the_call_comes_before_the_arguments_before_the_environment_before_the_default(
     kind: type, name: str, attribute: str, said: object, given: object, default: object
 ):
@@ -115,7 +116,7 @@ def test_a_default_that_is_given_is_given():
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "copied",
     [
         PruneArgs(),
@@ -142,7 +143,7 @@ def test_what_a_mock_answers_is_not_given_but_for_its_safe_zone():
 # Texts
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("variable", "text", "use", "value"),
     [
         ("AUTOPRUNE_SAFE_ZONE", "50*1024", safe_zone, 51_200),
@@ -157,7 +158,7 @@ def test_a_number_may_be_written_as(variable: str, text: str, use, value: int):
     assert use(PruneArgs(), {**SAID, variable: text}) == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("variable", "text", "said"),
     [
         ("AUTOPRUNE_SAFE_ZONE", "abc", "write it as 51200,"),

@@ -11,6 +11,7 @@ import conversations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each_row
 
 from autoprune import (
     AgenticConversationPruner,
@@ -28,7 +29,7 @@ WINDOW = 128_000  # of gpt-4o, in genai-prices
 HELLO = [{"role": "user", "content": "Hello."}]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "tokens"),
     [
         (51200, 51_200),
@@ -54,7 +55,7 @@ def test_a_budget_may_be_written_as(written: int | float | str, tokens: int):
     assert AgenticConversationPruner(PruneArgs(written)).prune(HELLO).report.safe_zone == tokens
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("share", "tokens"),
     [(0.7, 89_600), ("0.7", 89_600), (" 0.7 ", 89_600), (1.0, WINDOW), ("1.0", WINDOW), (2e-5, 2), ("0.333", 42_624)],
 )
@@ -65,8 +66,8 @@ def test_a_share_is_of_the_window_of_the_model(share: float | str, tokens: int):
     assert report.safe_zone == tokens
 
 
-@pytest.mark.parametrize("share", [0.7, "0.7"])
-@pytest.mark.parametrize(
+@each_row("share", [0.7, "0.7"])
+@each_row(
     ("model", "provider", "words"),
     [
         (None, None, r"share of the context window needs a model: PruneArgs\(model=...\)"),
@@ -100,7 +101,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("value", WRONG, ids=shown)
+@each_row("value", WRONG, ids=shown)
 def test_what_is_no_budget_is_refused_by_its_value_and_with_a_way_to_write_it(value: object):
     with pytest.raises(SettingsError) as refusal:
         budget(value, model="gpt-4o")
@@ -148,7 +149,7 @@ def test_any_object_with_a_safe_zone_serves(kind: type):
 NOBODY = "the safe zone is 51,200: nobody gave a safe zone"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "args",
     [
         *(PruneArgs(), None, {}, {"model": "gpt-4o"}, {"conversation_prune_safe_zone_tokens": None}, PruneArgs(None)),
@@ -157,7 +158,7 @@ NOBODY = "the safe zone is 51,200: nobody gave a safe zone"
     ],
     ids=shown,
 )
-@pytest.mark.parametrize("kind", [AgenticConversationPruner, ConversationPruner])
+@each_row("kind", [AgenticConversationPruner, ConversationPruner])
 def test_the_safe_zone_is_51200_where_none_is_set_and_the_report_says_so(kind: type, args: object):
     assert SAFE_ZONE_TOKENS == 51_200
     report = kind(args).prune(HELLO).report
@@ -186,7 +187,7 @@ def uses(args: object) -> list[Callable[..., object]]:
     return [*ways, attached, lambda _: effective_settings(args, {})]
 
 
-@pytest.mark.parametrize("args", WITHOUT, ids=shown)
+@each_row("args", WITHOUT, ids=shown)
 def test_what_holds_no_setting_is_refused_and_the_error_says_what_to_give(args: object):
     said = (
         rf"args is a {type(args).__name__} and holds no setting: give PruneArgs\(\"50k\"\), a mapping like it, a budget"
@@ -205,9 +206,7 @@ def test_a_misspelled_attribute_of_what_holds_no_setting_is_named():
         AgenticConversationPruner(SimpleNamespace(size=1, safe_zone=4_096)).prune(HELLO)
 
 
-@pytest.mark.parametrize(
-    ("args", "tokens"), [(4_096, 4_096), ("4k", 4_096), (Integer(4_096), 4_096), (2e3, 2_000), ("2*1k", 2_048)]
-)
+@each_row(("args", "tokens"), [(4_096, 4_096), ("4k", 4_096), (Integer(4_096), 4_096), (2e3, 2_000), ("2*1k", 2_048)])
 def test_a_budget_by_itself_is_the_budget(args: object, tokens: int):
     kinds = AgenticConversationPruner, ConversationPruner
     assert [kind(args).prune(HELLO).report.safe_zone for kind in kinds] == [tokens, tokens]
@@ -230,7 +229,7 @@ def test_a_share_by_itself_is_one_of_the_window_that_somebody_gave(args: object)
     )
 
 
-@pytest.mark.parametrize("args", [True, False, "abc", "", b"50k", Decimal(50), 0, -1, 1.5, float("nan"), 2j], ids=shown)
+@each_row("args", [True, False, "abc", "", b"50k", Decimal(50), 0, -1, 1.5, float("nan"), 2j], ids=shown)
 def test_what_is_no_budget_by_itself_is_refused(args: object):
     for use in uses(args):
         with pytest.raises(SettingsError, match=f"the safe zone is {re.escape(repr(args))}.*: write it as 51200"):
@@ -251,7 +250,7 @@ def test_a_mapping_is_read(kind: Callable[[object], object]):
     assert effective_settings(args, {})[0].where == "args['conversation_prune_safe_zone_tokens']"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "said"),
     [
         (
@@ -293,11 +292,9 @@ def test_arguments_that_are_changed_in_place_are_read_anew():
 # The window by hand
 
 
-@pytest.mark.parametrize("kind", [PruneArgs, SimpleNamespace, dict])
-@pytest.mark.parametrize(
-    ("window", "tokens"), [(200_000, 140_000), ("200_000", 140_000), ("200k", 143_360), ("1m", 734_003)]
-)
-@pytest.mark.parametrize("model", [None, "no-such-model", "gpt-4o"])
+@each_row("kind", [PruneArgs, SimpleNamespace, dict])
+@each_row(("window", "tokens"), [(200_000, 140_000), ("200_000", 140_000), ("200k", 143_360), ("1m", 734_003)])
+@each_row("model", [None, "no-such-model", "gpt-4o"])
 def test_a_share_is_of_the_window_that_is_given(kind: type, window: object, tokens: int, model: str | None):
     args = kind(conversation_prune_safe_zone_tokens=0.7, window=window, model=model)
     assert safe_zone(args) == safe_zone(args, {"AUTOPRUNE_WINDOW": "7"}) == tokens
@@ -305,7 +302,7 @@ def test_a_share_is_of_the_window_that_is_given(kind: type, window: object, toke
     assert safe_zone(None, {"AUTOPRUNE_WINDOW": str(window), "AUTOPRUNE_SAFE_ZONE": "0.7"}) == tokens
 
 
-@pytest.mark.parametrize("window", [0, -1, 0.5, "0.5", 1.5, "abc", "", True, 10**13])
+@each_row("window", [0, -1, 0.5, "0.5", 1.5, "abc", "", True, 10**13])
 def test_a_window_that_is_none_is_refused(window: object):
     with pytest.raises(
         SettingsError, match=f"^window is {window!r}: give the context window in tokens, such as 200_000"
@@ -370,8 +367,8 @@ def test_overhead_leaves_less_room_for_results():
     assert pruner.prune_conversations(messages) == conversations.openai_chat([None], [conversations.words(300)])
 
 
-@pytest.mark.parametrize("kind", [PruneArgs, SimpleNamespace])
-@pytest.mark.parametrize("value", [-1, 1.5, 1_500.0, "1500", "", True])
+@each_row("kind", [PruneArgs, SimpleNamespace])
+@each_row("value", [-1, 1.5, 1_500.0, "1500", "", True])
 def test_an_overhead_that_is_no_number_of_tokens_is_refused(kind: type, value: object):
     pruner = AgenticConversationPruner(kind(overhead_tokens=value))
     for use in (pruner.prune, pruner.count_tokens):

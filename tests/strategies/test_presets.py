@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tables import each_row
 from test_first_request import Client, turn
 
 from autoprune import AgenticConversationPruner, ConversationPruner, OpenAISummarizer, PruneArgs, SettingsError
@@ -34,8 +35,8 @@ def pruned(safe_zone: int, strategy: Any, messages: list[Any], **more: Any) -> A
 # A title
 
 
-@pytest.mark.parametrize("is_fed_back", [True, False])
-@pytest.mark.parametrize(
+@each_row("is_fed_back", [True, False])
+@each_row(
     "llm", [None, lambda brief: f"They are at it. {brief.previous}", Chunked(lambda brief: "A part.", 900), Symbols()]
 )
 def test_a_title_stands_above_whatever_is_written(llm: Any, is_fed_back: bool):
@@ -74,7 +75,7 @@ def test_a_title_by_name():
         pruned(2_000, summarize_older(title=7), chat(20))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("room", range(1, 40))
+@each_row("room", range(1, 40))
 def test_a_title_has_its_place_within_the_room(room: int):
     strategy = replace(summarize_older(title="A title of six words, no more"), summary_tokens=room)
     result = pruned(900, strategy, chat(20), llm=lambda brief: "word " * 90)
@@ -95,7 +96,7 @@ def test_outcomes_have_six_headings_among_them_what_does_not_exist_yet():
 # Whole turns
 
 
-@pytest.mark.parametrize(("safe_zone", "first"), [(503, 0), (502, 2), (403, 2), (303, 2), (302, 4)])
+@each_row(("safe_zone", "first"), [(503, 0), (502, 2), (403, 2), (303, 2), (302, 4)])
 def test_a_turn_goes_whole_even_at_group_size_one(safe_zone: int, first: int):
     given = chat(5)
     assert pruned(safe_zone, truncate(1), given).conversation == given[first:]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each_row
 from utterances import answered, call, model, result, tool, user, utterances, words
 
 from autoprune.summarizers import _trace
@@ -55,7 +56,7 @@ ONE_LINE_EACH = [
 ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("max_tokens", "lines"),
     [
         (61, ONE_LINE_EACH),
@@ -94,7 +95,7 @@ def test_an_error_and_the_users_words_outlive_what_went_well():
     assert "- #3 2.py" not in lines
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "arguments", "line"),
     [
         ("grep", {"pattern": "def x", "path": "src"}, "- #1 def x in src"),
@@ -115,7 +116,7 @@ def test_a_line_says_what_a_call_touched(name: str, arguments: dict[str, Any], l
     assert listed(ActionTrace(keep=0)(brief(*said))) == [f"{name}: 1 call", line]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "is_error", "line"),
     [
         ("fine", False, "- #1 x: ok"),
@@ -155,7 +156,7 @@ def test_repeats_are_counted_across_summaries():
     assert listed(text) == ["read: 8 calls", "- #8 a.py ×8"]
 
 
-@pytest.mark.parametrize("name", ["", "- ", "- #1 x", "a: 2 calls\n- #1 b", "user", "##", "x" * 200])
+@each_row("name", ["", "- ", "- #1 x", "a: 2 calls\n- #1 b", "user", "##", "x" * 200])
 def test_a_tool_of_any_name_is_found_again(name: str):
     first, read = answered(call("first", 0)), answered(call(name, 1, path="a.py"))
     text = ActionTrace(keep=0)(brief(user("Go."), *first, *read, user("On.")))
@@ -169,7 +170,7 @@ def test_what_another_summarizer_wrote_stays_above():
     assert text == f"## Earlier summary (1 line)\nThey fixed it.\n\n{HEADING}(2 lines)\nread: 1 call\n- #1 a.py"
 
 
-@pytest.mark.parametrize("text", ["- #1 a", "x", "read: 1 call\n- #2 a", "read: 2 calls\n- #1 a\n- #1 b", "  | a", ""])
+@each_row("text", ["- #1 a", "x", "read: 1 call\n- #2 a", "read: 2 calls\n- #1 a\n- #1 b", "  | a", ""])
 def test_a_text_that_is_no_trace_is_not_read(text: str):
     assert _trace.read(text) is None
 

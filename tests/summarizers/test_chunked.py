@@ -12,6 +12,7 @@ import pytest
 import utterances as say
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each_row
 
 from autoprune.errors import SettingsError
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Written
@@ -140,7 +141,7 @@ def test_a_failed_part_fails_the_whole_and_nothing_more_is_asked():
     assert len(inner.asked) == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("calls", "depth", "asked"),
     [(1, 5, 1), (2, 5, 1), (3, 5, 3), (4, 5, 4), (16, 1, 1), (16, 2, 8), (16, 5, 16), (40, 3, 40)],
 )
@@ -207,8 +208,8 @@ def test_whatever_the_history_every_question_fits_and_they_are_few(
     )
 
 
-@pytest.mark.parametrize("name", ["window_tokens", "concurrency", "depth", "calls"])
-@pytest.mark.parametrize("value", [0, True, 2.5])
+@each_row("name", ["window_tokens", "concurrency", "depth", "calls"])
+@each_row("value", [0, True, 2.5])
 def test_wrong_settings_are_said(name: str, value: object):
     with pytest.raises(SettingsError, match=name):
         _ = replace(Chunked(Inner(), 1_000), **{name: value}).identity
@@ -223,7 +224,7 @@ def test_the_identity_holds_that_of_the_inner_summarizer():
 # What summarizers give
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "answer"),
     [
         ("A text.", Written("A text.")),
@@ -275,7 +276,7 @@ OUTCOMES = pytest.mark.parametrize(
 
 
 @OUTCOMES
-@pytest.mark.parametrize("make", [gives, awaited])
+@each_row("make", [gives, awaited])
 def test_both_drivers_give_the_same_answer_for_any_summarizer(make: Any, value: object, answer: Answer):
     assert answered(Ask(make(value), EMPTY)) == answer
     assert run(steps_of(make(value), EMPTY)) == answer

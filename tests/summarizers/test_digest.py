@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from rounds import WIRE, Step
 from rounds_hypothesis import rounds
 from rounds_in_texts import DIALECTS, in_text
+from tables import each_row
 
 from autoprune import ConversationPruner, PruneArgs, sessions
 from autoprune.conversation.placeholders import SENTENCE
@@ -145,7 +146,7 @@ def test_a_digest_says_what_was_asked_done_and_found():
     )
 
 
-@pytest.mark.parametrize("format", WIRE)
+@each_row("format", WIRE)
 def test_every_format_gives_the_same_digest(format: str):
     made = [
         [Step("read_file", {"path": "a.py"}, "def a(): ...")],
@@ -159,7 +160,7 @@ def test_every_format_gives_the_same_digest(format: str):
     assert of(WIRE[format](made)) == of(WIRE["openai_chat"](made))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tool", "arguments", "text", "title", "entry"),
     [
         ("Read", {"file_path": "a.py"}, "x", "Files read", "- a.py → read"),
@@ -253,7 +254,7 @@ def test_an_edit_that_the_editor_refused_is_no_change():
     assert "Files changed" not in sections(digest(told(user("Go."), ran("edit 1:2\nx\nend_of_edit", refused))))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "text", "state"),
     [
         (
@@ -386,7 +387,7 @@ def commands(*parts: Any, previous: str = "") -> list[str]:
     return sections(digest(told(*parts), previous=previous))["Commands, and how they went last"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "text", "entry"),
     [
         ("pytest -q | tail -3", "1 failed in 0.2s", "- pytest -q | tail -3 → failed"),
@@ -415,8 +416,8 @@ STARTED = "Chunk ID: a1\nWall time: 1.0 seconds\nProcess running with session ID
 ENDED = "Chunk ID: a2\nWall time: 0.1 seconds\nProcess exited with code {}\nOutput:\n{}"
 
 
-@pytest.mark.parametrize("is_folded_between", [False, True])
-@pytest.mark.parametrize(
+@each_row("is_folded_between", [False, True])
+@each_row(
     ("started", "waits", "outcome"),
     [
         (
@@ -487,7 +488,7 @@ def test_a_path_is_known_again_whether_it_is_relative_or_not():
     assert sections(carried)["Errors resolved later"] == ["- edit(b.py) → failed: Error: no match"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "essence"),
     [
         ("cd /a && pytest -q 2>&1 | tail -20", "pytest -q | tail -20"),
@@ -503,7 +504,7 @@ def test_a_command_is_known_by_its_essence(command: str, essence: str):
     assert _shell.essence(command) == essence
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "looks"),
     [
         ("ls -la && git status", True),
@@ -577,7 +578,7 @@ def test_what_a_program_added_is_no_request():
     assert sections(text) == {"The user's first request": ["Fix it."]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "own"),
     [
         ("<local-command-caveat>Caveat: no\n</local-command-caveat>", ""),
@@ -660,7 +661,7 @@ WORK = told(
 )
 
 
-@pytest.mark.parametrize("cap", [60, 100, 150, 250, 500, 1_000, 2_000, 4_000])
+@each_row("cap", [60, 100, 150, 250, 500, 1_000, 2_000, 4_000])
 def test_the_first_and_the_latest_request_stand_word_for_word_and_old_entries_go_first(cap: int):
     text = digest(WORK, cap)
     assert COUNT(text) <= cap
@@ -676,7 +677,7 @@ def test_the_goal_keeps_its_heading_where_nothing_else_fits():
     assert digest(told, 14) == "## The user's first request (1 line)\nPort the parser."
 
 
-@pytest.mark.parametrize("cap", [1, 2, 5, 10, 20, 30])
+@each_row("cap", [1, 2, 5, 10, 20, 30])
 def test_with_few_tokens_the_goal_comes_first(cap: int):
     text = digest(WORK, cap)
     assert COUNT(text) <= cap
@@ -691,7 +692,7 @@ def test_a_request_that_is_too_long_leaves_room_for_what_was_done():
     assert sections(text)["Files changed"] == ["- a.py → edited"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "told",
     [
         (),
@@ -708,7 +709,7 @@ def test_a_digest_is_never_blank(told: tuple[Utterance, ...]):
 SKILL = "# Reviewing code\n" + "Look at each file and judge its names, and its tests, too. " * 200
 
 
-@pytest.mark.parametrize(
+@each_row(
     "request_",
     [
         f"Use this skill on the parser.\n\n{SKILL}",
@@ -938,7 +939,7 @@ def test_the_same_brief_gives_the_same_digest_in_another_process():
 HUGE = 5_000_000  # characters
 
 
-@pytest.mark.parametrize("piece", ["a word and another. ", " ", "<task>\n", "|'", "```\n# \n"])
+@each_row("piece", ["a word and another. ", " ", "<task>\n", "|'", "```\n# \n"])
 def test_a_huge_message_takes_no_more_than_a_moment(piece: str):
     words = (piece * (HUGE // len(piece)))[:HUGE]
     start = time.process_time()

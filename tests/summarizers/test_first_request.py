@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tables import each_row
 from utterances import user, words
 
 from autoprune import Chunked, ConversationPruner, OpenAISummarizer, PruneArgs
@@ -99,8 +100,8 @@ def goals(pruner: ConversationPruner, strategy: Any, *, is_fed_back: bool) -> li
 
 
 @STYLES
-@pytest.mark.parametrize("name", SUMMARIZERS)
-@pytest.mark.parametrize("preset", ["summarize", "summarize_older", "chat_summary(trigger=8, keep=4)", "snapshot"])
+@each_row("name", SUMMARIZERS)
+@each_row("preset", ["summarize", "summarize_older", "chat_summary(trigger=8, keep=4)", "snapshot"])
 def test_the_first_request_stays_the_goal(name: str, preset: str, is_fed_back: bool):
     found = goals(ConversationPruner(PruneArgs(2_000), SUMMARIZERS[name]), preset, is_fed_back=is_fed_back)
     assert len(found) >= 2
@@ -108,7 +109,7 @@ def test_the_first_request_stays_the_goal(name: str, preset: str, is_fed_back: b
 
 
 @STYLES
-@pytest.mark.parametrize("name", SUMMARIZERS)
+@each_row("name", SUMMARIZERS)
 def test_levels_keep_the_first_request(name: str, is_fed_back: bool):
     pruner = ConversationPruner(PruneArgs(2_000), SUMMARIZERS[name])
     found = goals(pruner, "sliding_window(n=4, keep=4)", is_fed_back=is_fed_back)
@@ -144,7 +145,7 @@ def test_of_a_summary_that_somebody_else_wrote_nothing_new_becomes_the_goal():
     assert "They are at it." in summary.text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("previous", "wanted"),
     [
         ("", "Newer."),
@@ -166,7 +167,7 @@ def test_a_summary_that_repeats_the_one_before_is_not_framed_twice():
     assert text == written([Section(GOAL, "Fix it."), Section(SUMMARY, "They began.\nThey went on.")])
 
 
-@pytest.mark.parametrize("room", range(1, 60))
+@each_row("room", range(1, 60))
 def test_a_frame_is_never_larger_than_its_room(room: int):
     frame = Frame(Brief((user(REQUEST),), "", room, words), is_kept=False)
     assert words(frame.around("word " * min(room, frame.room))) <= room

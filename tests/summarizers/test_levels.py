@@ -2,9 +2,9 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each_row
 from utterances import PHRASES, model, user, utterances, words
 
 from autoprune.conversation.transcript import Speaker
@@ -39,7 +39,7 @@ def after(levels: Levels, number: int, max_tokens: int = 2_000, size: int = 1) -
 HEAD = (GOAL.title, GOAL.body)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("number", "sections"),
     [
         (1, [("Level 1", "(m1)")]),

@@ -19,6 +19,7 @@ import utterances as say
 from openai import APITimeoutError, AsyncOpenAI, AuthenticationError, BadRequestError, InternalServerError, OpenAI
 from strict_provider import openai_chat
 from strict_provider.exchange import RefusalError
+from tables import each_row
 
 from autoprune.errors import SettingsError
 from autoprune.summarizers.brief import Ask, Brief, Failed, Refused, Written
@@ -208,7 +209,7 @@ def test_the_cost_of_a_model_without_a_known_price_is_not_known(settings: dict[s
         assert told(summarizer, brief_of()).cost is None
 
 
-@pytest.mark.parametrize("usage", [GONE, None, {}, {"prompt_tokens": None}, "much"])
+@each_row("usage", [GONE, None, {}, {"prompt_tokens": None}, "much"])
 def test_a_server_that_reports_no_usage_is_no_fault(usage: Any):
     with serving(says("A summary.", usage=usage)) as server, asking(server, provider="openai") as summarizer:
         assert told(summarizer, brief_of()) == Written("A summary.", model="gpt-4o-mini")
@@ -319,7 +320,7 @@ def test_a_passing_fault_is_tried_again(client: str, status: int):
     assert len(server.asked) == 2
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+@each_row("status", [400, 401, 403, 404, 422])
 def test_a_fault_of_the_request_is_not_tried_again(status: int):
     with serving(fails(status)) as server, asking(server, retries=5) as summarizer:
         answer = answered(Ask(summarizer, brief_of()))
@@ -360,7 +361,7 @@ def test_a_server_that_never_answers_is_given_up(client: str):
         assert answered(Ask(summarizer, brief_of())) == Failed("APITimeoutError: Request timed out.")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("act", "why"),
     [
         (says(None), "the reply holds no text"),
@@ -473,7 +474,7 @@ def test_the_identity_differs_wherever_a_summary_would():
     assert replace(one, timeout=1, retries=0, provider="openai").identity == one.identity
 
 
-@pytest.mark.parametrize(
+@each_row(
     "settings",
     [
         {"style": "poem"},

@@ -10,6 +10,7 @@ from openai.types.chat import ChatCompletionMessage
 from rounds import OTHERS, WIRE, Round, Step
 from rounds_hypothesis import rounds
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
+from tables import each_row
 
 from autoprune.conversation.answers import is_answer
 from autoprune.conversation.answers import words as said_through
@@ -45,7 +46,7 @@ def history(max_tokens: int = 2_000, **options: Any) -> str:
 # The words of every format
 
 
-@pytest.mark.parametrize("format", WIRE)
+@each_row("format", WIRE)
 def test_every_format_says_the_same(format: str):
     told = heard(WIRE[format](ROUNDS))
     assert [(one.speaker, one.words) for one in told if one.words] == [
@@ -59,8 +60,8 @@ def test_every_format_says_the_same(format: str):
     assert [result.call.name for result in results if result.call] == ["read_file", "run", "run"]
 
 
-@pytest.mark.parametrize("carrier", CARRIERS)
-@pytest.mark.parametrize("dialect", DIALECTS)
+@each_row("carrier", CARRIERS)
+@each_row("dialect", DIALECTS)
 def test_results_and_calls_in_texts_are_not_repeated_in_the_words(dialect: str, carrier: str):
     told = heard(in_text(ROUNDS, dialect, carrier))
     spoken = [(one.speaker, one.words) for one in told if one.words]
@@ -97,7 +98,7 @@ def test_whatever_tools_print_the_words_are_those_that_were_said(format: str, da
 # Blocks that hold other things than words
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("message", "said"),
     [
         ({"role": "user", "content": None}, ""),
@@ -191,7 +192,7 @@ def test_the_tags_around_results_and_calls_go_with_them():
 # The user's own words
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "own"),
     [
         ("Mind `<system-reminder>a</system-reminder>`.", "Mind `<system-reminder>a</system-reminder>`."),
@@ -271,9 +272,7 @@ def odd_result(payload: Any) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(
-    "payload", [None, 7, 1.5, True, [], {}, [None], [{"type": "image"}], "", "\ud800", {"a": {1: 2}}]
-)
+@each_row("payload", [None, 7, 1.5, True, [], {}, [None], [{"type": "image"}], "", "\ud800", {"a": {1: 2}}])
 def test_odd_payloads_and_arguments_do_not_raise(payload: Any):
     text = rendered(heard(odd_result(payload)), exact(), 200)
     assert text.startswith("▶ 1. call\nt(")
@@ -285,7 +284,7 @@ def test_nothing_is_rendered_of_nothing():
     assert rendered((), exact(), 100) == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "call"),
     [
         ({}, "t()"),

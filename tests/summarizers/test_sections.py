@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each_row
 from utterances import PHRASES, model, user, words
 
 from autoprune.summarizers.brief import Brief, Failed, Written, with_usage
@@ -38,7 +39,7 @@ def test_what_is_written_is_read_back(sections: list[Section]):
     assert read(written(sections)) == tuple(section for section in stripped if section.body)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         *("some words", "## One (2 lines)\na", "## One (1 line)\na\nb", "## One (0 lines)", "x\n## One (1 line)\na"),
@@ -123,7 +124,7 @@ def test_a_cut_text_fits(text: str, limit: int):
     assert len(cut(text, limit, len)) <= limit
 
 
-@pytest.mark.parametrize(("room", "text"), [(9, "aaaa"), (4, "aaaa"), (2, "aa"), (0, ""), (-1, None)])
+@each_row(("room", "text"), [(9, "aaaa"), (4, "aaaa"), (2, "aa"), (0, ""), (-1, None)])
 def test_as_much_as_fits_is_rendered(room: int, text: str | None):
     assert most_that_fits(lambda number: "a" * number, 4, Brief((), max_tokens=room)) == text
 

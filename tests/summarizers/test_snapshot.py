@@ -9,6 +9,7 @@ import pytest
 import utterances as say
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each_row
 
 from autoprune.conversation.transcript import Speaker
 from autoprune.summarizers import sections
@@ -46,7 +47,7 @@ def brief_of(*said: Utterance, **settings: Any) -> Brief:
 # Reading what a model wrote
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     [
         '{"goal": "Ship it.", "done": ["Read a.py."], "current_state": "Green."}',
@@ -61,7 +62,7 @@ def test_a_snapshot_is_found_in_an_answer(answer: str):
     assert parsed(answer) == STATE
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "problem"),
     [
         ("", "it holds no JSON object with the fields that were asked for"),

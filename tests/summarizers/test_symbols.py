@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each_row
 from utterances import answered, call, model, result, tool, user, utterances, words
 
 from autoprune.summarizers.brief import Ask, Brief, Failed, Written
@@ -45,7 +46,7 @@ def test_without_a_model_a_line_is_made_of_the_message():
     assert text_of(Symbols(), brief(*SESSION)) == f"{GOAL}\n\n{HEADING}(3 lines)\n" + "\n".join(LINES)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "short"),
     [
         (user("Fix\n\tit."), "user: Fix it."),
@@ -88,7 +89,7 @@ def test_the_models_lines_stand_in_their_order():
     assert text == f"{GOAL}\n\n{HEADING}(3 lines)\n- read a.py\n- it holds alpha\n- one"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "lines"),
     [
         ('["a", "b c"]', ["a", "b c"]),

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tables import each_row
 from test_first_request import Client
 from utterances import answered, call, model, user, words
 
@@ -51,8 +52,8 @@ FAULTS: dict[str, tuple[Callable[[Brief], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("strategy", ["summarize", "hybrid", "chat_summary(trigger=9, keep=4)", "snapshot"])
-@pytest.mark.parametrize("name", FAULTS)
+@each_row("strategy", ["summarize", "hybrid", "chat_summary(trigger=9, keep=4)", "snapshot"])
+@each_row("name", FAULTS)
 def test_a_fault_is_said_at_each_prune_that_it_affects(name: str, strategy: str):
     summarizer, note = FAULTS[name]
     if name.startswith("a snapshot") and strategy.startswith("chat_summary"):
@@ -100,7 +101,7 @@ def test_a_text_for_one_result_that_was_cut_is_said_each_time():
 # Counts
 
 
-@pytest.mark.parametrize("room", range(40, 400, 7))
+@each_row("room", range(40, 400, 7))
 def test_what_a_snapshot_left_out_is_counted_right(room: int):
     whole = snapshot.Snapshot("Fix it.", done=tuple(f"Step {at}." for at in range(90)), current_state="Fine.")
     short = snapshot.read(snapshot.shortened(whole, room, words))

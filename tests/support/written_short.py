@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-import pytest
+from tables import each_row
 
 from autoprune.conversation.transcript import Entry
 from autoprune.formats import gemini_contents
@@ -78,8 +78,8 @@ NATIVE: dict[str, tuple[Write, Write]] = {
 FORMATS = {**NATIVE, "xml": (xml_call, xml_result)}
 ROLES = {"S": "system", "U": "user", "A": "assistant"}
 
-every_format = pytest.mark.parametrize("written_in", FORMATS)
-every_native_format = pytest.mark.parametrize("written_in", NATIVE)
+every_format = each_row("written_in", FORMATS)
+every_native_format = each_row("written_in", NATIVE)
 
 
 def messages(short: str, written_in: str) -> list[Message]:
