@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from autoprune.conversation.messages import NOTHING, fields, listed, nested
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolResult
 from autoprune.formats import texts
-from autoprune.formats.dialogue import Dialogue, native_call, native_result
+from autoprune.formats._native import native_call, native_result
 from autoprune.formats.media import is_media
+from autoprune.formats.parsing import Parser
 from autoprune.formats.payloads import ENCRYPTED_CHARACTERS, Payload, encrypted_tokens, payload, tokens, written_json
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
@@ -76,19 +77,19 @@ def message(role: str, text: str) -> dict[str, object]:
     return {"role": role, "content": [{"text": text}]}
 
 
-def parse(message: Mapping[str, object], at: int, dialogue: Dialogue) -> Entry:
+def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
     """One message as pruning sees it. Anything unknown in it is counted and otherwise left alone."""
     who = speaker(message)
     content = listed(message.get("content"))
     path = (at, "content")
     if isinstance(content, list) and who is Speaker.MODEL:
-        return _answer(content, path, dialogue)
+        return _answer(content, path, parser)
     if isinstance(content, list) and who in (Speaker.USER, Speaker.TOOL):
-        return _prompt(who, content, path, dialogue)
-    return Entry(who, MESSAGE_TOKENS + _all_tokens(content, dialogue.count))
+        return _prompt(who, content, path, parser)
+    return Entry(who, MESSAGE_TOKENS + _all_tokens(content, parser.count))
 
 
-def _answer(content: list[object], path: Path, dialogue: Dialogue) -> Entry:
+def _answer(content: list[object], path: Path, parser: Parser) -> Entry:
     """The model's message: its words, thinking and calls; what the server's own tools did is only counted."""
     weight = MESSAGE_TOKENS
     calls: list[ToolCall] = []
@@ -97,19 +98,19 @@ def _answer(content: list[object], path: Path, dialogue: Dialogue) -> Entry:
     for index, item in enumerate(content):
         kind, value = _member(item)
         held, place = fields(value) or NOTHING, (*path, index, kind)
-        spent = _tokens(item, dialogue.count)
+        spent = _tokens(item, parser.count)
         weight += spent
         if kind == CALL and not held.get("type"):
             call_id, tool, arguments = (held.get(name) for name in ("toolUseId", "name", "input"))
-            calls.append(native_call(dialogue, place, call_id, tool, arguments, ("input",)))
+            calls.append(native_call(parser, place, call_id, tool, arguments, ("input",)))
         elif kind == "text":
-            calls += texts.calls(value, place, dialogue)
+            calls += texts.calls(value, place, parser)
         elif kind == THINKING:
             thinking.append(Thought(Location((*path, index)), spent, is_alone, NAME))
     return Entry(Speaker.MODEL, weight, (), tuple(calls), tuple(thinking))
 
 
-def _prompt(who: Speaker, content: list[object], path: Path, dialogue: Dialogue) -> Entry:
+def _prompt(who: Speaker, content: list[object], path: Path, parser: Parser) -> Entry:
     """The user's message: results, each framed as a message of its own, and whatever else there is, framed as one."""
     weight = 0 if who is Speaker.TOOL else MESSAGE_TOKENS
     results: list[ToolResult] = []
@@ -117,24 +118,24 @@ def _prompt(who: Speaker, content: list[object], path: Path, dialogue: Dialogue)
         kind, value = _member(item)
         place = (*path, index, kind)
         if _is_result(item):
-            results.append(_result(fields(value) or NOTHING, place, dialogue))
+            results.append(_result(fields(value) or NOTHING, place, parser))
             weight += MESSAGE_TOKENS + results[-1].piece_tokens
         elif kind == "text" and isinstance(value, str):
-            found, spent = texts.user_text(value, place, dialogue)
+            found, spent = texts.user_text(value, place, parser)
             results += found
             weight += spent
         else:
-            weight += _tokens(item, dialogue.count)
+            weight += _tokens(item, parser.count)
     return Entry(who, weight, tuple(results))
 
 
-def _result(held: Mapping[str, object], path: Path, dialogue: Dialogue) -> ToolResult:
+def _result(held: Mapping[str, object], path: Path, parser: Parser) -> ToolResult:
     status = held.get("status")
     return native_result(
-        dialogue,
+        parser,
         (*path, "content") if "content" in held else path,
-        _payload(held.get("content"), dialogue.count),
-        dialogue.answered(held.get("toolUseId")),
+        _payload(held.get("content"), parser.count),
+        parser.answered(held.get("toolUseId")),
         kind=NAME,
         is_error=FAILED.get(status) if isinstance(status, str) else None,
     )

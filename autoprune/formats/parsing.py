@@ -1,14 +1,17 @@
-"""Parse: the caller's messages, one by one, into entries. Changes nothing, decides nothing."""
+"""Parse: read the caller's messages, one by one, into entries. Changes nothing, decides nothing.
+
+A `Format` reads one message of one API. The `Parser` finds the format of each message, hands itself to it, and tells it
+what the messages before left open: the number of the request, the calls that wait for a result, and whether a text can
+hold results here.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, Protocol, TypeAlias
 
-from autoprune.conversation.messages import fields
-from autoprune.conversation.transcript import MODEL, OTHER, Entry, Path, ToolCall, Transcript
+from autoprune.conversation.placeholders import XML
+from autoprune.conversation.transcript import MODEL, OTHER, Entry, Path, Speaker, ToolCall, Transcript
 from autoprune.errors import ConversationError
-from autoprune.formats import xml_tool_result as xml
-from autoprune.formats.detection import SHIPPED, converted, detected
-from autoprune.formats.format import Format
 from autoprune.formats.open_calls import OpenCalls
 from autoprune.formats.standing import Standing
 from autoprune.tokens import Count
@@ -17,8 +20,34 @@ MOST_NOTES = 5  # of one conversation
 MOST_PLACES = 5  # messages that a note names
 
 
+class Format(Protocol):
+    """A module, or any object, that reads the messages of one API; an SDK's object comes as the mapping of its fields.
+
+    It may have a function `words(message, entry)` too: the texts that a summarizer reads of a message.
+    """
+
+    @property
+    def NAME(self) -> str:  # noqa: N802 - a module's constant
+        """The name of the format, as in `PruneArgs(format=...)`."""
+
+    def seen(self, message: Mapping[str, object], /) -> str | None:
+        """Return the mark that shows that a message is of this format ("a block of type 'tool_use'"), or None."""
+
+    def speaker(self, message: Mapping[str, object], /) -> Speaker:
+        """Return who a message comes from."""
+
+    def parse(self, message: Mapping[str, object], at: int, parser: "Parser", /) -> Entry:
+        """Return the entry of message number `at`. Each result in it knows how to be replaced (`put`)."""
+
+    def message(self, role: str, text: str, /) -> Any:
+        """Return a message that says a text; `role` is "user" or "assistant"."""
+
+
+Choose: TypeAlias = Callable[[object, int], tuple[Mapping[str, object], Format]]  # a message's fields, and its format
+
+
 def parse(messages: Sequence[object], parser: "Parser", fixed_tokens: int) -> Transcript:
-    """A conversation as pruning sees it; `fixed_tokens` are sent beside the messages."""
+    """Return a conversation as pruning sees it; `fixed_tokens` are sent beside the messages."""
     return Transcript(messages, tuple(parser.read(message, at) for at, message in enumerate(messages)), fixed_tokens)
 
 
@@ -28,22 +57,22 @@ class Parser:
     def __init__(
         self,
         count: Count,
-        is_tool_result: Callable[[str], bool] = xml.is_tool_result,
-        tool_name: Callable[[str], str] = xml.tool_name,
-        formats: Sequence[Format] = SHIPPED,
+        choose: Choose,
+        is_tool_result: Callable[[str], bool],
+        tool_name: Callable[[str], str],
         *,
         wants_inputs: bool = False,
         standing: Standing | None = None,
     ) -> None:
-        """Count with `count`; the next two say what a result in XML text is and which tool made it.
+        """Count with `count`, and let `choose` find the format of each message, or raise ConversationError.
 
-        `formats` are the ones to choose from, and `wants_inputs` asks for the places of calls' arguments. `standing`
-        is what is known of messages that a summary stands for.
+        `is_tool_result` and `tool_name` say what a result in XML text is and which tool made it. `wants_inputs` asks
+        for the places of calls' arguments. `standing` is what is known of messages that a summary stands for.
         """
         self.count = count
+        self.choose = choose
         self.is_tool_result = is_tool_result
         self.tool_name = tool_name
-        self.formats = formats
         self.wants_inputs = wants_inputs
         self.sent = 0  # the request that the next result is sent with: as many runs of the model have begun
         self.request = 0  # the one that the model answers, or has answered last
@@ -60,7 +89,7 @@ class Parser:
 
     def read(self, message: object, at: int) -> Entry:
         """The entry of message number `at`. Raises ConversationError where it is no message."""
-        known, written_in = checked(message, at, self.formats)
+        known, written_in = self.choose(message, at)
         self._at = at
         who = written_in.speaker(known)
         is_model = who is MODEL
@@ -93,7 +122,7 @@ class Parser:
         Where it holds results in XML and stands behind another such message, it begins a request: what made the
         conversation asked the model in between, and left its answers out.
         """
-        if not any(result.kind == xml.KIND for result in entry.results):
+        if not any(result.kind == XML for result in entry.results):
             return entry
         if not self._begins_with_results:
             self._begins_with_results = True
@@ -129,7 +158,7 @@ class Parser:
         `in_run` says whether the message before it is the model's. None where other results or calls are found: what
         was put in their place can be read as one.
         """
-        again = Parser(self.count, self.is_tool_result, self.tool_name, self.formats, wants_inputs=self.wants_inputs)
+        again = Parser(self.count, self.choose, self.is_tool_result, self.tool_name, wants_inputs=self.wants_inputs)
         again._in_run = in_run
         again.standing = self._standings[at]
         entry = again.read(message, at)
@@ -160,17 +189,6 @@ class Parser:
 def placed(error: ConversationError, at: int) -> ConversationError:
     """The error with the place of its message."""
     return error if error.path else ConversationError(f"message {at} cannot be read: {error}", (at,))
-
-
-def checked(message: object, at: int, formats: Sequence[Format]) -> tuple[Mapping[str, object], Format]:
-    """The fields of a message and its format. Raises ConversationError where it is no message of any."""
-    known = message if type(message) is dict else fields(message)
-    if type(message) is not dict and (how := converted(message)):
-        raise ConversationError(f"message {at} is {type(message).__name__} of a framework: convert with {how}", (at,))
-    if known is None:
-        what = f"{type(message).__name__} {str(message)[:40]!r}"
-        raise ConversationError(f"message {at} is no message but {what}: give a dict with 'role' and 'content'", (at,))
-    return known, detected(known, at, formats)
 
 
 def _places(messages: Sequence[int]) -> str:

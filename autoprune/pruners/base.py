@@ -18,9 +18,8 @@ from autoprune.conversation.summary import apart, running
 from autoprune.conversation.transcript import Transcript
 from autoprune.errors import ConversationError, SettingsError, did_you_mean
 from autoprune.formats import xml_tool_result as xml
-from autoprune.formats.detection import SHIPPED, named
-from autoprune.formats.format import Format
-from autoprune.formats.parsing import Parser, parse
+from autoprune.formats.detection import SHIPPED, named, new_parser
+from autoprune.formats.parsing import Format, Parser, parse
 from autoprune.formats.standing import standing_behind
 from autoprune.planning.plan import Plan
 from autoprune.providers.thinking import policy
@@ -276,9 +275,14 @@ class Pruner(Copied):
         return known
 
     def _parser(self, *, wants_inputs: bool, found: Running | None = None) -> Parser:
-        chosen = used("format", partial(named, formats=self.formats), self.args, self._environ)
         names = self._is_tool_result_message, self._extract_tool_name
-        return Parser(self._count()[0], *names, chosen, wants_inputs=wants_inputs, standing=standing_behind(found))
+        return new_parser(
+            self._count()[0], *names, self._formats(), wants_inputs=wants_inputs, standing=standing_behind(found)
+        )
+
+    def _formats(self) -> Sequence[Format]:
+        """Return the formats to choose from: the one that the settings name, or all."""
+        return used("format", partial(named, formats=self.formats), self.args, self._environ)
 
     def _parse(self, conversation: list[Any], overhead: int, *, wants_inputs: bool = False) -> Transcript:
         fixed = overhead + (REPLY_TOKENS if conversation else 0)

@@ -10,8 +10,7 @@ from autoprune.conversation.messages import NOTHING, fields
 from autoprune.conversation.summary import running, without
 from autoprune.errors import SettingsError
 from autoprune.formats.detection import dominant
-from autoprune.formats.format import Format
-from autoprune.formats.parsing import parse
+from autoprune.formats.parsing import Format, parse
 from autoprune.planning.fold_walk import FoldWalk, planned
 from autoprune.planning.plan import Plan
 from autoprune.planning.stripping import ThinkingPolicy
@@ -278,9 +277,6 @@ class ConversationPruner(Pruner):
         except SettingsError:
             return {}
         return {"group_size": sized.group_size} if isinstance(sized, Folding) else {}
-
-    def _formats(self) -> Sequence[Format]:
-        return self._parser(wants_inputs=False).formats
 
     def _written(self, text: str) -> FoldingStrategy:
         return written(text)

@@ -15,7 +15,7 @@ from autoprune.conversation.edits import Replace
 from autoprune.conversation.rewriting import rewrite
 from autoprune.conversation.transcript import Entry, Part, Speaker
 from autoprune.errors import ConversationError
-from autoprune.formats.parsing import Parser, checked, placed
+from autoprune.formats.parsing import Parser, placed
 from autoprune.planning.fold_walk import FoldWalk
 from autoprune.planning.walk import Walk
 from autoprune.pruners.snapshots import Container, as_read, copied, token_bound
@@ -78,7 +78,7 @@ class History:
         """Bound a message's tokens by its bytes, and remember what it holds."""
         try:
             if self._bound <= self.walk.limit:  # else it is read, and checked there
-                checked(message, at, self.parser.formats)
+                self.parser.choose(message, at)
                 self._bound += token_bound(message)
             self._given_as_read.append(copied(message, self._live, self._frozen))
         except ConversationError as error:
