@@ -9,9 +9,6 @@ from autoprune.conversation.transcript import (
     ToolInput,
     ToolResult,
     as_text,
-    new_call,
-    new_location,
-    new_result,
 )
 from autoprune.formats.parsing import Parser
 from autoprune.formats.payloads import Payload, as_json, written_json
@@ -26,7 +23,7 @@ def native_call(parser: Parser, path: Path, call_id: object, tool: object, argum
     if parser.wants_inputs and (found := _input(parser, (*path, *inside), name, arguments)):
         inputs = (found,)
     known_id = call_id if isinstance(call_id, str) else None
-    return new_call(new_location(path), parser.request, known_id, name, arguments, inputs)
+    return ToolCall(Location(path), parser.request, known_id, name, arguments, inputs)
 
 
 def _input(parser: Parser, path: Path, tool: str, arguments: object) -> ToolInput | None:
@@ -61,20 +58,20 @@ def native_result(
     """Return the result whose payload stands at `path`; `tool` names its tool where `call` is None."""
     name = tool if isinstance(tool, str) else UNKNOWN
     text, tokens, put, is_fixed, is_plain = payload
-    return new_result(
-        new_location(path),
-        call.request if call else parser.request,
-        call.name if call else name,
-        text,
-        0,
-        len(text),
-        tokens,
-        parser.count,
-        parser.sent,
-        kind,
-        is_error,
-        call,
-        put,
-        is_fixed,
-        is_plain,
+    return ToolResult(
+        location=Location(path),
+        request=call.request if call else parser.request,
+        tool=call.name if call else name,
+        piece=text,
+        start=0,
+        stop=len(text),
+        piece_tokens=tokens,
+        count=parser.count,
+        put=put,
+        is_fixed=is_fixed,
+        is_plain=is_plain,
+        sent=parser.sent,
+        kind=kind,
+        is_error=is_error,
+        call=call,
     )

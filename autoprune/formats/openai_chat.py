@@ -4,16 +4,11 @@ from collections.abc import Mapping
 
 from autoprune.conversation.messages import NOTHING, fields, listed
 from autoprune.conversation.transcript import (
-    MODEL,
-    OTHER,
-    TOOL,
-    USER,
     Entry,
     Path,
     Speaker,
     ToolCall,
     ToolResult,
-    new_entry,
 )
 from autoprune.formats import texts
 from autoprune.formats._native import native_call, native_result
@@ -50,7 +45,7 @@ def seen(message: Mapping[str, object]) -> str | None:
 
 def speaker(message: Mapping[str, object]) -> Speaker:
     """Who a message comes from."""
-    return SPEAKERS.get(message.get("role"), OTHER)
+    return SPEAKERS.get(message.get("role"), Speaker.OTHER)
 
 
 def message(role: str, text: str) -> dict[str, object]:
@@ -64,19 +59,19 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
     content = message.get("content")
     content = content if content is None or type(content) is str else listed(content)
     weight = MESSAGE_TOKENS + (_name_tokens(message, parser.count) if "name" in message else 0)
-    if who is TOOL:
+    if who is Speaker.TOOL:
         held = payload(content, parser.count, text_block)
-        return new_entry(who, weight + held.tokens, _result(message, held, at, parser))
-    if who is USER:
+        return Entry(who, weight + held.tokens, _result(message, held, at, parser))
+    if who is Speaker.USER:
         results, spent = texts.user_content(content, (at, "content"), parser)
-        return new_entry(who, weight + spent, results)
+        return Entry(who, weight + spent, results)
     weight += tokens(content, parser.count)
-    if who is MODEL:
+    if who is Speaker.MODEL:
         calls, spent = _calls(message, at, parser) if len(message) > 2 or content is None else ([], 0)
         if content:
             calls += texts.model_content(content, (at, "content"), parser)
-        return new_entry(who, weight + spent, (), tuple(calls))
-    return new_entry(who, weight)
+        return Entry(who, weight + spent, (), tuple(calls))
+    return Entry(who, weight)
 
 
 def _name_tokens(message: Mapping[str, object], count: Count) -> int:

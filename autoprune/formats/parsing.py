@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
 from autoprune.conversation.placeholders import XML
-from autoprune.conversation.transcript import MODEL, OTHER, Entry, Path, Speaker, ToolCall, Transcript
+from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall, Transcript
 from autoprune.errors import ConversationError
 from autoprune.formats.open_calls import OpenCalls
 from autoprune.formats.standing import Standing
@@ -92,7 +92,7 @@ class Parser:
         known, written_in = self.choose(message, at)
         self._at = at
         who = written_in.speaker(known)
-        is_model = who is MODEL
+        is_model = who is Speaker.MODEL
         self.begins_run = is_model and not self._in_run
         self._in_run = is_model
         if self.begins_run:
@@ -105,7 +105,7 @@ class Parser:
             raise placed(error, at) from error
         if is_model:
             self.standing.call(entry.calls)
-        elif who is OTHER and isinstance(role := known.get("role"), str):
+        elif who is Speaker.OTHER and isinstance(role := known.get("role"), str):
             self.miss(f"role {role!r}", "is not known: give 'user', 'assistant' or 'tool', or nothing in it is pruned")
         for call in entry.calls:
             self._calls.expect(call)

@@ -16,8 +16,6 @@ from autoprune.conversation.transcript import (
     ToolInput,
     ToolResult,
     as_text,
-    new_location,
-    new_result,
 )
 from autoprune.formats.parsing import Parser
 
@@ -61,23 +59,21 @@ def read(text: str, found: Sequence[Found], path: Path, parser: Parser, kind: st
 def _result(text: str, found: Found, path: Path, begin: int, end: int, parser: Parser, kind: str) -> ToolResult:
     piece = text[begin:end]
     _, start, stop, tool, call, is_error, put, is_plain = found
-    request = call.request if call else parser.request
-    return new_result(
-        new_location(path, start, stop),
-        request,
-        tool,
-        piece,
-        start - begin,
-        stop - begin,
-        parser.count(piece),
-        parser.count,
-        parser.sent,
-        kind,
-        is_error,
-        call,
-        put,
-        False,
-        is_plain,
+    return ToolResult(
+        location=Location(path, start, stop),
+        request=call.request if call else parser.request,
+        tool=tool,
+        piece=piece,
+        start=start - begin,
+        stop=stop - begin,
+        piece_tokens=parser.count(piece),
+        count=parser.count,
+        put=put,
+        is_plain=is_plain,
+        sent=parser.sent,
+        kind=kind,
+        is_error=is_error,
+        call=call,
     )
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from autoprune.conversation.placeholders import XML
-from autoprune.conversation.transcript import Path, ToolCall, ToolInput, ToolResult, new_call, new_location
+from autoprune.conversation.transcript import Location, Path, ToolCall, ToolInput, ToolResult
 from autoprune.formats._native import UNKNOWN
 from autoprune.formats.elements import (
     MOST_ARGUMENTS,
@@ -216,8 +216,8 @@ def calls_in(text: str, path: Path, parser: Parser) -> Iterator[ToolCall]:
     for call, end in zip(found, ends, strict=False):
         arguments = {name: text[start:stop] for name, (start, stop) in call.places.items()}
         inputs = _inputs(text, call, end, path, parser) if parser.wants_inputs else ()
-        place = new_location(path, call.begin, call.end)
-        yield new_call(place, parser.request, None, call.tool, arguments, inputs)
+        place = Location(path, call.begin, call.end)
+        yield ToolCall(place, parser.request, None, call.tool, arguments, inputs)
 
 
 def _inputs(text: str, call: Call, end: int, path: Path, parser: Parser) -> tuple[ToolInput, ...]:
