@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from autoprune import ConversationPruner, PruneArgs
-from autoprune.formats.detection import new_parser
+from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse
 from autoprune.sessions import files as sessions
 from autoprune.summarizers.brief import Brief

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from typing import Any
 
 from autoprune.conversation.copying import Copied
 
@@ -128,10 +129,10 @@ class Thought:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One message: who speaks, what it weighs in tokens, the calls and results in it, and the model's thinking.
+    """One message: who speaks, its tokens, the calls and results in it, and the model's thinking.
 
-    `begins_request`: a request stands before it though it is not the model's, as where a conversation begins with
-    results.
+    `begins_request` says that a request stands before it though it is not the model's, as where a conversation begins
+    with results. `words` is its format's own way to read its texts for a summarizer, where the format has one.
     """
 
     speaker: Speaker
@@ -140,6 +141,7 @@ class Entry:
     calls: tuple[ToolCall, ...] = ()
     thinking: tuple[Thought, ...] = ()
     begins_request: bool = False
+    words: Callable[[Any, "Entry"], Sequence[str]] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)

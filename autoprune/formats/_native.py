@@ -10,8 +10,8 @@ from autoprune.conversation.transcript import (
     ToolResult,
     as_text,
 )
+from autoprune.formats._payloads import Payload, as_json, json_text
 from autoprune.formats.parsing import Parser
-from autoprune.formats.payloads import Payload, as_json, written_json
 
 UNKNOWN = "unknown"  # the tool of a result that does not say which made it
 
@@ -30,7 +30,7 @@ def _input(parser: Parser, path: Path, tool: str, arguments: object) -> ToolInpu
     """Return arguments as a part of the prompt: JSON text, a mapping, or the free text of a custom tool."""
     if not isinstance(arguments, str | Mapping):
         return None
-    piece = arguments if isinstance(arguments, str) else written_json(arguments)
+    piece = arguments if isinstance(arguments, str) else json_text(arguments)
     return ToolInput(
         location=Location(path),
         request=parser.request,

@@ -5,13 +5,13 @@ Shapes are those of the anthropic SDK: `MessageParam`, `Message`, and their beta
 
 from collections.abc import Mapping
 
-from autoprune.conversation.messages import NOTHING, fields, listed, nested
+from autoprune.conversation.messages import fields, fields_of, listed, nested
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolResult
 from autoprune.formats import texts
+from autoprune.formats._media import is_media
 from autoprune.formats._native import native_call, native_result
-from autoprune.formats.media import is_media
+from autoprune.formats._payloads import Payload, encrypted_tokens, json_text, payload, text_block, tokens
 from autoprune.formats.parsing import Parser
-from autoprune.formats.payloads import Payload, encrypted_tokens, payload, text_block, tokens, written_json
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
 NAME = "anthropic"
@@ -38,7 +38,7 @@ def seen(message: Mapping[str, object]) -> str | None:
         return "'stop_reason'"
     content = message.get("content")
     for item in content if isinstance(content, list | tuple) else ():
-        block = fields(item) or NOTHING
+        block = fields_of(item)
         if _is_mark(block):
             return f"a block of type {block['type']!r}"
     return None
@@ -64,7 +64,7 @@ def speaker(message: Mapping[str, object]) -> Speaker:
     content = message.get("content")
     if who is not Speaker.USER or not content or not isinstance(content, list | tuple):
         return who
-    return Speaker.TOOL if all(_kind(fields(item) or NOTHING) == RESULT for item in content) else who
+    return Speaker.TOOL if all(_kind(fields_of(item)) == RESULT for item in content) else who
 
 
 def message(role: str, text: str) -> dict[str, object]:
@@ -93,7 +93,7 @@ def _answer(content: list[object], path: Path, parser: Parser) -> Entry:
     weight = MESSAGE_TOKENS
     calls: list[ToolCall] = []
     thinking: list[Thought] = []
-    blocks = [fields(item) or NOTHING for item in content]
+    blocks = [fields_of(item) for item in content]
     is_alone = all(_kind(block) in THINKING for block in blocks)
     for index, block in enumerate(blocks):
         place, kind = (*path, index), _kind(block)
@@ -113,7 +113,7 @@ def _prompt(who: Speaker, content: list[object], path: Path, parser: Parser) -> 
     weight = 0 if who is Speaker.TOOL else MESSAGE_TOKENS
     results: list[ToolResult] = []
     for index, item in enumerate(content):
-        block, place = fields(item) or NOTHING, (*path, index)
+        block, place = fields_of(item), (*path, index)
         if _kind(block) == RESULT:
             results.append(_result(block, place, parser))
             weight += MESSAGE_TOKENS + results[-1].piece_tokens
@@ -143,7 +143,7 @@ def _payload(content: object, count: Count) -> Payload:
     held = payload(content, count, text_block)
     if not isinstance(content, list | tuple):
         return held
-    loads = any(_kind(fields(item) or NOTHING) == REFERENCE for item in content)
+    loads = any(_kind(fields_of(item)) == REFERENCE for item in content)
     return held._replace(tokens=_all_tokens(content, count), is_fixed=loads)
 
 
@@ -160,11 +160,11 @@ def _all_tokens(content: object, count: Count) -> int:
 
 def _tokens(item: object, count: Count) -> int:
     """Tokens of one block: what the model reads of a known one, all of any other."""
-    block = fields(item) or NOTHING
+    block = fields_of(item)
     kind = _kind(block)
     if kind in CALLS:
         given = _input(block)
-        written = written_json(given) if isinstance(given, Mapping) else given
+        written = json_text(given) if isinstance(given, Mapping) else given
         return tokens(block.get("name"), count) + tokens(written, count)
     if kind in THINKING:
         return tokens(block.get("thinking"), count) + encrypted_tokens(block.get("data"))

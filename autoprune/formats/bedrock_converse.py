@@ -5,13 +5,13 @@ Shapes are those of the service model of `bedrock-runtime` that botocore ships.
 
 from collections.abc import Mapping
 
-from autoprune.conversation.messages import NOTHING, fields, listed, nested
+from autoprune.conversation.messages import fields, fields_of, listed, nested
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolResult
 from autoprune.formats import texts
+from autoprune.formats._media import is_media
 from autoprune.formats._native import native_call, native_result
-from autoprune.formats.media import is_media
+from autoprune.formats._payloads import ENCRYPTED_CHARACTERS, Payload, encrypted_tokens, json_text, payload, tokens
 from autoprune.formats.parsing import Parser
-from autoprune.formats.payloads import ENCRYPTED_CHARACTERS, Payload, encrypted_tokens, payload, tokens, written_json
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
 NAME = "bedrock"
@@ -97,7 +97,7 @@ def _answer(content: list[object], path: Path, parser: Parser) -> Entry:
     is_alone = all(_member(item)[0] in (THINKING, CACHE_POINT) for item in content)
     for index, item in enumerate(content):
         kind, value = _member(item)
-        held, place = fields(value) or NOTHING, (*path, index, kind)
+        held, place = fields_of(value), (*path, index, kind)
         spent = _tokens(item, parser.count)
         weight += spent
         if kind == CALL and not held.get("type"):
@@ -118,7 +118,7 @@ def _prompt(who: Speaker, content: list[object], path: Path, parser: Parser) -> 
         kind, value = _member(item)
         place = (*path, index, kind)
         if _is_result(item):
-            results.append(_result(fields(value) or NOTHING, place, parser))
+            results.append(_result(fields_of(value), place, parser))
             weight += MESSAGE_TOKENS + results[-1].piece_tokens
         elif kind == "text" and isinstance(value, str):
             found, spent = texts.user_text(value, place, parser)
@@ -153,7 +153,7 @@ def _payload(content: object, count: Count) -> Payload:
 def _text(item: object) -> str | None:
     kind, value = _member(item)
     if kind == "json":
-        return written_json(value)
+        return json_text(value)
     return value if kind == "text" and isinstance(value, str) else None
 
 
@@ -186,7 +186,7 @@ def _read_tokens(item: object, count: Count) -> int:
             total += tokens(value, count)
         else:
             total += _encrypted_tokens(held.get(ENCRYPTED))
-            total += sum(count(written_json(held[name])) for name in AS_JSON & held.keys())
+            total += sum(count(json_text(held[name])) for name in AS_JSON & held.keys())
             open_values.extend(held[name] for name in held if name not in UNREAD)
     return total
 

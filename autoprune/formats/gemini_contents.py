@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from autoprune.conversation.messages import NOTHING, changed, fields
+from autoprune.conversation.messages import changed, fields, fields_of
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall
 from autoprune.errors import ConversationError
 from autoprune.formats import texts
 from autoprune.formats._native import native_call, native_result
+from autoprune.formats._payloads import Payload, json_text, tokens
 from autoprune.formats.parsing import Parser
-from autoprune.formats.payloads import Payload, tokens, written_json
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
 NAME = "gemini"
@@ -93,12 +93,12 @@ def _parts(message: Mapping[str, object]) -> Sequence[object]:
 
 
 def _is_part(item: object) -> bool:
-    part = fields(item) or NOTHING
+    part = fields_of(item)
     return isinstance(item, str) or (not KINDS.isdisjoint(part) and not any(part.get(name) for name in FOREIGN))
 
 
 def _is_answer(parts: Sequence[object]) -> bool:
-    return bool(parts) and all(_response_name(fields(item) or NOTHING) for item in parts)
+    return bool(parts) and all(_response_name(fields_of(item)) for item in parts)
 
 
 def _response_name(part: Mapping[str, object]) -> str | None:
@@ -205,7 +205,7 @@ def _json(value: object) -> str | None:
     if not isinstance(value, Mapping):
         return None
     try:
-        return written_json(value)
+        return json_text(value)
     except ConversationError:
         return None
 
@@ -227,7 +227,7 @@ def _is_error(response: object) -> bool | None:
 
 def _with_text(held: object, text: str) -> object:
     """A function response with a text for its payload, and no media beside it; without a text it has no payload."""
-    known = fields(held) or NOTHING
+    known = fields_of(held)
     changes: dict[str, object] = {"response": _said(known.get("response"), text) if text else None}
     if isinstance(held, Mapping):
         return changed({name: value for name, value in held.items() if name != "parts" or not value}, changes)

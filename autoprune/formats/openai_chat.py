@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from autoprune.conversation.messages import NOTHING, fields, listed
+from autoprune.conversation.messages import fields, fields_of, listed
 from autoprune.conversation.transcript import (
     Entry,
     Path,
@@ -12,8 +12,8 @@ from autoprune.conversation.transcript import (
 )
 from autoprune.formats import texts
 from autoprune.formats._native import native_call, native_result
+from autoprune.formats._payloads import Payload, payload, seen_block, text_block, tokens
 from autoprune.formats.parsing import Parser
-from autoprune.formats.payloads import Payload, payload, seen_block, text_block, tokens
 from autoprune.tokens import MESSAGE_TOKENS, NAME_TOKENS, Count
 
 SPEAKERS: Mapping[object, Speaker] = {
@@ -89,7 +89,7 @@ def _calls(message: Mapping[str, object], at: int, parser: Parser) -> tuple[list
             spent += tokens(message[name], count)
     listed = message.get("tool_calls")
     for index, item in enumerate(listed if isinstance(listed, list | tuple) else ()):
-        call = fields(item) or NOTHING
+        call = fields_of(item)
         tool, arguments, inside = _function(call)
         spent += tokens(tool, count) + tokens(arguments, count)
         calls.append(native_call(parser, (at, "tool_calls", index), call.get("id"), tool, arguments, inside))
@@ -105,7 +105,7 @@ def _function(call: Mapping[str, object]) -> tuple[object, object, Path]:
     """Name and arguments of a function's call, or of a custom tool's, and where the arguments stand."""
     if function := fields(call.get("function")):
         return function.get("name"), function.get("arguments"), ("function", "arguments")
-    custom = fields(call.get("custom")) or NOTHING
+    custom = fields_of(call.get("custom"))
     return custom.get("name"), custom.get("input"), ("custom", "input")
 
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from autoprune.conversation.messages import NOTHING, changed, fields, listed, nested
+from autoprune.conversation.messages import changed, fields, fields_of, listed, nested
 from autoprune.conversation.transcript import Entry, Location, Speaker, ToolCall, ToolResult
 from autoprune.formats import texts
+from autoprune.formats._media import is_media, media_tokens
 from autoprune.formats._native import native_call, native_result
-from autoprune.formats.media import is_media, media_tokens
+from autoprune.formats._payloads import Payload, encrypted_tokens, payload, seen_block, tokens
 from autoprune.formats.parsing import Parser
-from autoprune.formats.payloads import Payload, encrypted_tokens, payload, seen_block, tokens
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
 NAME = "openai_responses"
@@ -164,7 +164,7 @@ def _payload(output: object, kind: str, count: Count) -> Payload:
 
 def _shell_payload(chunks: Sequence[object], count: Count) -> Payload:
     """What commands wrote; how they ended is not counted."""
-    held = [fields(chunk) or NOTHING for chunk in chunks]
+    held = [fields_of(chunk) for chunk in chunks]
     written = [(chunk.get("stdout"), chunk.get("stderr")) for chunk in held]
     said = [text for pair in written for text in pair if isinstance(text, str) and text]
     if not all(isinstance(text, str) for pair in written for text in pair):
@@ -182,7 +182,7 @@ def _shell_chunk(chunks: object, text: str) -> list[object]:
 def _input_text(blocks: object, text: str) -> list[object]:
     """One block of text in place of all; the last breakpoint of the prompt cache stays."""
     held = blocks if isinstance(blocks, list | tuple) else ()
-    marks = [mark for block in held if (mark := (fields(block) or NOTHING).get("prompt_cache_breakpoint"))]
+    marks = [mark for block in held if (mark := fields_of(block).get("prompt_cache_breakpoint"))]
     changes = {"text": text, **({"prompt_cache_breakpoint": marks[-1]} if marks else {})}
     # An SDK's block stays one: in its place a dict would be sent too, but with a warning.
     objects = [block for block in held if hasattr(block, "model_copy") and hasattr(block, "text")]
@@ -204,7 +204,7 @@ def _is_error(message: Mapping[str, object]) -> bool | None:
 
 def _has_failed(chunk: object) -> bool | None:
     """Whether a shell's command failed or was cut off."""
-    outcome = fields((fields(chunk) or NOTHING).get("outcome")) or NOTHING
+    outcome = fields_of(fields_of(chunk).get("outcome"))
     code = outcome.get("exit_code")
     return True if outcome.get("type") == "timeout" else code != 0 if isinstance(code, int) else None
 

@@ -12,8 +12,10 @@ from typing import Any, Protocol, TypeAlias
 from autoprune.conversation.placeholders import XML
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall, Transcript
 from autoprune.errors import ConversationError
-from autoprune.formats.open_calls import OpenCalls
-from autoprune.formats.standing import Standing
+from autoprune.formats._media import media
+from autoprune.formats._open_calls import OpenCalls
+from autoprune.formats._payloads import tokens
+from autoprune.formats._standing import Standing
 from autoprune.tokens import Count
 
 MOST_NOTES = 5  # of one conversation
@@ -23,7 +25,9 @@ MOST_PLACES = 5  # messages that a note names
 class Format(Protocol):
     """A module, or any object, that reads the messages of one API; an SDK's object comes as the mapping of its fields.
 
-    It may have a function `words(message, entry)` too: the texts that a summarizer reads of a message.
+    It may have two more functions. `media(block, count)` returns the tokens of a block that is an image or the like, or
+    None for any other, in place of `autoprune.formats.media`. `words(message, entry)` returns the texts of a message
+    that a summarizer reads.
     """
 
     @property
@@ -62,7 +66,7 @@ class Parser:
         tool_name: Callable[[str], str],
         *,
         wants_inputs: bool = False,
-        standing: Standing | None = None,
+        standing: Standing,
     ) -> None:
         """Count with `count`, and let `choose` find the format of each message, or raise ConversationError.
 
@@ -79,8 +83,9 @@ class Parser:
         self.begins_run = False
         self._in_run = False
         self._calls = OpenCalls()
+        self._media = media
         self.heading: tuple[Path, str] | None = None
-        self.standing = standing or Standing()
+        self.standing = standing
         self._standings: dict[int, Standing] = {}  # by message
         self._missed: dict[tuple[str, str], list[int]] = {}  # messages, by what was seen in them and why it is nothing
         self._begins_with_results = False
@@ -90,6 +95,7 @@ class Parser:
     def read(self, message: object, at: int) -> Entry:
         """The entry of message number `at`. Raises ConversationError where it is no message."""
         known, written_in = self.choose(message, at)
+        self._media = getattr(written_in, "media", media)
         self._at = at
         who = written_in.speaker(known)
         is_model = who is Speaker.MODEL
@@ -103,6 +109,8 @@ class Parser:
             entry = written_in.parse(known, at, self)
         except ConversationError as error:
             raise placed(error, at) from error
+        if own := getattr(written_in, "words", None):
+            entry = replace(entry, words=own)
         if is_model:
             self.standing.call(entry.calls)
         elif who is Speaker.OTHER and isinstance(role := known.get("role"), str):
@@ -158,9 +166,9 @@ class Parser:
         `in_run` says whether the message before it is the model's. None where other results or calls are found: what
         was put in their place can be read as one.
         """
-        again = Parser(self.count, self.choose, self.is_tool_result, self.tool_name, wants_inputs=self.wants_inputs)
+        names = self.is_tool_result, self.tool_name
+        again = Parser(self.count, self.choose, *names, wants_inputs=self.wants_inputs, standing=self._standings[at])
         again._in_run = in_run
-        again.standing = self._standings[at]
         entry = again.read(message, at)
         if (len(entry.results), len(entry.calls)) != (len(before.results), len(before.calls)):
             return None
@@ -168,6 +176,10 @@ class Parser:
         same = (replace(new, request=old.request, sent=old.sent, tool=old.tool, call=old.call) for old, new in results)
         calls = (replace(new, request=old.request) for old, new in zip(before.calls, entry.calls, strict=True))
         return replace(entry, results=tuple(same), calls=tuple(calls), begins_request=before.begins_request)
+
+    def tokens(self, content: object) -> int:
+        """Return the tokens of any content, with media by the rules of the format that is read."""
+        return tokens(content, self.count, self._media)
 
     def answered(self, call_id: object) -> ToolCall | None:
         """The open call with an id, the first of them where the id is used again; it is open no longer."""

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from autoprune.conversation.messages import NOTHING, fields
+from autoprune.conversation.messages import fields_of
 from autoprune.conversation.transcript import Path, ToolCall, ToolResult
-from autoprune.formats import cline_text, function_results_text, tool_response_text
+from autoprune.formats import _cline_text, _function_results_text, _tool_response_text
 from autoprune.formats import xml_tool_result as xml
+from autoprune.formats._payloads import TEXT_BLOCKS
+from autoprune.formats._standing import Standing
 from autoprune.formats.parsing import Parser
-from autoprune.formats.payloads import TEXT_BLOCKS, tokens
-from autoprune.formats.standing import Standing
 
 
 class Dialect(Protocol):
@@ -47,8 +47,8 @@ class CallDialect(Protocol):
         """The calls in a text of the model's."""
 
 
-DIALECTS: tuple[Dialect, ...] = (cline_text, xml, tool_response_text, function_results_text)
-CALL_DIALECTS: tuple[CallDialect, ...] = (function_results_text, tool_response_text, xml)
+DIALECTS: tuple[Dialect, ...] = (_cline_text, xml, _tool_response_text, _function_results_text)
+CALL_DIALECTS: tuple[CallDialect, ...] = (_function_results_text, _tool_response_text, xml)
 
 
 def user_content(content: object, path: Path, parser: Parser) -> tuple[tuple[ToolResult, ...], int]:
@@ -56,7 +56,7 @@ def user_content(content: object, path: Path, parser: Parser) -> tuple[tuple[Too
     if isinstance(content, str):
         return user_text(content, path, parser)
     if not isinstance(content, list):
-        return (), tokens(content, parser.count)
+        return (), parser.tokens(content)
     found: list[ToolResult] = []
     total = 0
     for index, item in enumerate(content):
@@ -68,16 +68,16 @@ def user_content(content: object, path: Path, parser: Parser) -> tuple[tuple[Too
 
 def user_block(item: object, path: Path, parser: Parser) -> tuple[tuple[ToolResult, ...], int]:
     """The same of one block."""
-    block = fields(item) or NOTHING
+    block = fields_of(item)
     text = block.get("text")
     if block.get("type") in TEXT_BLOCKS and isinstance(text, str):
         return user_text(text, (*path, "text"), parser)
-    return (), tokens(item, parser.count)
+    return (), parser.tokens(item)
 
 
 def user_text(text: str, path: Path, parser: Parser) -> tuple[tuple[ToolResult, ...], int]:
     """The same of one text. A text is of one dialect: the one that begins first of those that may stand here."""
-    if parser.heading and (under := cline_text.under_heading(text, path, parser)):
+    if parser.heading and (under := _cline_text.under_heading(text, path, parser)):
         return tuple(under[0]), under[1]
     possible = [dialect for dialect in DIALECTS if dialect.MARK in text]
     if not possible:
@@ -111,7 +111,7 @@ def model_content(content: object, path: Path, parser: Parser) -> list[ToolCall]
     """The calls in the model's words: a text, or blocks of text."""
     if not isinstance(content, list):
         return [*calls(content, path, parser)]
-    texts = ((fields(item) or NOTHING).get("text") for item in content)
+    texts = (fields_of(item).get("text") for item in content)
     return [call for at, text in enumerate(texts) for call in calls(text, (*path, at, "text"), parser)]
 
 

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 from autoprune.conversation.placeholders import XML
 from autoprune.conversation.transcript import Location, Path, ToolCall, ToolInput, ToolResult
-from autoprune.formats._native import UNKNOWN
-from autoprune.formats.elements import (
+from autoprune.formats._elements import (
     MOST_ARGUMENTS,
     QUOTATION_MARKS,
     First,
@@ -28,9 +27,10 @@ from autoprune.formats.elements import (
     unfenced,
     why_missed,
 )
+from autoprune.formats._native import UNKNOWN
+from autoprune.formats._standing import Standing
+from autoprune.formats._text_results import Found, after_letters, argument, read
 from autoprune.formats.parsing import Parser
-from autoprune.formats.standing import Standing
-from autoprune.formats.text_results import Found, after_letters, argument, read
 
 KIND = XML
 MARK = "<tool_result"  # in every text with a result

@@ -17,10 +17,8 @@ from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
 from autoprune.conversation.summary import apart, running
 from autoprune.conversation.transcript import Transcript
 from autoprune.errors import ConversationError, SettingsError, did_you_mean
+from autoprune.formats import SHIPPED, Format, Parser, named, new_parser, parse
 from autoprune.formats import xml_tool_result as xml
-from autoprune.formats.detection import SHIPPED, named, new_parser
-from autoprune.formats.parsing import Format, Parser, parse
-from autoprune.formats.standing import standing_behind
 from autoprune.planning.plan import Plan
 from autoprune.providers.thinking import policy
 from autoprune.pruners.events import BeforePrune, OnPruned, PruneEvent, tell, veto
@@ -276,9 +274,7 @@ class Pruner(Copied):
 
     def _parser(self, *, wants_inputs: bool, found: Running | None = None) -> Parser:
         names = self._is_tool_result_message, self._extract_tool_name
-        return new_parser(
-            self._count()[0], *names, self._formats(), wants_inputs=wants_inputs, standing=standing_behind(found)
-        )
+        return new_parser(self._count()[0], *names, self._formats(), wants_inputs=wants_inputs, summary=found)
 
     def _formats(self) -> Sequence[Format]:
         """Return the formats to choose from: the one that the settings name, or all."""

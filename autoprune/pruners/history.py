@@ -78,8 +78,9 @@ class History:
         """Bound a message's tokens by its bytes, and remember what it holds."""
         try:
             if self._bound <= self.walk.limit:  # else it is read, and checked there
-                self.parser.choose(message, at)
-                self._bound += token_bound(message)
+                _, written_in = self.parser.choose(message, at)
+                # What a format's own rules say of media, no bytes bound.
+                self._bound += math.inf if hasattr(written_in, "media") else token_bound(message)
             self._given_as_read.append(copied(message, self._live, self._frozen))
         except ConversationError as error:
             raise placed(error, at) from error

@@ -14,7 +14,7 @@ from autoprune import AgenticConversationPruner, Clamp, ConversationPruner, Prot
 from autoprune.conversation.answers import ANSWER_TOOLS, is_answer
 from autoprune.conversation.answers import words as said
 from autoprune.conversation.reasons import Reason
-from autoprune.formats.detection import new_parser
+from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.per_result import PerResult

@@ -7,7 +7,7 @@ import pytest
 from google.genai.types import Content, Part
 from openai.types.responses import EasyInputMessage
 
-from autoprune.conversation.edits import Running
+from autoprune.conversation.edits import CALLS_IN_TEXT, Running
 from autoprune.conversation.summary import (
     GAP,
     SLACK_TOKENS,
@@ -49,8 +49,8 @@ def test_the_mark_says_for_how_many_messages_and_how_large_it_may_be():
 
 
 def test_its_overhead_is_all_but_the_text_and_the_gap_behind_it():
-    gap = len(GAP) + SLACK_TOKENS
-    assert overhead(len, 4, 200) == len(SUMMARY) - len("They read a.py.") + gap
+    beside = len(f"; {CALLS_IN_TEXT}") + len(GAP) + SLACK_TOKENS
+    assert overhead(len, 4, 200) == len(SUMMARY) - len("They read a.py.") + beside
 
 
 @pytest.mark.parametrize(

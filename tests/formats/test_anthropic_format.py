@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, Result
 from autoprune.conversation.transcript import Location
-from autoprune.formats import anthropic_messages
-from autoprune.formats.detection import SHIPPED, new_parser
-from autoprune.formats.media import FILE_TOKENS
+from autoprune.formats import SHIPPED, anthropic_messages, new_parser
+from autoprune.formats._media import FILE_TOKENS
 from autoprune.pruners.history import token_bound
 from autoprune.tokens import MESSAGE_TOKENS, exact
 

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result
 from autoprune.conversation.transcript import Location
-from autoprune.formats import bedrock_converse
-from autoprune.formats.detection import SHIPPED, new_parser
-from autoprune.formats.media import FILE_TOKENS, is_media, media_tokens
+from autoprune.formats import SHIPPED, bedrock_converse, new_parser
+from autoprune.formats._media import FILE_TOKENS, is_media, media_tokens
 from autoprune.pruners.history import token_bound
 from autoprune.tokens import MESSAGE_TOKENS, exact
 

@@ -25,7 +25,7 @@ from test_every_format_memo import facts
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result
 from autoprune.conversation.transcript import Part
-from autoprune.formats.detection import SHIPPED, detected, new_parser
+from autoprune.formats._detection import SHIPPED, detected, new_parser
 from autoprune.planning.walk import Strategy
 from autoprune.pruners.snapshots import token_bound
 from autoprune.tokens import MESSAGE_TOKENS, exact

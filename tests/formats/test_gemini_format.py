@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from autoprune import AgenticConversationPruner, Clamp, ConversationError, PruneArgs, Result
 from autoprune.conversation.transcript import Location, Speaker
-from autoprune.formats import gemini_contents
-from autoprune.formats.detection import SHIPPED, new_parser
-from autoprune.formats.media import FILE_TOKENS
+from autoprune.formats import SHIPPED, gemini_contents, new_parser
+from autoprune.formats._media import FILE_TOKENS
 from autoprune.strategies.by_name import LowWater
 from autoprune.tokens import MESSAGE_TOKENS, exact
 

@@ -10,7 +10,7 @@ from rounds_in_texts import DIALECTS, in_text
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result, ToolInputs
 from autoprune.conversation.rewriting import rewrite, without
-from autoprune.formats.detection import new_parser
+from autoprune.formats import new_parser
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 
 OUTPUT = "left right " * 30

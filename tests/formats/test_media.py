@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from autoprune import AgenticConversationPruner, PruneArgs
-from autoprune.formats.media import FILE_TOKENS, image_size, is_media, media_tokens
+from autoprune.formats._media import FILE_TOKENS, image_size, is_media, media_tokens
 from autoprune.tokens import exact
 
 

@@ -13,10 +13,9 @@ from pydantic import BaseModel
 
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, Result
 from autoprune.conversation.transcript import Location, Speaker
-from autoprune.formats import openai_responses
-from autoprune.formats.detection import SHIPPED, new_parser
-from autoprune.formats.media import FILE_TOKENS
-from autoprune.formats.payloads import encrypted_tokens
+from autoprune.formats import SHIPPED, new_parser, openai_responses
+from autoprune.formats._media import FILE_TOKENS
+from autoprune.formats._payloads import encrypted_tokens
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
 LONG = "a line of output\n" * 200

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from autoprune import AgenticConversationPruner, PruneArgs, ToolInputs
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
-from autoprune.formats.detection import new_parser
+from autoprune.formats import new_parser
 from autoprune.formats.parsing import Parser
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 from autoprune.tokens import exact

@@ -7,7 +7,7 @@ import pytest
 from written_short import NATIVE, entries, every_format, every_native_format, messages, parsed
 
 from autoprune.conversation.transcript import Entry
-from autoprune.formats.detection import new_parser
+from autoprune.formats import new_parser
 from autoprune.planning.splitting import Split, broken, cuts, keep_last, pairs, split, turn_starts, units
 
 

@@ -17,7 +17,7 @@ from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessa
 
 from autoprune.conversation.transcript import Entry, Speaker
 from autoprune.errors import ConversationError, RuleError, SettingsError
-from autoprune.formats.detection import SHIPPED
+from autoprune.formats import SHIPPED
 from autoprune.formats.parsing import Parser
 from autoprune.providers import Problem, accepted, problems, repair
 from autoprune.providers._table import PROVIDERS

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies_hypothesis import conversations
 
-from autoprune.formats.detection import new_parser
+from autoprune.formats import new_parser
 from autoprune.pruners.snapshots import token_bound
 from autoprune.tokens import exact
 

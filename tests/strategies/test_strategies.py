@@ -18,7 +18,7 @@ from autoprune.conversation.edits import Replace
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.rewriting import apply
 from autoprune.conversation.transcript import ToolResult
-from autoprune.formats.detection import new_parser
+from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse
 from autoprune.planning.plan import Reason
 from autoprune.planning.walk import Strategy, View, plan

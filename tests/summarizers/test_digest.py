@@ -19,7 +19,7 @@ from rounds_in_texts import DIALECTS, in_text
 from autoprune import ConversationPruner, PruneArgs
 from autoprune.conversation.placeholders import SENTENCE
 from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolResult
-from autoprune.formats.detection import new_parser
+from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse
 from autoprune.sessions import files as sessions
 from autoprune.summarizers import shell

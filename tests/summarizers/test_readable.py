@@ -14,7 +14,7 @@ from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from autoprune.conversation.answers import is_answer
 from autoprune.conversation.answers import words as said_through
 from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolResult
-from autoprune.formats.detection import new_parser
+from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse
 from autoprune.summarizers.utterances import MARK, Utterance, rendered, sendable, utterances, written_call
 from autoprune.tokens import exact

@@ -6,8 +6,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from autoprune.conversation.transcript import Entry
-from autoprune.formats import gemini_contents
-from autoprune.formats.detection import new_parser
+from autoprune.formats import gemini_contents, new_parser
 from autoprune.formats.parsing import parse
 
 Message: TypeAlias = dict[str, Any]

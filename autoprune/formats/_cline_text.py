@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from autoprune.conversation.transcript import Path, ToolResult
-from autoprune.formats.elements import Fences, Places, is_blank, occurrences, trimmed
+from autoprune.formats._elements import Fences, Places, is_blank, occurrences, trimmed
+from autoprune.formats._standing import Standing
+from autoprune.formats._text_results import Found, after_letters, read
 from autoprune.formats.parsing import Parser
-from autoprune.formats.standing import Standing
-from autoprune.formats.text_results import Found, after_letters, read
 
 KIND = "cline"
 MARK = "] Result:"  # in every text with a result

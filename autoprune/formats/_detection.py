@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 
+from autoprune.conversation.edits import Running
 from autoprune.conversation.messages import fields
 from autoprune.errors import ConversationError, SettingsError, did_you_mean
 from autoprune.formats import anthropic_messages, bedrock_converse, gemini_contents, openai_chat, openai_responses
 from autoprune.formats import xml_tool_result as xml
+from autoprune.formats._standing import standing_behind
 from autoprune.formats.parsing import Format, Parser
-from autoprune.formats.standing import Standing
 from autoprune.tokens import Count
 
 SHIPPED: tuple[Format, ...] = (openai_chat, openai_responses, anthropic_messages, bedrock_converse, gemini_contents)
@@ -31,10 +32,11 @@ def new_parser(
     formats: Sequence[Format] = SHIPPED,
     *,
     wants_inputs: bool = False,
-    standing: Standing | None = None,
+    summary: Running | None = None,
 ) -> Parser:
-    """Return a parser that finds the format of each message among `formats`; `Parser` says what else is given."""
+    """Return a parser that finds each message's format among `formats`, for what stands behind a `summary`, if any."""
     choose = partial(checked, formats=formats)
+    standing = standing_behind(summary)
     return Parser(count, choose, is_tool_result, tool_name, wants_inputs=wants_inputs, standing=standing)
 
 

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from autoprune.conversation.transcript import Location, Path, ToolCall, ToolResult
-from autoprune.formats._native import UNKNOWN
-from autoprune.formats.elements import (
+from autoprune.formats._elements import (
     MOST_ARGUMENTS,
     First,
     Span,
@@ -23,9 +22,10 @@ from autoprune.formats.elements import (
     unfenced,
     why_missed,
 )
+from autoprune.formats._native import UNKNOWN
+from autoprune.formats._standing import Standing
+from autoprune.formats._text_results import Found, after_letters, read
 from autoprune.formats.parsing import Parser
-from autoprune.formats.standing import Standing
-from autoprune.formats.text_results import Found, after_letters, read
 
 KIND = "function_results"
 MARK = LOOK = "<function_results>"  # in every text with a result

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from autoprune.conversation.transcript import Location, Path, ToolCall, ToolInput, ToolResult
+from autoprune.formats._elements import Span, elements, first_start, outermost, tags, trimmed, why_missed
 from autoprune.formats._native import UNKNOWN
-from autoprune.formats.elements import Span, elements, first_start, outermost, tags, trimmed, why_missed
+from autoprune.formats._standing import Standing
+from autoprune.formats._text_results import Found, after_letters, argument, read
 from autoprune.formats.parsing import Parser
-from autoprune.formats.standing import Standing
-from autoprune.formats.text_results import Found, after_letters, argument, read
 
 KIND = "tool_response"
 MARK = LOOK = "<tool_response>"  # in every text with a result
