@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from autoprune import ConversationPruner, PruneArgs, sessions
-from autoprune.formats.parsing import Parser, parse
+from autoprune.formats import new_parser
+from autoprune.formats.parsing import parse
 from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.digest.digest import Digest
 from autoprune.summarizers.utterances import utterances
@@ -280,7 +281,7 @@ class Score:
 
 def digest_of(messages: list[Any], folds: int) -> str:
     """The digest of all messages at a tenth of their tokens, made in so many steps."""
-    transcript = parse(messages, Parser(COUNT), 0)
+    transcript = parse(messages, new_parser(COUNT), 0)
     said = utterances(messages, transcript.entries)
     text = ""
     for number in range(folds):
@@ -292,7 +293,7 @@ def digest_of(messages: list[Any], folds: int) -> str:
 
 def pruned(messages: list[Any]) -> str:
     """All that is left of a conversation, as text."""
-    total = sum(entry.tokens for entry in parse(messages, Parser(COUNT), 0).entries)
+    total = sum(entry.tokens for entry in parse(messages, new_parser(COUNT), 0).entries)
     left = ConversationPruner(PruneArgs(max(total // SHARE, 1))).prune_conversations(messages)
     return "\n".join(_strings(left))
 

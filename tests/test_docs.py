@@ -60,7 +60,7 @@ def test_the_format_of_the_page_is_pruned_like_those_that_ship():
 
 
 def test_the_page_names_the_formats_that_ship():
-    from autoprune.formats.detection import SHIPPED
+    from autoprune.formats import SHIPPED
 
     page = (DOCS / "formats.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == [known.NAME for known in SHIPPED]

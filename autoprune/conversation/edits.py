@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from autoprune.conversation.transcript import Part, Thought, quick
+from autoprune.conversation.transcript import Part, Thought
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,6 @@ class Replace:
     saved: int
     request: int = -1
     saved_before: int = 0
-
-
-new_edit = quick(Replace)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from autoprune.errors import ConversationError
 NOTHING: Mapping[str, object] = {}
 
 
+LARGEST_DECIMAL = 10**4000  # Python refuses to write longer numbers
 MOST_VALUES = 5_000_000  # in one message
 
 
@@ -27,6 +28,11 @@ def fields(value: object) -> Mapping[str, object] | None:
     own = getattr(value, "__dict__", None)
     extra = getattr(value, "__pydantic_extra__", None)
     return {**own, **extra} if own and extra else own
+
+
+def fields_of(value: object) -> Mapping[str, object]:
+    """Return the fields of a mapping or of an SDK's object; none for anything else."""
+    return fields(value) or NOTHING
 
 
 def listed(content: object) -> object:
@@ -50,6 +56,13 @@ def text_of(blocks: Sequence[object]) -> str:
     """The texts of a list of blocks, a line break between them; other blocks are left out."""
     found = (block if isinstance(block, str) else (fields(block) or NOTHING).get("text") for block in blocks)
     return "\n".join(text for text in found if isinstance(text, str))
+
+
+def number_text(number: bool | int | float) -> str:
+    """Return a number as text; equal numbers have equal texts, so that 1, 1.0 and True count alike."""
+    if isinstance(number, float):
+        return str(int(number)) if number.is_integer() else str(number)
+    return f"{int(number):x}" if abs(number) > LARGEST_DECIMAL else str(int(number))
 
 
 def nested(open_values: list[object]) -> Iterator[object]:

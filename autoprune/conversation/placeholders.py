@@ -12,6 +12,7 @@ SENTENCE = (
     "This message has been cleared. If you still want to get this information, "
     "you can call the tool again to retrieve it."
 )
+XML = "xml"  # the kind of a result that is an element of the XML dialect, and whose placeholder is one
 END_TAG = "</tool_result>"
 
 
@@ -53,7 +54,7 @@ class Placeholder:
 
     def text(self, result: ToolResult) -> str:
         """What to put in place of a result's payload."""
-        whole = self._element(result.tool) if result.kind == "xml" else self.sentence
+        whole = self._element(result.tool) if result.kind == XML else self.sentence
         text = inside(whole, result.tool) if isinstance(whole, str) else ""
         if not text.strip():
             raise SettingsError(f"the placeholder of {result.tool!r} is {whole!r}: providers refuse blank text")

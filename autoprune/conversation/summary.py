@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from autoprune.conversation.edits import CALLS_IN_TEXT, NO_ANSWER, Running
-from autoprune.conversation.messages import NOTHING, fields, with_item
+from autoprune.conversation.messages import fields_of, with_item
 from autoprune.tokens import Count
 
 HEAD = re.compile(
@@ -39,7 +39,7 @@ def overhead(count: Count, messages: int, room: int) -> int:
 def running(messages: Sequence[object]) -> Running | None:
     """The summary that an earlier prune left, right behind the system's messages; None where there is none."""
     for at, message in enumerate(messages):
-        held = fields(message) or NOTHING
+        held = fields_of(message)
         if held.get("role") not in SYSTEM_ROLES:
             return _found(at, message) if held.get("role") == "user" else None
     return None
@@ -51,7 +51,7 @@ def _found(at: int, message: object) -> Running | None:
         return _read(at, content, lambda words: with_item(message, name, words) if words else None)
     if not isinstance(content, list | tuple) or not content:
         return None
-    text = (fields(content[0]) or NOTHING).get("text")
+    text = fields_of(content[0]).get("text")
 
     def rest(words: str) -> object:
         blocks = [*([with_item(content[0], "text", words)] if words else ()), *content[1:]]
@@ -88,7 +88,7 @@ def apart(messages: Sequence[Any]) -> Sequence[Any]:
 
 def content_of(message: object) -> tuple[str, object]:
     """What a message of any format says, and the name of the field that holds it."""
-    held = fields(message) or NOTHING
+    held = fields_of(message)
     name = "parts" if "parts" in held else "content"
     return name, held.get(name)
 
@@ -113,12 +113,12 @@ def _blocks(content: object, other: object) -> list[object]:
     """A content as blocks; a text becomes one of the kind that the other content has."""
     if isinstance(content, list | tuple):
         return list(content)
-    others = [fields(block) or NOTHING for block in other] if isinstance(other, list | tuple) else []
+    others = [fields_of(block) for block in other] if isinstance(other, list | tuple) else []
     kind = "input_text" if any(block.get("type") == "input_text" for block in others) else "text"
     return [{"type": kind, "text": content}] if content else []
 
 
 def is_users(message: object) -> bool:
     """Whether a message has the user's role, whatever it holds."""
-    held = fields(message) or NOTHING
+    held = fields_of(message)
     return held.get("role") == "user" or (held.get("role") is None and "parts" in held)

@@ -1,32 +1,14 @@
 """A conversation as pruning sees it: results, calls, requests, tokens. Holds no format, changes nothing."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import MISSING, dataclass, field, fields, make_dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from autoprune.conversation.copying import Copied
 
 Path = tuple[int | str, ...]
-Made = TypeVar("Made")
-
-
-def quick(kind: type[Made]) -> Callable[..., Made]:
-    """What makes instances of a frozen dataclass with slots, by position, in a quarter of the time.
-
-    They are filled as instances of a subclass that is not frozen, and become frozen ones when they are full. Fields
-    without a default come first.
-    """
-
-    def freeze(self: Any) -> None:
-        self.__class__ = kind
-
-    ordered = sorted(fields(cast(Any, kind)), key=lambda one: one.default is not MISSING)
-    filled = [(one.name, Any, field(default=one.default)) for one in ordered]
-    open_one: Any = make_dataclass("Open", filled, namespace={"__post_init__": freeze}, repr=False, eq=False)
-    body = {"__slots__": (), "__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
-    return type(kind.__name__, (kind,), {**body, "__init__": open_one.__init__, "__post_init__": freeze})
 
 
 class Speaker(StrEnum):
@@ -37,10 +19,6 @@ class Speaker(StrEnum):
     MODEL = "model"
     TOOL = "tool"
     OTHER = "other"
-
-
-# Python 3.11 takes longer for `Speaker.USER` than for all else that tells who speaks.
-SYSTEM, USER, MODEL, TOOL, OTHER = Speaker
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +129,10 @@ class Thought:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One message: who speaks, what it weighs in tokens, the calls and results in it, and the model's thinking.
+    """One message: who speaks, its tokens, the calls and results in it, and the model's thinking.
 
-    `begins_request`: a request stands before it though it is not the model's, as where a conversation begins with
-    results.
+    `begins_request` says that a request stands before it though it is not the model's, as where a conversation begins
+    with results. `words` is its format's own way to read its texts for a summarizer, where the format has one.
     """
 
     speaker: Speaker
@@ -163,14 +141,7 @@ class Entry:
     calls: tuple[ToolCall, ...] = ()
     thinking: tuple[Thought, ...] = ()
     begins_request: bool = False
-
-
-# By position: location, request, tool, piece, start, stop, piece_tokens, count, sent, kind, is_error, call, then put,
-# is_fixed and is_plain.
-new_result = quick(ToolResult)
-new_call = quick(ToolCall)
-new_location = quick(Location)
-new_entry = quick(Entry)
+    words: Callable[[Any, "Entry"], Sequence[str]] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,13 @@ Shapes are those of the service model of `bedrock-runtime` that botocore ships.
 
 from collections.abc import Mapping
 
-from autoprune.conversation.messages import NOTHING, fields, listed, nested
+from autoprune.conversation.messages import fields, fields_of, listed, nested
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolResult
 from autoprune.formats import texts
-from autoprune.formats.dialogue import Dialogue, native_call, native_result
-from autoprune.formats.media import is_media
-from autoprune.formats.payloads import ENCRYPTED_CHARACTERS, Payload, encrypted_tokens, payload, tokens, written_json
+from autoprune.formats._media import is_media
+from autoprune.formats._native import native_call, native_result
+from autoprune.formats._payloads import ENCRYPTED_CHARACTERS, Payload, encrypted_tokens, json_text, payload, tokens
+from autoprune.formats.parsing import Parser
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
 NAME = "bedrock"
@@ -76,19 +77,19 @@ def message(role: str, text: str) -> dict[str, object]:
     return {"role": role, "content": [{"text": text}]}
 
 
-def parse(message: Mapping[str, object], at: int, dialogue: Dialogue) -> Entry:
+def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
     """One message as pruning sees it. Anything unknown in it is counted and otherwise left alone."""
     who = speaker(message)
     content = listed(message.get("content"))
     path = (at, "content")
     if isinstance(content, list) and who is Speaker.MODEL:
-        return _answer(content, path, dialogue)
+        return _answer(content, path, parser)
     if isinstance(content, list) and who in (Speaker.USER, Speaker.TOOL):
-        return _prompt(who, content, path, dialogue)
-    return Entry(who, MESSAGE_TOKENS + _all_tokens(content, dialogue.count))
+        return _prompt(who, content, path, parser)
+    return Entry(who, MESSAGE_TOKENS + _all_tokens(content, parser.count))
 
 
-def _answer(content: list[object], path: Path, dialogue: Dialogue) -> Entry:
+def _answer(content: list[object], path: Path, parser: Parser) -> Entry:
     """The model's message: its words, thinking and calls; what the server's own tools did is only counted."""
     weight = MESSAGE_TOKENS
     calls: list[ToolCall] = []
@@ -96,20 +97,20 @@ def _answer(content: list[object], path: Path, dialogue: Dialogue) -> Entry:
     is_alone = all(_member(item)[0] in (THINKING, CACHE_POINT) for item in content)
     for index, item in enumerate(content):
         kind, value = _member(item)
-        held, place = fields(value) or NOTHING, (*path, index, kind)
-        spent = _tokens(item, dialogue.count)
+        held, place = fields_of(value), (*path, index, kind)
+        spent = _tokens(item, parser.count)
         weight += spent
         if kind == CALL and not held.get("type"):
             call_id, tool, arguments = (held.get(name) for name in ("toolUseId", "name", "input"))
-            calls.append(native_call(dialogue, place, call_id, tool, arguments, ("input",)))
+            calls.append(native_call(parser, place, call_id, tool, arguments, ("input",)))
         elif kind == "text":
-            calls += texts.calls(value, place, dialogue)
+            calls += texts.calls(value, place, parser)
         elif kind == THINKING:
             thinking.append(Thought(Location((*path, index)), spent, is_alone, NAME))
     return Entry(Speaker.MODEL, weight, (), tuple(calls), tuple(thinking))
 
 
-def _prompt(who: Speaker, content: list[object], path: Path, dialogue: Dialogue) -> Entry:
+def _prompt(who: Speaker, content: list[object], path: Path, parser: Parser) -> Entry:
     """The user's message: results, each framed as a message of its own, and whatever else there is, framed as one."""
     weight = 0 if who is Speaker.TOOL else MESSAGE_TOKENS
     results: list[ToolResult] = []
@@ -117,24 +118,24 @@ def _prompt(who: Speaker, content: list[object], path: Path, dialogue: Dialogue)
         kind, value = _member(item)
         place = (*path, index, kind)
         if _is_result(item):
-            results.append(_result(fields(value) or NOTHING, place, dialogue))
+            results.append(_result(fields_of(value), place, parser))
             weight += MESSAGE_TOKENS + results[-1].piece_tokens
         elif kind == "text" and isinstance(value, str):
-            found, spent = texts.user_text(value, place, dialogue)
+            found, spent = texts.user_text(value, place, parser)
             results += found
             weight += spent
         else:
-            weight += _tokens(item, dialogue.count)
+            weight += _tokens(item, parser.count)
     return Entry(who, weight, tuple(results))
 
 
-def _result(held: Mapping[str, object], path: Path, dialogue: Dialogue) -> ToolResult:
+def _result(held: Mapping[str, object], path: Path, parser: Parser) -> ToolResult:
     status = held.get("status")
     return native_result(
-        dialogue,
+        parser,
         (*path, "content") if "content" in held else path,
-        _payload(held.get("content"), dialogue.count),
-        dialogue.answered(held.get("toolUseId")),
+        _payload(held.get("content"), parser.count),
+        parser.answered(held.get("toolUseId")),
         kind=NAME,
         is_error=FAILED.get(status) if isinstance(status, str) else None,
     )
@@ -152,7 +153,7 @@ def _payload(content: object, count: Count) -> Payload:
 def _text(item: object) -> str | None:
     kind, value = _member(item)
     if kind == "json":
-        return written_json(value)
+        return json_text(value)
     return value if kind == "text" and isinstance(value, str) else None
 
 
@@ -185,7 +186,7 @@ def _read_tokens(item: object, count: Count) -> int:
             total += tokens(value, count)
         else:
             total += _encrypted_tokens(held.get(ENCRYPTED))
-            total += sum(count(written_json(held[name])) for name in AS_JSON & held.keys())
+            total += sum(count(json_text(held[name])) for name in AS_JSON & held.keys())
             open_values.extend(held[name] for name in held if name not in UNREAD)
     return total
 

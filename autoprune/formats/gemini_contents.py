@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from autoprune.conversation.messages import NOTHING, changed, fields
+from autoprune.conversation.messages import changed, fields, fields_of
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall
 from autoprune.errors import ConversationError
 from autoprune.formats import texts
-from autoprune.formats.dialogue import Dialogue, native_call, native_result
-from autoprune.formats.payloads import Payload, tokens, written_json
+from autoprune.formats._native import native_call, native_result
+from autoprune.formats._payloads import Payload, json_text, tokens
+from autoprune.formats.parsing import Parser
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
 NAME = "gemini"
@@ -73,11 +74,11 @@ def message(role: str, text: str) -> dict[str, object]:
     return {"role": "model" if role == "assistant" else role, "parts": [{"text": text}]}
 
 
-def parse(message: Mapping[str, object], at: int, dialogue: Dialogue) -> Entry:
+def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
     """One content as pruning sees it. Each response has a frame of its own, all else in a content has one together."""
     who = speaker(message)
     parts = _parts(message)
-    read = [_part(item, (at, "parts", index), who, dialogue) for index, item in enumerate(parts)]
+    read = [_part(item, (at, "parts", index), who, parser) for index, item in enumerate(parts)]
     return Entry(
         who,
         (0 if _is_answer(parts) else MESSAGE_TOKENS) + sum(one.tokens for one in read),
@@ -92,12 +93,12 @@ def _parts(message: Mapping[str, object]) -> Sequence[object]:
 
 
 def _is_part(item: object) -> bool:
-    part = fields(item) or NOTHING
+    part = fields_of(item)
     return isinstance(item, str) or (not KINDS.isdisjoint(part) and not any(part.get(name) for name in FOREIGN))
 
 
 def _is_answer(parts: Sequence[object]) -> bool:
-    return bool(parts) and all(_response_name(fields(item) or NOTHING) for item in parts)
+    return bool(parts) and all(_response_name(fields_of(item)) for item in parts)
 
 
 def _response_name(part: Mapping[str, object]) -> str | None:
@@ -105,15 +106,15 @@ def _response_name(part: Mapping[str, object]) -> str | None:
     return next((name for name in names if fields(part.get(name)) is not None), None)
 
 
-def _part(item: object, path: Path, who: Speaker, dialogue: Dialogue) -> Entry:
+def _part(item: object, path: Path, who: Speaker, parser: Parser) -> Entry:
     """One part as an entry of its own."""
     part = fields(item)
     if part is None:
-        return _text(item, path, who, dialogue) if isinstance(item, str) else Entry(who, tokens(item, dialogue.count))
+        return _text(item, path, who, parser) if isinstance(item, str) else Entry(who, tokens(item, parser.count))
     if part.get("thought"):
         who = Speaker.OTHER  # what stands in the model's thoughts is no call
     found = [
-        _held(SNAKE.get(name, name), value, (*path, name), who, dialogue)
+        _held(SNAKE.get(name, name), value, (*path, name), who, parser)
         for name, value in part.items()
         if value is not None and name not in BESIDE
     ]
@@ -122,43 +123,43 @@ def _part(item: object, path: Path, who: Speaker, dialogue: Dialogue) -> Entry:
     return Entry(who, sum(one.tokens for one in found), tuple(results), tuple(calls))
 
 
-def _held(kind: str, value: object, path: Path, who: Speaker, dialogue: Dialogue) -> Entry:
+def _held(kind: str, value: object, path: Path, who: Speaker, parser: Parser) -> Entry:
     """What one field of a part holds."""
     if kind == "text" and isinstance(value, str):
-        return _text(value, path, who, dialogue)
+        return _text(value, path, who, parser)
     held = fields(value)
     if held is not None and kind == "function_call":
-        return _call(held, path, who, dialogue)
+        return _call(held, path, who, parser)
     if held is not None and kind == "function_response":
-        return _response(held, path, who, dialogue)
+        return _response(held, path, who, parser)
     if held is not None and kind in READ:
-        return Entry(who, sum(tokens(held.get(name), dialogue.count) for name in READ[kind]))
-    return Entry(who, tokens(value, dialogue.count))
+        return Entry(who, sum(tokens(held.get(name), parser.count) for name in READ[kind]))
+    return Entry(who, tokens(value, parser.count))
 
 
-def _text(text: str, path: Path, who: Speaker, dialogue: Dialogue) -> Entry:
+def _text(text: str, path: Path, who: Speaker, parser: Parser) -> Entry:
     if who in (Speaker.USER, Speaker.TOOL):
-        results, spent = texts.user_text(text, path, dialogue)
+        results, spent = texts.user_text(text, path, parser)
         return Entry(who, spent, results)
-    calls = texts.calls(text, path, dialogue) if who is Speaker.MODEL else ()
-    return Entry(who, dialogue.count(text), (), tuple(calls))
+    calls = texts.calls(text, path, parser) if who is Speaker.MODEL else ()
+    return Entry(who, parser.count(text), (), tuple(calls))
 
 
-def _call(held: Mapping[str, object], path: Path, who: Speaker, dialogue: Dialogue) -> Entry:
+def _call(held: Mapping[str, object], path: Path, who: Speaker, parser: Parser) -> Entry:
     """A call; one without an id is known by its name, of which the first open call is answered first."""
     tool, arguments = held.get("name"), held.get("args")
-    spent = tokens(tool, dialogue.count) + _json_tokens(arguments, dialogue.count)
-    return Entry(who, spent, (), (native_call(dialogue, path, held.get("id") or tool, tool, arguments, ("args",)),))
+    spent = tokens(tool, parser.count) + _json_tokens(arguments, parser.count)
+    return Entry(who, spent, (), (native_call(parser, path, held.get("id") or tool, tool, arguments, ("args",)),))
 
 
-def _response(held: Mapping[str, object], path: Path, who: Speaker, dialogue: Dialogue) -> Entry:
+def _response(held: Mapping[str, object], path: Path, who: Speaker, parser: Parser) -> Entry:
     """A response: a result with its frame. Media beside the payload are part of it, and go with it."""
-    payload = _payload(held.get("response"), held.get("parts"), dialogue.count)
+    payload = _payload(held.get("response"), held.get("parts"), parser.count)
     result = native_result(
-        dialogue,
+        parser,
         (*path, "response") if payload.is_fixed and "response" in held else path,
         payload,
-        _answered(held, dialogue),
+        _answered(held, parser),
         kind=NAME,
         tool=held.get("name"),
         is_error=_is_error(held.get("response")),
@@ -166,12 +167,12 @@ def _response(held: Mapping[str, object], path: Path, who: Speaker, dialogue: Di
     return Entry(who, MESSAGE_TOKENS + payload.tokens, (result,))
 
 
-def _answered(held: Mapping[str, object], dialogue: Dialogue) -> ToolCall | None:
+def _answered(held: Mapping[str, object], parser: Parser) -> ToolCall | None:
     """The call of a response: by id where both have one, else the first open call of the same name."""
     call_id, name = held.get("id"), held.get("name")
     if call_id:
-        return dialogue.answered(call_id) or dialogue.answered(name)
-    return dialogue.answered_by_name(name) if isinstance(name, str) else None
+        return parser.answered(call_id) or parser.answered(name)
+    return parser.answered_by_name(name) if isinstance(name, str) else None
 
 
 def _media(parts: object) -> Iterator[object]:
@@ -204,7 +205,7 @@ def _json(value: object) -> str | None:
     if not isinstance(value, Mapping):
         return None
     try:
-        return written_json(value)
+        return json_text(value)
     except ConversationError:
         return None
 
@@ -226,7 +227,7 @@ def _is_error(response: object) -> bool | None:
 
 def _with_text(held: object, text: str) -> object:
     """A function response with a text for its payload, and no media beside it; without a text it has no payload."""
-    known = fields(held) or NOTHING
+    known = fields_of(held)
     changes: dict[str, object] = {"response": _said(known.get("response"), text) if text else None}
     if isinstance(held, Mapping):
         return changed({name: value for name, value in held.items() if name != "parts" or not value}, changes)

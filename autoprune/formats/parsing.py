@@ -1,24 +1,57 @@
-"""Parse: the caller's messages, one by one, into entries. Changes nothing, decides nothing."""
+"""Parse: read the caller's messages, one by one, into entries. Changes nothing, decides nothing.
+
+A `Format` reads one message of one API. The `Parser` finds the format of each message, hands itself to it, and tells it
+what the messages before left open: the number of the request, the calls that wait for a result, and whether a text can
+hold results here.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, Protocol, TypeAlias
 
-from autoprune.conversation.messages import fields
-from autoprune.conversation.transcript import MODEL, OTHER, Entry, Path, ToolCall, Transcript
+from autoprune.conversation.placeholders import XML
+from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall, Transcript
 from autoprune.errors import ConversationError
-from autoprune.formats import xml_tool_result as xml
-from autoprune.formats.detection import SHIPPED, converted, detected
-from autoprune.formats.format import Format
-from autoprune.formats.open_calls import OpenCalls
-from autoprune.formats.standing import Standing
+from autoprune.formats._media import media
+from autoprune.formats._open_calls import OpenCalls
+from autoprune.formats._payloads import tokens
+from autoprune.formats._standing import Standing
 from autoprune.tokens import Count
 
 MOST_NOTES = 5  # of one conversation
 MOST_PLACES = 5  # messages that a note names
 
 
+class Format(Protocol):
+    """A module, or any object, that reads the messages of one API; an SDK's object comes as the mapping of its fields.
+
+    It may have two more functions. `media(block, count)` returns the tokens of a block that is an image or the like, or
+    None for any other, in place of `autoprune.formats.media`. `words(message, entry)` returns the texts of a message
+    that a summarizer reads.
+    """
+
+    @property
+    def NAME(self) -> str:  # noqa: N802 - a module's constant
+        """The name of the format, as in `PruneArgs(format=...)`."""
+
+    def seen(self, message: Mapping[str, object], /) -> str | None:
+        """Return the mark that shows that a message is of this format ("a block of type 'tool_use'"), or None."""
+
+    def speaker(self, message: Mapping[str, object], /) -> Speaker:
+        """Return who a message comes from."""
+
+    def parse(self, message: Mapping[str, object], at: int, parser: "Parser", /) -> Entry:
+        """Return the entry of message number `at`. Each result in it knows how to be replaced (`put`)."""
+
+    def message(self, role: str, text: str, /) -> Any:
+        """Return a message that says a text; `role` is "user" or "assistant"."""
+
+
+Choose: TypeAlias = Callable[[object, int], tuple[Mapping[str, object], Format]]  # a message's fields, and its format
+
+
 def parse(messages: Sequence[object], parser: "Parser", fixed_tokens: int) -> Transcript:
-    """A conversation as pruning sees it; `fixed_tokens` are sent beside the messages."""
+    """Return a conversation as pruning sees it; `fixed_tokens` are sent beside the messages."""
     return Transcript(messages, tuple(parser.read(message, at) for at, message in enumerate(messages)), fixed_tokens)
 
 
@@ -28,30 +61,31 @@ class Parser:
     def __init__(
         self,
         count: Count,
-        is_tool_result: Callable[[str], bool] = xml.is_tool_result,
-        tool_name: Callable[[str], str] = xml.tool_name,
-        formats: Sequence[Format] = SHIPPED,
+        choose: Choose,
+        is_tool_result: Callable[[str], bool],
+        tool_name: Callable[[str], str],
         *,
         wants_inputs: bool = False,
-        standing: Standing | None = None,
+        standing: Standing,
     ) -> None:
-        """Count with `count`; the next two say what a result in XML text is and which tool made it.
+        """Count with `count`, and let `choose` find the format of each message, or raise ConversationError.
 
-        `formats` are the ones to choose from, and `wants_inputs` asks for the places of calls' arguments. `standing`
-        is what is known of messages that a summary stands for.
+        `is_tool_result` and `tool_name` say what a result in XML text is and which tool made it. `wants_inputs` asks
+        for the places of calls' arguments. `standing` is what is known of messages that a summary stands for.
         """
         self.count = count
+        self.choose = choose
         self.is_tool_result = is_tool_result
         self.tool_name = tool_name
-        self.formats = formats
         self.wants_inputs = wants_inputs
         self.sent = 0  # the request that the next result is sent with: as many runs of the model have begun
         self.request = 0  # the one that the model answers, or has answered last
         self.begins_run = False
         self._in_run = False
         self._calls = OpenCalls()
+        self._media = media
         self.heading: tuple[Path, str] | None = None
-        self.standing = standing or Standing()
+        self.standing = standing
         self._standings: dict[int, Standing] = {}  # by message
         self._missed: dict[tuple[str, str], list[int]] = {}  # messages, by what was seen in them and why it is nothing
         self._begins_with_results = False
@@ -60,10 +94,11 @@ class Parser:
 
     def read(self, message: object, at: int) -> Entry:
         """The entry of message number `at`. Raises ConversationError where it is no message."""
-        known, written_in = checked(message, at, self.formats)
+        known, written_in = self.choose(message, at)
+        self._media = getattr(written_in, "media", media)
         self._at = at
         who = written_in.speaker(known)
-        is_model = who is MODEL
+        is_model = who is Speaker.MODEL
         self.begins_run = is_model and not self._in_run
         self._in_run = is_model
         if self.begins_run:
@@ -74,9 +109,11 @@ class Parser:
             entry = written_in.parse(known, at, self)
         except ConversationError as error:
             raise placed(error, at) from error
+        if own := getattr(written_in, "words", None):
+            entry = replace(entry, words=own)
         if is_model:
             self.standing.call(entry.calls)
-        elif who is OTHER and isinstance(role := known.get("role"), str):
+        elif who is Speaker.OTHER and isinstance(role := known.get("role"), str):
             self.miss(f"role {role!r}", "is not known: give 'user', 'assistant' or 'tool', or nothing in it is pruned")
         for call in entry.calls:
             self._calls.expect(call)
@@ -93,7 +130,7 @@ class Parser:
         Where it holds results in XML and stands behind another such message, it begins a request: what made the
         conversation asked the model in between, and left its answers out.
         """
-        if not any(result.kind == xml.KIND for result in entry.results):
+        if not any(result.kind == XML for result in entry.results):
             return entry
         if not self._begins_with_results:
             self._begins_with_results = True
@@ -129,9 +166,9 @@ class Parser:
         `in_run` says whether the message before it is the model's. None where other results or calls are found: what
         was put in their place can be read as one.
         """
-        again = Parser(self.count, self.is_tool_result, self.tool_name, self.formats, wants_inputs=self.wants_inputs)
+        names = self.is_tool_result, self.tool_name
+        again = Parser(self.count, self.choose, *names, wants_inputs=self.wants_inputs, standing=self._standings[at])
         again._in_run = in_run
-        again.standing = self._standings[at]
         entry = again.read(message, at)
         if (len(entry.results), len(entry.calls)) != (len(before.results), len(before.calls)):
             return None
@@ -139,6 +176,10 @@ class Parser:
         same = (replace(new, request=old.request, sent=old.sent, tool=old.tool, call=old.call) for old, new in results)
         calls = (replace(new, request=old.request) for old, new in zip(before.calls, entry.calls, strict=True))
         return replace(entry, results=tuple(same), calls=tuple(calls), begins_request=before.begins_request)
+
+    def tokens(self, content: object) -> int:
+        """Return the tokens of any content, with media by the rules of the format that is read."""
+        return tokens(content, self.count, self._media)
 
     def answered(self, call_id: object) -> ToolCall | None:
         """The open call with an id, the first of them where the id is used again; it is open no longer."""
@@ -160,17 +201,6 @@ class Parser:
 def placed(error: ConversationError, at: int) -> ConversationError:
     """The error with the place of its message."""
     return error if error.path else ConversationError(f"message {at} cannot be read: {error}", (at,))
-
-
-def checked(message: object, at: int, formats: Sequence[Format]) -> tuple[Mapping[str, object], Format]:
-    """The fields of a message and its format. Raises ConversationError where it is no message of any."""
-    known = message if type(message) is dict else fields(message)
-    if type(message) is not dict and (how := converted(message)):
-        raise ConversationError(f"message {at} is {type(message).__name__} of a framework: convert with {how}", (at,))
-    if known is None:
-        what = f"{type(message).__name__} {str(message)[:40]!r}"
-        raise ConversationError(f"message {at} is no message but {what}: give a dict with 'role' and 'content'", (at,))
-    return known, detected(known, at, formats)
 
 
 def _places(messages: Sequence[int]) -> str:

@@ -5,11 +5,11 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from autoprune.conversation.messages import NOTHING, fields
+from autoprune.conversation.messages import fields, fields_of
 from autoprune.conversation.transcript import Entry, Path, ToolCall, ToolResult
-from autoprune.formats import cline_text, function_results_text, harness, tool_response_text
+from autoprune.formats import _cline_text, _function_results_text, _tool_response_text, harness
 from autoprune.formats import xml_tool_result as xml
-from autoprune.formats.media import IMAGES, SOUNDS, is_media
+from autoprune.formats._media import IMAGES, SOUNDS, is_media
 
 Span = tuple[int, int]
 
@@ -37,12 +37,12 @@ PLAIN = frozenset(
     )
 )
 NAMES = ("name", "filename", "title", "file_id", "fileUri", "file_uri")  # most telling first
-DIALECTS = {dialect.KIND: dialect for dialect in (xml, tool_response_text, function_results_text)}
-FAILED_END = re.compile(rf"\s*{re.escape(cline_text.FAILED_END)}")
+DIALECTS = {dialect.KIND: dialect for dialect in (xml, _tool_response_text, _function_results_text)}
+FAILED_END = re.compile(rf"\s*{re.escape(_cline_text.FAILED_END)}")
 DEEPEST = 12  # levels of lists and objects that are looked through
 LONGEST_LABEL = 100  # characters
 NEAR = 64  # characters between a call and the tag of its block
-CALLS, CALLS_END = function_results_text.CALL_MARK, "</function_calls>"
+CALLS, CALLS_END = _function_results_text.CALL_MARK, "</function_calls>"
 
 
 def words(message: object, entry: Entry) -> str:
@@ -56,9 +56,9 @@ def texts(message: object, entry: Entry) -> tuple[str, ...]:
     Left out are its results and calls, with the tags or the heading around those in a text, and the model's thinking.
     Each image, audio, document or other medium is a line such as "[image]".
     """
-    reader = _Reader(*_places(entry))
-    pieces = (piece.strip() for piece in reader.message(fields(message) or NOTHING))
-    return tuple(piece for piece in pieces if piece)
+    known = fields_of(message)
+    found = entry.words(known, entry) if entry.words else _Reader(*_places(entry)).message(known)
+    return tuple(text for each in found if (text := each.strip()))
 
 
 def _places(entry: Entry) -> tuple[set[Path], dict[Path, list[ToolResult | ToolCall]]]:
@@ -160,7 +160,7 @@ def _label(kind: str, block: Mapping[str, object]) -> str:
 def _around(text: str, parts: Sequence[ToolResult | ToolCall]) -> str:
     """A text without the results and calls in it, and without the tags or the heading of each."""
     if not parts:
-        is_heading = text.startswith("[") and text.endswith(cline_text.MARK) and cline_text.begins_with_heading(text)
+        is_heading = text.startswith("[") and text.endswith(_cline_text.MARK) and _cline_text.begins_with_heading(text)
         return "" if is_heading else text  # Cline may write the heading of a result as a block of its own
     wholes = {kind: _wholes(text, kind) for kind in {part.kind for part in parts if isinstance(part, ToolResult)}}
     pieces, at = [], 0
@@ -192,8 +192,8 @@ def _with_block(text: str, start: int, stop: int) -> Span:
 
 def _wholes(text: str, kind: str) -> list[Span]:
     """The elements or headed payloads of a dialect in a text."""
-    if kind == cline_text.KIND:
-        return [(one.begin, _after_failure(text, one.stop)) for one in cline_text.spans(text)]
+    if kind == _cline_text.KIND:
+        return [(one.begin, _after_failure(text, one.stop)) for one in _cline_text.spans(text)]
     dialect = DIALECTS.get(kind)
     return [(span.begin, span.end) for span in dialect.spans(text)] if dialect else []
 
@@ -212,4 +212,4 @@ def is_note(message: object, entry: Entry) -> bool:
 
 def has_role(message: object) -> bool:
     """Whether a message says whose it is; an item of the Responses API that is no message does not."""
-    return (fields(message) or NOTHING).get("role") is not None
+    return fields_of(message).get("role") is not None

@@ -10,9 +10,9 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from autoprune.conversation.transcript import Path, ToolCall, ToolInput, ToolResult, new_call, new_location
-from autoprune.formats.dialogue import UNKNOWN, Dialogue
-from autoprune.formats.elements import (
+from autoprune.conversation.placeholders import XML
+from autoprune.conversation.transcript import Location, Path, ToolCall, ToolInput, ToolResult
+from autoprune.formats._elements import (
     MOST_ARGUMENTS,
     QUOTATION_MARKS,
     First,
@@ -27,10 +27,12 @@ from autoprune.formats.elements import (
     unfenced,
     why_missed,
 )
-from autoprune.formats.standing import Standing
-from autoprune.formats.text_results import Found, after_letters, argument, read
+from autoprune.formats._native import UNKNOWN
+from autoprune.formats._standing import Standing
+from autoprune.formats._text_results import Found, after_letters, argument, read
+from autoprune.formats.parsing import Parser
 
-KIND = "xml"
+KIND = XML
 MARK = "<tool_result"  # in every text with a result
 LOOK = "<tool_result …>"
 CALL_MARK = "</"  # in every text with a call
@@ -106,26 +108,26 @@ def attributes(tag: str) -> Mapping[str, str]:
         return {match[1]: match[2] or match[3] or "" for match in reversed(list(ATTRIBUTE.finditer(tag)))}
 
 
-def results(text: str, path: Path, dialogue: Dialogue) -> tuple[list[ToolResult], int]:
+def results(text: str, path: Path, parser: Parser) -> tuple[list[ToolResult], int]:
     """The results in a user's text, and the tokens of all of it."""
-    spans_found = spans(text) if "<tool_result" in text and dialogue.is_tool_result(text) else []
+    spans_found = spans(text) if "<tool_result" in text and parser.is_tool_result(text) else []
     # Cut in the middle, a payload that holds another element might be read as that one.
     plain = [text.find(WORD, span.start, span.stop) < 0 for span in spans_found]
     places = zip(spans_found, [0, *cuts(text, spans_found)], plain, strict=False)
-    found = [_found(text, span, cut, dialogue, is_plain) for span, cut, is_plain in places]
-    return read(text, found, path, dialogue, KIND)
+    found = [_found(text, span, cut, parser, is_plain) for span, cut, is_plain in places]
+    return read(text, found, path, parser, KIND)
 
 
-def alone(text: str, path: Path, dialogue: Dialogue) -> tuple[list[ToolResult], int] | None:
+def alone(text: str, path: Path, parser: Parser) -> tuple[list[ToolResult], int] | None:
     """The same of a text that is one result and nothing else, as most are; None for another."""
     span = _whole(text)
-    return read(text, [_found(text, span, 0, dialogue, True)], path, dialogue, KIND) if span else None
+    return read(text, [_found(text, span, 0, parser, True)], path, parser, KIND) if span else None
 
 
-def _found(text: str, span: Span, cut: int, dialogue: Dialogue, is_plain: bool) -> Found:
+def _found(text: str, span: Span, cut: int, parser: Parser, is_plain: bool) -> Found:
     tag = text[span.begin : span.start]
-    tool = dialogue.tool_name(tag)
-    return Found(cut, span.start, span.stop, tool, dialogue.answered_in_text(tool), is_error(tag), is_plain=is_plain)
+    tool = parser.tool_name(tag)
+    return Found(cut, span.start, span.stop, tool, parser.answered_in_text(tool), is_error(tag), is_plain=is_plain)
 
 
 def spans(text: str) -> list[Span]:
@@ -207,24 +209,24 @@ def cuts(text: str, found: list[Span]) -> list[int]:
     return [at if text[at - 1 : at] == "\n" else at + len("<tool_result") for at, *_ in found[1:]]
 
 
-def calls_in(text: str, path: Path, dialogue: Dialogue) -> Iterator[ToolCall]:
+def calls_in(text: str, path: Path, parser: Parser) -> Iterator[ToolCall]:
     """The calls in a text of the model's, which stands at `path`."""
     found = calls(text)
     ends = [*(call.cut for call in found[1:]), len(text)]
     for call, end in zip(found, ends, strict=False):
         arguments = {name: text[start:stop] for name, (start, stop) in call.places.items()}
-        inputs = _inputs(text, call, end, path, dialogue) if dialogue.wants_inputs else ()
-        place = new_location(path, call.begin, call.end)
-        yield new_call(place, dialogue.request, None, call.tool, arguments, inputs)
+        inputs = _inputs(text, call, end, path, parser) if parser.wants_inputs else ()
+        place = Location(path, call.begin, call.end)
+        yield ToolCall(place, parser.request, None, call.tool, arguments, inputs)
 
 
-def _inputs(text: str, call: Call, end: int, path: Path, dialogue: Dialogue) -> tuple[ToolInput, ...]:
+def _inputs(text: str, call: Call, end: int, path: Path, parser: Parser) -> tuple[ToolInput, ...]:
     """The bodies that a call gives to its tool; each has a piece of its own, cut within its start tag."""
     bodies = sorted((place, name) for name, place in call.places.items() if name in BODIES)
     starts = (after_letters(text, start - len(f"{name}>")) for (start, _), name in bodies[1:])
     edges = [call.cut, *starts, end]
     return tuple(
-        argument(text, place, between, path, dialogue, call.tool, is_json=False)
+        argument(text, place, between, path, parser, call.tool, is_json=False)
         for (place, _), between in zip(bodies, pairwise(edges), strict=False)
     )
 

@@ -3,6 +3,7 @@
 import operator
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from types import ModuleType
@@ -16,11 +17,8 @@ from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
 from autoprune.conversation.summary import apart, running
 from autoprune.conversation.transcript import Transcript
 from autoprune.errors import ConversationError, SettingsError
+from autoprune.formats import SHIPPED, Format, Parser, named, new_parser, parse
 from autoprune.formats import xml_tool_result as xml
-from autoprune.formats.detection import SHIPPED, named
-from autoprune.formats.format import Format
-from autoprune.formats.parsing import Parser, parse
-from autoprune.formats.standing import Standing, standing_behind
 from autoprune.providers.thinking import policy
 from autoprune.pruners._choice import Choice
 from autoprune.pruners._progress import Memory, Progress, Walked
@@ -256,9 +254,12 @@ class Pruner(Copied):
         return known
 
     def _parser(self, *, wants_inputs: bool, found: Running | None = None) -> Parser:
-        chosen = used("format", partial(named, formats=self.formats), self.args, self._environ)
         names = self._is_tool_result_message, self._extract_tool_name
-        return Parser(self._count()[0], *names, chosen, wants_inputs=wants_inputs, standing=standing_behind(found))
+        return new_parser(self._count()[0], *names, self._formats(), wants_inputs=wants_inputs, summary=found)
+
+    def _formats(self) -> Sequence[Format]:
+        """Return the formats to choose from: the one that the settings name, or all."""
+        return used("format", partial(named, formats=self.formats), self.args, self._environ)
 
     def _parse(self, conversation: list[Any], overhead: int, *, wants_inputs: bool = False) -> Transcript:
         fixed = overhead + (REPLY_TOKENS if conversation else 0)
@@ -267,7 +268,7 @@ class Pruner(Copied):
     def _compared(self, conversation: list[Any], overhead: int) -> Transcript:
         """A conversation to compare with another: what is gone from one must not change how the rest is read."""
         parser = self._parser(wants_inputs=True)
-        parser.standing = Standing(is_free=True)
+        parser.standing = replace(parser.standing, is_free=True)
         return parse(conversation, parser, overhead + (REPLY_TOKENS if conversation else 0))
 
 

@@ -10,7 +10,7 @@ from autoprune.conversation.edits import CALLS_IN_TEXT, NO_ANSWER, Running
 from autoprune.conversation.rewriting import apply, strip
 from autoprune.conversation.summary import wrapped
 from autoprune.conversation.transcript import Speaker
-from autoprune.formats.format import Format
+from autoprune.formats.parsing import Format
 from autoprune.planning.plan import Plan
 from autoprune.providers.thinking import Outcome
 from autoprune.pruners._terms import Terms

@@ -13,12 +13,13 @@ each time passes what is known. A caller who stores what was returned passes the
 edit would be made to these, the walk becomes the walk over them (`_settle`), and goes on.
 """
 
+import math
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
 from autoprune.conversation.transcript import Entry, Speaker
 from autoprune.errors import ConversationError
-from autoprune.formats.parsing import Parser, checked, placed
+from autoprune.formats.parsing import Parser, placed
 from autoprune.planning.walk import Walk
 from autoprune.pruners._known import Known, same, with_others
 from autoprune.pruners._rewritten import Rewritten
@@ -86,8 +87,9 @@ class Progress(Generic[Walked]):
         """Bound a message's tokens by its bytes, and remember what it holds."""
         try:
             if self._bound <= self.walk.limit:  # else it is read, and checked there
-                checked(message, at, self.parser.formats)
-                self._bound += token_bound(message)
+                _, written_in = self.parser.choose(message, at)
+                # What a format's own rules say of media, no bytes bound.
+                self._bound += math.inf if hasattr(written_in, "media") else token_bound(message)
             self.known.add(message)
         except ConversationError as error:
             raise placed(error, at) from error

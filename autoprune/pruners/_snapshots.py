@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, TypeAlias
 
-from autoprune.conversation.messages import MOST_CONTAINERS, endless, nested
-from autoprune.formats.media import is_media
-from autoprune.formats.payloads import written
+from autoprune.conversation.messages import MOST_CONTAINERS, endless, nested, number_text
+from autoprune.formats import is_media
 from autoprune.tokens import MESSAGE_TOKENS
 
 LEAVES = (str, int, float, bytes, Enum, type, type(None))
@@ -83,7 +82,7 @@ def token_bound(message: object) -> float:
         elif isinstance(value, list | tuple):
             open_values.extend(value)
         elif isinstance(value, bool | int | float):
-            total += len(written(value))
+            total += len(number_text(value))
         elif isinstance(value, Enum):
             open_values.append(value.value)
         elif not isinstance(value, LEAVES):

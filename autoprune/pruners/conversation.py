@@ -7,12 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from autoprune.conversation.messages import NOTHING, fields
+from autoprune.conversation.messages import fields_of
 from autoprune.conversation.summary import running, without
 from autoprune.errors import SettingsError
-from autoprune.formats.detection import dominant
-from autoprune.formats.format import Format
-from autoprune.formats.parsing import parse
+from autoprune.formats import Format, dominant, parse
 from autoprune.planning.fold_walk import FoldWalk, planned
 from autoprune.planning.plan import Plan
 from autoprune.planning.stripping import ThinkingPolicy
@@ -185,7 +183,7 @@ class ConversationPruner(Pruner):
         writer = SummaryWriter(
             plan, bare, summarizer, self.store, self._memo, count, texts, results=results, title=title
         )
-        written_in = dominant([fields(message) or NOTHING for message in messages], self._formats())
+        written_in = dominant([fields_of(message) for message in messages], self._formats())
 
         def weigh(conversation: list[Any]) -> int:
             return self._parse(conversation, terms.overhead).tokens
@@ -232,7 +230,7 @@ class ConversationPruner(Pruner):
         """Whether a message shows that its provider wants the user's message first."""
         if self._text("format") in USER_FIRST:
             return True
-        held = fields(message) or NOTHING
+        held = fields_of(message)
         return any(known.NAME in USER_FIRST and known.seen(held) for known in self._formats())
 
     def _config(self, strategy: FoldingStrategy) -> dict[str, object]:
@@ -245,9 +243,6 @@ class ConversationPruner(Pruner):
         except SettingsError:
             return {}
         return {"group_size": sized.group_size} if isinstance(sized, Folding) else {}
-
-    def _formats(self) -> Sequence[Format]:
-        return self._parser(wants_inputs=False).formats
 
     def _written(self, text: str) -> FoldingStrategy:
         return written(text)

@@ -15,7 +15,8 @@ from autoprune import AgenticConversationPruner, Clamp, ConversationPruner, Prot
 from autoprune.conversation.answers import ANSWER_TOOLS, is_answer
 from autoprune.conversation.answers import words as said
 from autoprune.conversation.reasons import Reason
-from autoprune.formats.parsing import Parser, parse
+from autoprune.formats import new_parser
+from autoprune.formats.parsing import parse
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
@@ -225,7 +226,7 @@ def test_what_was_asked_stays_with_the_answer():
 
 def told(*steps: Step, format: str = "anthropic") -> Any:
     messages = FORMATS[format](rounds(*steps))
-    return utterances(messages, parse(messages, Parser(COUNT), 0).entries)
+    return utterances(messages, parse(messages, new_parser(COUNT), 0).entries)
 
 
 @each_row("format", FORMATS)

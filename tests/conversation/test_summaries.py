@@ -48,9 +48,9 @@ def test_the_mark_says_for_how_many_messages_and_how_large_it_may_be():
     assert SUMMARY == "[Summary of 4 earlier messages (max 200 tokens)]\nThey read a.py.\n[/Summary]"
 
 
-def test_its_overhead_is_the_longest_mark_and_the_gap_behind_it():
-    longest = wrapped("", 4, 200, CALLS_IN_TEXT)
-    assert overhead(len, 4, 200) == len(longest) + len(GAP) + SLACK_TOKENS
+def test_its_overhead_is_all_but_the_text_and_the_gap_behind_it():
+    beside = len(f"; {CALLS_IN_TEXT}") + len(GAP) + SLACK_TOKENS
+    assert overhead(len, 4, 200) == len(SUMMARY) - len("They read a.py.") + beside
 
 
 @each_row(

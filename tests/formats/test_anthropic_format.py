@@ -16,10 +16,8 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, Result
 from autoprune.conversation.transcript import Location
-from autoprune.formats import anthropic_messages
-from autoprune.formats.detection import SHIPPED
-from autoprune.formats.media import FILE_TOKENS
-from autoprune.formats.parsing import Parser
+from autoprune.formats import SHIPPED, anthropic_messages, new_parser
+from autoprune.formats._media import FILE_TOKENS
 from autoprune.pruners._snapshots import token_bound
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
@@ -68,7 +66,7 @@ def pruned(*blocks: Any) -> Any:
 
 
 def tokens(message: Any) -> int:
-    return Parser(exact(), formats=(anthropic_messages,)).read(message, 0).tokens
+    return new_parser(exact(), formats=(anthropic_messages,)).read(message, 0).tokens
 
 
 # What becomes of a result
@@ -186,7 +184,7 @@ def test_a_result_without_its_call_is_of_an_unknown_tool():
 
 def test_the_arguments_of_a_call_have_a_place():
     given = {"path": "a.py", "content": "x = 1\n"}
-    entry = Parser(exact(), wants_inputs=True).read(answer(text("Now."), use(**given)), 4)
+    entry = new_parser(exact(), wants_inputs=True).read(answer(text("Now."), use(**given)), 4)
     (call,) = entry.calls
     (part,) = call.inputs
     assert (call.location, call.id, call.name) == (Location((4, "content", 1)), "toolu_1", "read_file")
@@ -216,7 +214,7 @@ def test_xml_results_beside_native_ones_are_found():
 def test_a_call_in_words_alone_is_found():
     said = {"role": "assistant", "content": "<read_file>\n<path>c.py</path>\n</read_file>"}
     for content in (said["content"], [text(said["content"])]):
-        (call,) = Parser(exact(), formats=(anthropic_messages,)).read({**said, "content": content}, 0).calls
+        (call,) = new_parser(exact(), formats=(anthropic_messages,)).read({**said, "content": content}, 0).calls
         assert (call.name, call.arguments) == ("read_file", {"path": "c.py"})
 
 
@@ -418,7 +416,7 @@ def test_objects_come_back_as_they_were():
 def test_a_call_that_is_an_object_counts_its_input_as_json(block: Any, arguments: str):
     message = {"role": "assistant", "content": [block]}
     assert tokens(message) == MESSAGE_TOKENS + exact()("find") + exact()(arguments)
-    (call,) = Parser(exact(), wants_inputs=True).read(message, 0).calls
+    (call,) = new_parser(exact(), wants_inputs=True).read(message, 0).calls
     assert call.inputs[0].text == arguments
 
 
@@ -427,10 +425,10 @@ def test_a_call_that_is_an_object_counts_its_input_as_json(block: Any, arguments
 
 def test_thinking_is_known_by_its_place():
     redacted = {"type": "redacted_thinking", "data": "A" * 60}
-    entry = Parser(exact()).read(answer(BLOCKS[0], text("So."), redacted, use()), 3)
+    entry = new_parser(exact()).read(answer(BLOCKS[0], text("So."), redacted, use()), 3)
     found = [(thought.location.path, thought.tokens, thought.is_alone) for thought in entry.thinking]
     assert found == [((3, "content", 0), exact()("Hm."), False), ((3, "content", 2), 10, False)]
-    alone = Parser(exact()).read(answer(BLOCKS[0], redacted), 3)
+    alone = new_parser(exact()).read(answer(BLOCKS[0], redacted), 3)
     assert [thought.is_alone for thought in alone.thinking] == [True, True]
 
 
@@ -560,7 +558,7 @@ def test_what_the_api_took_it_takes_pruned(messages: list[Any]):
 @given(messages=anthropic_conversations())
 def test_no_message_has_more_tokens_than_its_bound(messages: list[Any]):
     for message in messages:
-        assert Parser(exact()).read(message, 0).tokens <= token_bound(message)
+        assert new_parser(exact()).read(message, 0).tokens <= token_bound(message)
 
 
 @CHECKED

@@ -16,10 +16,8 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result
 from autoprune.conversation.transcript import Location
-from autoprune.formats import bedrock_converse
-from autoprune.formats.detection import SHIPPED
-from autoprune.formats.media import FILE_TOKENS, is_media, media_tokens
-from autoprune.formats.parsing import Parser
+from autoprune.formats import SHIPPED, bedrock_converse, new_parser
+from autoprune.formats._media import FILE_TOKENS, is_media, media_tokens
 from autoprune.pruners._snapshots import token_bound
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
@@ -64,7 +62,7 @@ def pruned(*blocks: Any) -> Any:
 
 
 def tokens(message: Any) -> int:
-    return Parser(exact(), formats=(bedrock_converse,)).read(message, 0).tokens
+    return new_parser(exact(), formats=(bedrock_converse,)).read(message, 0).tokens
 
 
 # What becomes of a result
@@ -117,7 +115,7 @@ def test_a_failed_result_stays_failed_when_it_is_cleared(more: dict[str, Any], f
     ],
 )
 def test_the_text_of_a_result_is_that_of_its_texts_and_json(content: Any, text: str, is_plain: bool):
-    (found,) = Parser(exact()).read(user(result(content)), 0).results
+    (found,) = new_parser(exact()).read(user(result(content)), 0).results
     assert (found.text, found.is_plain) == (text, is_plain)
 
 
@@ -163,7 +161,7 @@ def test_an_id_that_is_used_again_is_the_new_calls():
 
 def test_the_arguments_of_a_call_have_a_place():
     given = {"path": "a.py", "content": "x = 1\n"}
-    (call,) = Parser(exact(), wants_inputs=True).read(answer({"text": "Now."}, use(**given)), 4).calls
+    (call,) = new_parser(exact(), wants_inputs=True).read(answer({"text": "Now."}, use(**given)), 4).calls
     (part,) = call.inputs
     assert (call.location, call.id, call.name) == (Location((4, "content", 1, "toolUse")), "tooluse_1", "read_file")
     assert (part.location, part.is_json) == (Location((4, "content", 1, "toolUse", "input")), True)
@@ -317,16 +315,16 @@ def test_what_the_servers_own_tools_did_is_never_touched():
     found = result([{"text": LONG}], "s", type="web_search_tool_result")
     ours = prune([ASKED, answer(asked, found, {"text": "So it is."}), ASKED, DONE])
     assert (ours.report.rows, ours.report.results_cleared) == ((), 0)
-    assert Parser(exact()).read(answer(asked, use()), 0).calls[0].location == Location((0, "content", 1, "toolUse"))
+    assert new_parser(exact()).read(answer(asked, use()), 0).calls[0].location == Location((0, "content", 1, "toolUse"))
 
 
 def test_thinking_is_known_by_its_place():
     thought = {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "c2ln"}}}
     redacted = {"reasoningContent": {"redactedContent": b"A" * 45}}
-    entry = Parser(exact()).read(answer(thought, {"text": "So."}, redacted, use()), 3)
+    entry = new_parser(exact()).read(answer(thought, {"text": "So."}, redacted, use()), 3)
     found = [(thought.location.path, thought.tokens, thought.is_alone) for thought in entry.thinking]
     assert found == [((3, "content", 0), exact()("Hm."), False), ((3, "content", 2), 10, False)]
-    alone = Parser(exact()).read(answer(thought, redacted, CACHE_POINT), 3)
+    alone = new_parser(exact()).read(answer(thought, redacted, CACHE_POINT), 3)
     assert [thought.is_alone for thought in alone.thinking] == [True, True]
 
 
@@ -433,7 +431,7 @@ def test_what_the_api_took_it_takes_pruned(messages: list[Any]):
 @given(messages=bedrock_conversations())
 def test_no_message_has_more_tokens_than_its_bound(messages: list[Any]):
     for message in messages:
-        assert Parser(exact()).read(message, 0).tokens <= token_bound(message)
+        assert new_parser(exact()).read(message, 0).tokens <= token_bound(message)
 
 
 @CHECKED

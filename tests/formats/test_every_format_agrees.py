@@ -26,8 +26,7 @@ from test_every_format_memo import facts
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result
 from autoprune.conversation.transcript import Part
-from autoprune.formats.detection import SHIPPED, detected
-from autoprune.formats.parsing import Parser
+from autoprune.formats._detection import SHIPPED, detected, new_parser
 from autoprune.planning.walk import Strategy
 from autoprune.pruners._snapshots import token_bound
 from autoprune.tokens import MESSAGE_TOKENS, exact
@@ -129,7 +128,7 @@ def formats(messages: list[Any]) -> set[str]:
 @every_format
 def test_the_bytes_of_a_message_bound_its_tokens_and_a_text_counts_as_a_whole(case: Case):
     """Although it is counted in pieces, one for each result in it."""
-    count, parser = exact(), Parser(exact())
+    count, parser = exact(), new_parser(exact())
     for messages in (case.messages, case.pruned().conversation):
         for at, message in enumerate(messages):
             tokens, known = parser.read(message, at).tokens, fields(message)

@@ -2,7 +2,7 @@
 
 from tables import each_row
 
-from autoprune.formats.elements import SHORT, end_tags
+from autoprune.formats._elements import SHORT, end_tags
 
 TEXT = "<a><b>1</b></a> </b> </ b> </c_2></A>"
 

@@ -15,10 +15,8 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, ConversationError, PruneArgs, Result
 from autoprune.conversation.transcript import Location, Speaker
-from autoprune.formats import gemini_contents
-from autoprune.formats.detection import SHIPPED
-from autoprune.formats.media import FILE_TOKENS
-from autoprune.formats.parsing import Parser
+from autoprune.formats import SHIPPED, gemini_contents, new_parser
+from autoprune.formats._media import FILE_TOKENS
 from autoprune.strategies.by_name import LowWater
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
@@ -56,7 +54,7 @@ def around(held: Any, **more: Any) -> list[dict[str, Any]]:
 
 
 def tokens(content: Any) -> int:
-    return Parser(exact(), formats=(gemini_contents,)).read(content, 0).tokens
+    return new_parser(exact(), formats=(gemini_contents,)).read(content, 0).tokens
 
 
 # What becomes of a response
@@ -308,7 +306,7 @@ def test_the_call_of_an_abandoned_round_is_not_that_of_a_later_answer():
 def test_the_arguments_of_a_call_have_a_place(style: Any):
     given = {"path": "a.py", "content": "x = 1\n"}
     content = style(model({"text": "Now."}, call("write", given, id="x")))
-    (made,) = Parser(exact(), wants_inputs=True).read(content, 4).calls
+    (made,) = new_parser(exact(), wants_inputs=True).read(content, 4).calls
     (part,) = made.inputs
     name = "functionCall" if style is copy.deepcopy else "function_call"
     assert (made.location, made.id, made.name) == (Location((4, "parts", 1, name)), "x", "write")

@@ -10,7 +10,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result, ToolInputs
 from autoprune.conversation.rewriting import rewrite, without
-from autoprune.formats.parsing import Parser
+from autoprune.formats import new_parser
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 
 OUTPUT = "left right " * 30
@@ -94,7 +94,7 @@ def test_the_work_grows_with_the_number_of_results_and_no_faster(format: str):
 
 @each_row("format", [*WIRE, *DIALECTS])
 def test_every_result_finds_its_own_call_in_whatever_order_they_come(format: str):
-    parser = Parser(len)
+    parser = new_parser(len)
     entries = [parser.read(message, at) for at, message in enumerate(giant(format, 30))]
     found = [result.call for entry in entries for result in entry.results]
     assert found == [call for entry in entries for call in entry.calls]

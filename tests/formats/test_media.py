@@ -9,7 +9,7 @@ import pytest
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs
-from autoprune.formats.media import FILE_TOKENS, image_size, is_media, media_tokens
+from autoprune.formats._media import FILE_TOKENS, image_size, is_media, media_tokens
 from autoprune.tokens import exact
 
 

@@ -14,11 +14,9 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, Result
 from autoprune.conversation.transcript import Location, Speaker
-from autoprune.formats import openai_responses
-from autoprune.formats.detection import SHIPPED
-from autoprune.formats.media import FILE_TOKENS
-from autoprune.formats.parsing import Parser
-from autoprune.formats.payloads import encrypted_tokens
+from autoprune.formats import SHIPPED, new_parser, openai_responses
+from autoprune.formats._media import FILE_TOKENS
+from autoprune.formats._payloads import encrypted_tokens
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
 LONG = "a line of output\n" * 200
@@ -52,7 +50,7 @@ def pruned(item: dict[str, Any]) -> Any:
 
 def tokens(item: Any, *before: Any) -> int:
     """What an item adds to those before it."""
-    parser = Parser(exact(), formats=(openai_responses,))
+    parser = new_parser(exact(), formats=(openai_responses,))
     return [parser.read(one, at) for at, one in enumerate([*before, item])][-1].tokens
 
 
@@ -317,7 +315,7 @@ def test_an_id_that_is_used_again_is_the_new_calls():
     [(CALL, "arguments", True), ({"type": "custom_tool_call", "name": "edit", "input": "*** a"}, "input", False)],
 )
 def test_the_arguments_of_a_call_have_a_place(item: dict[str, Any], name: str, is_json: bool):
-    (call,) = Parser(exact(), wants_inputs=True).read({**item, "call_id": "x"}, 4).calls
+    (call,) = new_parser(exact(), wants_inputs=True).read({**item, "call_id": "x"}, 4).calls
     (part,) = call.inputs
     assert (call.location, call.id, call.name) == (Location((4,)), "x", item["name"])
     assert (part.location, part.text, part.is_json) == (Location((4, name)), item[name], is_json)
@@ -334,7 +332,7 @@ def test_the_arguments_that_the_api_checks_have_none(kind: str):
         "arguments": LONG,
         "name": "n",
     }
-    (call,) = Parser(exact(), wants_inputs=True).read(item, 0).calls
+    (call,) = new_parser(exact(), wants_inputs=True).read(item, 0).calls
     assert call.inputs == ()
 
 

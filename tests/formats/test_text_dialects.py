@@ -14,6 +14,7 @@ from tables import each_row
 from autoprune import AgenticConversationPruner, PruneArgs, ToolInputs
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
+from autoprune.formats import new_parser
 from autoprune.formats.parsing import Parser
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 from autoprune.tokens import exact
@@ -554,7 +555,7 @@ def read_behind_calls(parser: Parser, text: object) -> Entry:
 
 
 def entry(text: object, encoding: str = "o200k_base") -> Entry:
-    return read_behind_calls(Parser(exact(encoding), wants_inputs=True), text)
+    return read_behind_calls(new_parser(exact(encoding), wants_inputs=True), text)
 
 
 @pytest.mark.parametrize("encoding", ["o200k_base", "cl100k_base"])
@@ -706,7 +707,7 @@ GIANTS = {
 
 @each_row(("frame", "inside", "number"), GIANTS.values(), ids=GIANTS)
 def test_a_giant_text_is_read_like_any_other(frame: str, inside: str, number: int):
-    read = read_behind_calls(Parser(len), frame.replace("@", inside))
+    read = read_behind_calls(new_parser(len), frame.replace("@", inside))
     assert len(read.results) == number
 
 
@@ -725,7 +726,7 @@ GIANT_CALLS = {
 
 @each_row(("text", "number"), GIANT_CALLS.values(), ids=GIANT_CALLS)
 def test_a_giant_text_of_the_models_is_read_like_any_other(text: str, number: int):
-    read = Parser(len, wants_inputs=True).read({"role": "assistant", "content": text}, 0)
+    read = new_parser(len, wants_inputs=True).read({"role": "assistant", "content": text}, 0)
     assert len(read.calls) == number
 
 
@@ -733,7 +734,7 @@ def test_a_giant_text_of_the_models_is_read_like_any_other(text: str, number: in
 
 
 def calls(text: str, *, wants_inputs: bool = True) -> Sequence[ToolCall]:
-    return Parser(exact(), wants_inputs=wants_inputs).read({"role": "assistant", "content": text}, 0).calls
+    return new_parser(exact(), wants_inputs=wants_inputs).read({"role": "assistant", "content": text}, 0).calls
 
 
 WRITE = f"<write_to_file>\n<path>a.py</path>\n<content>\n{LINES}\n</content>\n</write_to_file>"
@@ -787,7 +788,7 @@ def test_what_shortened_inputs_save_adds_up(encoding: str, pieces: list[str], da
     count, text = exact(encoding), "".join(pieces)
     made = [
         part
-        for call in Parser(exact(encoding), wants_inputs=True).read({"role": "assistant", "content": text}, 0).calls
+        for call in new_parser(exact(encoding), wants_inputs=True).read({"role": "assistant", "content": text}, 0).calls
         for part in call.inputs
         if data.draw(st.booleans())
     ]

@@ -8,7 +8,7 @@ from tables import each_row
 from written_short import NATIVE, entries, every_format, every_native_format, messages, parsed
 
 from autoprune.conversation.transcript import Entry
-from autoprune.formats.parsing import Parser
+from autoprune.formats import new_parser
 from autoprune.planning.splitting import Split, broken, cuts, keep_last, pairs, split, turn_starts, units
 
 
@@ -60,7 +60,7 @@ def test_a_call_that_is_answered_by_an_error_is_answered():  # 5
 
 def test_a_result_belongs_to_its_call_when_the_messages_were_read_again():
     given = messages("U A[c1] R[c1] A", "anthropic")
-    parser = Parser(len)
+    parser = new_parser(len)
     found = [parser.read(message, at) for at, message in enumerate(given)]
     again = parser.read_again(given[1], 1, found[1], in_run=False)
     assert again is not None

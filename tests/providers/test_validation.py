@@ -18,8 +18,8 @@ from tables import each_row
 
 from autoprune.conversation.transcript import Entry, Speaker
 from autoprune.errors import ConversationError, RuleError, SettingsError
-from autoprune.formats.detection import SHIPPED
-from autoprune.formats.dialogue import Dialogue
+from autoprune.formats import SHIPPED
+from autoprune.formats.parsing import Parser
 from autoprune.providers import Problem, accepted, problems, repair
 from autoprune.providers._table import PROVIDERS
 
@@ -1059,8 +1059,8 @@ class Lines:
     def speaker(self, message: Mapping[str, object]) -> Speaker:
         return Speaker.USER
 
-    def parse(self, message: Mapping[str, object], at: int, dialogue: Dialogue) -> Entry:
-        return Entry(Speaker.USER, dialogue.count(str(message["line"])))
+    def parse(self, message: Mapping[str, object], at: int, parser: Parser) -> Entry:
+        return Entry(Speaker.USER, parser.count(str(message["line"])))
 
     def message(self, role: str, text: str) -> Any:
         return {"line": text}

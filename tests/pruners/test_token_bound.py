@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from strategies_hypothesis import conversations
 from tables import each_row
 
-from autoprune.formats.parsing import Parser
+from autoprune.formats import new_parser
 from autoprune.pruners._snapshots import token_bound
 from autoprune.tokens import exact
 
@@ -20,7 +20,7 @@ JSON = st.recursive(
 
 
 def counted(message: Any) -> int:
-    return Parser(exact()).read(message, 0).tokens
+    return new_parser(exact()).read(message, 0).tokens
 
 
 @settings(deadline=None, derandomize=True, max_examples=150)

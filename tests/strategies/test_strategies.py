@@ -19,7 +19,8 @@ from autoprune.conversation.edits import Replace
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.rewriting import apply
 from autoprune.conversation.transcript import ToolResult
-from autoprune.formats.parsing import Parser, parse
+from autoprune.formats import new_parser
+from autoprune.formats.parsing import parse
 from autoprune.planning.plan import Reason
 from autoprune.planning.walk import Strategy, View, plan
 from autoprune.strategies.by_name import available, written
@@ -346,7 +347,7 @@ def test_a_strategy_cannot_clear_what_was_not_offered(dialect: Dialect, closing:
     """Neither an unseen result nor one that would grow, nor with another text, nor to save what it does not."""
     messages = [*dialect(["ok"], [words(300)], [words(400)]), *closing]
     placeholder = Placeholder(exact())
-    transcript = parse(messages, Parser(exact()), fixed_tokens=3)
+    transcript = parse(messages, new_parser(exact()), fixed_tokens=3)
     small, first, last = transcript.results
     made = plan(transcript, Everything(transcript.results), 1, placeholder)
     cleared = [first, last] if closing else [first]

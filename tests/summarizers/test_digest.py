@@ -20,7 +20,8 @@ from tables import each_row
 from autoprune import ConversationPruner, PruneArgs, sessions
 from autoprune.conversation.placeholders import SENTENCE
 from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolResult
-from autoprune.formats.parsing import Parser, parse
+from autoprune.formats import new_parser
+from autoprune.formats.parsing import parse
 from autoprune.summarizers import _shell
 from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.digest.bookkeeping import continued
@@ -155,7 +156,7 @@ def test_every_format_gives_the_same_digest(format: str):
     ]
 
     def of(messages: list[Any]) -> str:
-        return digest(utterances(messages, parse(messages, Parser(COUNT), 0).entries))
+        return digest(utterances(messages, parse(messages, new_parser(COUNT), 0).entries))
 
     assert of(WIRE[format](made)) == of(WIRE["openai_chat"](made))
 
@@ -609,7 +610,7 @@ def test_a_pasted_skill_takes_all_of_its_text_and_no_other_text_of_the_message()
     skill = "Base directory for this skill: /a/b\n\n# Review\n\nNever push."
     blocks = [{"type": "text", "text": text} for text in ("Use it.", skill, "But be quick.")]
     messages: list[Any] = [{"role": "user", "content": blocks}]
-    (one,) = utterances(messages, parse(messages, Parser(COUNT), 0).entries)
+    (one,) = utterances(messages, parse(messages, new_parser(COUNT), 0).entries)
     assert one.said == "Use it.\n\nBut be quick."
     assert sections(digest([one])) == {"The user's first request": ["Use it.", "", "But be quick."]}
 
@@ -916,7 +917,7 @@ def test_a_digest_of_a_digest_and_more_keeps_what_a_digest_of_all_keeps(
     data: st.DataObject, one: Any, other: Any, format: str
 ):
     messages = WIRE[format](one + other) if format in WIRE else in_text(one + other, format, "a text")
-    told = utterances(messages, parse(messages, Parser(COUNT), 0).entries)
+    told = utterances(messages, parse(messages, new_parser(COUNT), 0).entries)
     at = data.draw(st.sampled_from([at for at in range(len(told)) if not told[at].results]))
     assert digest(told[at:], previous=digest(told[:at])) == digest(told)
 
@@ -957,7 +958,7 @@ def test_recorded_sessions_are_digested_within_every_cap():
     assert paths
     for path in paths:
         messages = sessions.load(path.read_text(encoding="utf-8"), path.name).messages
-        told = utterances(messages, parse(messages, Parser(COUNT), 0).entries)
+        told = utterances(messages, parse(messages, new_parser(COUNT), 0).entries)
         for cap in (30, 1_000, 4_000):
             half = digest(told[: len(told) // 2], cap)
             assert 0 < COUNT(digest(told[len(told) // 2 :], cap, half)) <= cap

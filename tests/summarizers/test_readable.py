@@ -15,7 +15,8 @@ from tables import each_row
 from autoprune.conversation.answers import is_answer
 from autoprune.conversation.answers import words as said_through
 from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolResult
-from autoprune.formats.parsing import Parser, parse
+from autoprune.formats import new_parser
+from autoprune.formats.parsing import parse
 from autoprune.summarizers.utterances import MARK, Utterance, rendered, sendable, utterances, written_call
 from autoprune.tokens import exact
 
@@ -30,7 +31,7 @@ ROUNDS: list[Round] = [
 
 def heard(messages: Sequence[Any]) -> tuple[Utterance, ...]:
     """Messages in plain words."""
-    return utterances(messages, parse(messages, Parser(exact()), 0).entries)
+    return utterances(messages, parse(messages, new_parser(exact()), 0).entries)
 
 
 def words(*messages: Any) -> list[str]:

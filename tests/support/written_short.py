@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 from tables import each_row
 
 from autoprune.conversation.transcript import Entry
-from autoprune.formats import gemini_contents
-from autoprune.formats.parsing import Parser, parse
+from autoprune.formats import gemini_contents, new_parser
+from autoprune.formats.parsing import parse
 
 Message: TypeAlias = dict[str, Any]
 Write: TypeAlias = Callable[[str], Message]
@@ -107,4 +107,4 @@ def entries(short: str, written_in: str) -> Sequence[Entry]:
 
 def parsed(conversation: Sequence[Any]) -> Sequence[Entry]:
     """The entries of messages in any format; each character is a token."""
-    return parse(conversation, Parser(len), 0).entries
+    return parse(conversation, new_parser(len), 0).entries

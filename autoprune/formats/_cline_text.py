@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from autoprune.conversation.transcript import Path, ToolResult
-from autoprune.formats.dialogue import Dialogue
-from autoprune.formats.elements import Fences, Places, is_blank, occurrences, trimmed
-from autoprune.formats.standing import Standing
-from autoprune.formats.text_results import Found, after_letters, read
+from autoprune.formats._elements import Fences, Places, is_blank, occurrences, trimmed
+from autoprune.formats._standing import Standing
+from autoprune.formats._text_results import Found, after_letters, read
+from autoprune.formats.parsing import Parser
 
 KIND = "cline"
 MARK = "] Result:"  # in every text with a result
@@ -48,32 +48,32 @@ class Extent(NamedTuple):
     is_error: bool | None
 
 
-def results(text: str, path: Path, dialogue: Dialogue) -> tuple[list[ToolResult], int]:
+def results(text: str, path: Path, parser: Parser) -> tuple[list[ToolResult], int]:
     """The results in a user's text, and the tokens of all of it."""
-    standing = dialogue.standing
+    standing = parser.standing
     found = spans(text, standing)
     heading = None if found else _alone(text)
     if heading and standing.refusal(heading.tool) is None and (below := _below(path)):
-        dialogue.heading = (below, heading.tool)
-    return _read(text, found, path, dialogue)
+        parser.heading = (below, heading.tool)
+    return _read(text, found, path, parser)
 
 
-def under_heading(text: str, path: Path, dialogue: Dialogue) -> tuple[list[ToolResult], int] | None:
+def under_heading(text: str, path: Path, parser: Parser) -> tuple[list[ToolResult], int] | None:
     """The same of a block whose heading is the block before it; None where it is no such block."""
-    heading, dialogue.heading = dialogue.heading, None
+    heading, parser.heading = parser.heading, None
     if heading is None or heading[0] != path or text.startswith(ENVIRONMENT[1:]) or _begins(text):
         return None
     feedback = text.find(FEEDBACK)
     found = _extent(text, Heading(0, 0, heading[1]), feedback if feedback >= 0 else len(text))
-    return _read(text, [found] if found else [], path, dialogue)
+    return _read(text, [found] if found else [], path, parser)
 
 
-def _read(text: str, extents: list[Extent], path: Path, dialogue: Dialogue) -> tuple[list[ToolResult], int]:
+def _read(text: str, extents: list[Extent], path: Path, parser: Parser) -> tuple[list[ToolResult], int]:
     found = [
-        Found(after_letters(text, begin + 1), start, stop, tool, dialogue.answered_in_text(tool), is_error)
+        Found(after_letters(text, begin + 1), start, stop, tool, parser.answered_in_text(tool), is_error)
         for begin, start, stop, tool, is_error in extents
     ]
-    return read(text, found, path, dialogue, KIND)
+    return read(text, found, path, parser, KIND)
 
 
 def spans(text: str, standing: Standing | None = None) -> list[Extent]:

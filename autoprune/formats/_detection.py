@@ -1,11 +1,16 @@
 """Which format a message is written in: certain, or an error that says what was seen."""
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 
+from autoprune.conversation.edits import Running
+from autoprune.conversation.messages import fields
 from autoprune.errors import ConversationError, SettingsError, did_you_mean
 from autoprune.formats import anthropic_messages, bedrock_converse, gemini_contents, openai_chat, openai_responses
-from autoprune.formats.format import Format
+from autoprune.formats import xml_tool_result as xml
+from autoprune.formats._standing import standing_behind
+from autoprune.formats.parsing import Format, Parser
+from autoprune.tokens import Count
 
 SHIPPED: tuple[Format, ...] = (openai_chat, openai_responses, anthropic_messages, bedrock_converse, gemini_contents)
 
@@ -18,6 +23,32 @@ CONVERSIONS = {
     "pydantic_ai": "the messages that its model sends, as OpenAI's or Anthropic's API takes them",
     "autogen_core": "[{'role': …, 'content': …}, …] as the API takes them",
 }
+
+
+def new_parser(
+    count: Count,
+    is_tool_result: Callable[[str], bool] = xml.is_tool_result,
+    tool_name: Callable[[str], str] = xml.tool_name,
+    formats: Sequence[Format] = SHIPPED,
+    *,
+    wants_inputs: bool = False,
+    summary: Running | None = None,
+) -> Parser:
+    """Return a parser that finds each message's format among `formats`, for what stands behind a `summary`, if any."""
+    choose = partial(checked, formats=formats)
+    standing = standing_behind(summary)
+    return Parser(count, choose, is_tool_result, tool_name, wants_inputs=wants_inputs, standing=standing)
+
+
+def checked(message: object, at: int, formats: Sequence[Format]) -> tuple[Mapping[str, object], Format]:
+    """Return the fields of a message and its format. Raises ConversationError where it is no message of any."""
+    known = message if type(message) is dict else fields(message)
+    if type(message) is not dict and (how := converted(message)):
+        raise ConversationError(f"message {at} is {type(message).__name__} of a framework: convert with {how}", (at,))
+    if known is None:
+        what = f"{type(message).__name__} {str(message)[:40]!r}"
+        raise ConversationError(f"message {at} is no message but {what}: give a dict with 'role' and 'content'", (at,))
+    return known, detected(known, at, formats)
 
 
 def converted(message: object) -> str | None:

@@ -6,6 +6,9 @@ import math
 import re
 import struct
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from autoprune.conversation.messages import fields
 
 # Source: OpenAI's vision guide for the GPT-4o family: 85 tokens for an image, and 170 for each tile of 512 pixels
 # once it is scaled to fit 2048 x 2048 and then to a shortest side of 768.
@@ -40,22 +43,35 @@ UNCOMPRESSED = ("wav", "x-wav", "l16", "pcm")
 HEADER_CHARACTERS = 88_000  # base64 characters that are decoded to find an image's size (JPEG headers can be long)
 
 
+# A format's own rules: the tokens of a block that is a medium, with a counter for texts; None for any other block.
+Media: TypeAlias = Callable[[Mapping[str, object], Callable[[str], int]], int | None]
+Shape: TypeAlias = Callable[[Mapping[str, object]], tuple[str, Mapping[str, object]] | None]
+
+
+def media(block: Mapping[str, object], count: Callable[[str], int]) -> int | None:
+    """Return the tokens of a media block by the rules that all formats share; None for any other block."""
+    return media_tokens(block, count) if is_media(block) else None
+
+
 def is_media(block: Mapping[str, object]) -> bool:
-    """Whether a block is an image, sound, video or document: by its `type`, or as Bedrock or Gemini write it."""
-    if _converse(block) or _gemini(block):
-        return True
+    """Return whether a block is an image, sound, video or document in one of the `SHAPES`."""
+    return any(shape(block) for shape in SHAPES)
+
+
+def _typed(block: Mapping[str, object]) -> tuple[str, Mapping[str, object]] | None:
+    """Return the `type` of a block of OpenAI's or Anthropic's, and its fields; None where it is no medium."""
     kind = block.get("type")
     if not isinstance(kind, str) or kind not in KINDS:
-        return False
+        return None
     given = {name for name, value in block.items() if value is not None} - BESIDE
-    return not given or any(_is_source(block.get(name)) for name in SOURCES)
+    return (kind, block) if not given or any(_is_source(block.get(name)) for name in SOURCES) else None
 
 
 def _is_source(value: object) -> bool:
     """Whether a medium stands here: its bytes, or where it is; and not the text of a document."""
     if isinstance(value, str | bytes):
         return bool(value)
-    held = _mapping(value)
+    held = fields(value)
     if held is None or any(held.get("type") == name or held.get(name) for name in TEXTS):
         return False
     return any(isinstance(held.get(name), str | bytes) for name in SOURCES)
@@ -63,7 +79,8 @@ def _is_source(value: object) -> bool:
 
 def media_tokens(block: Mapping[str, object], count: Callable[[str], int] = len) -> int:
     """Return the tokens of one media block, by rule; of a document that holds a text those of the text, by `count`."""
-    kind, block = _converse(block) or _gemini(block) or (str(block.get("type")), block)
+    found = (found for shape in SHAPES if (found := shape(block)))
+    kind, block = next(found, (str(block.get("type")), block))
     if kind in IMAGES:
         return _image_tokens(block)
     if kind in SOUNDS:
@@ -76,7 +93,7 @@ def media_tokens(block: Mapping[str, object], count: Callable[[str], int] = len)
 
 def _document(block: Mapping[str, object]) -> tuple[str, bytes]:
     """What a document is, and its bytes, where they are there."""
-    held = _mapping(block.get("source")) or _mapping(block.get("file")) or block
+    held = fields(block.get("source")) or fields(block.get("file")) or block
     mime = next((held[name] for name in ("media_type", "mimeType", "mime_type") if held.get(name)), "")
     if block.get("format") in TEXT_FORMATS:
         mime = "text/plain"
@@ -97,8 +114,8 @@ def _converse(block: Mapping[str, object]) -> tuple[str, Mapping[str, object]] |
     if len(block) != 1:
         return None
     ((kind, value),) = block.items()
-    held = _mapping(value) if kind in CONVERSE else None
-    source = _mapping(held.get("source")) if held else None
+    held = fields(value) if kind in CONVERSE else None
+    source = fields(held.get("source")) if held else None
     is_medium = source is not None and any(name in source for name in CONVERSE_SOURCES)
     return (kind, held) if held and is_medium else None
 
@@ -116,8 +133,11 @@ def _gemini(block: Mapping[str, object]) -> tuple[str, Mapping[str, object]] | N
     return "file", block
 
 
+SHAPES: tuple[Shape, ...] = (_converse, _gemini, _typed)  # the ways in which the APIs write a medium
+
+
 def _image_tokens(block: Mapping[str, object]) -> int:
-    source = _mapping(block.get("image_url")) or _mapping(block.get("source")) or block
+    source = fields(block.get("image_url")) or fields(block.get("source")) or block
     if source.get("detail") == "low":
         return IMAGE_TOKENS
     address = source.get("url") or source.get("data") or source.get("bytes") or block.get("image_url")
@@ -133,8 +153,8 @@ def _tiles(width: int, height: int) -> int:
 
 
 def _audio_tokens(block: Mapping[str, object]) -> int:
-    audio = _mapping(block.get("input_audio")) or block
-    data = (_mapping(audio.get("source")) or {}).get("bytes") or audio.get("data")
+    audio = fields(block.get("input_audio")) or block
+    data = (fields(audio.get("source")) or {}).get("bytes") or audio.get("data")
     form = str(audio.get("format", "wav"))
     size = len(data) * 3 // 4 if isinstance(data, str) else len(data) if isinstance(data, bytes) else 0
     return math.ceil(size / AUDIO_BYTES_PER_SECOND.get(form, 16_000) * AUDIO_TOKENS_PER_SECOND)
@@ -189,11 +209,3 @@ def _jpeg_size(head: bytes) -> tuple[int, int] | None:
             return width, height
         at += 2 + int(struct.unpack(">H", head[at + 2 : at + 4])[0])
     return None
-
-
-def _mapping(value: object) -> Mapping[str, object] | None:
-    """A mapping itself, the fields of an SDK's object; None for anything else."""
-    if isinstance(value, Mapping):
-        return value
-    own = getattr(value, "__dict__", None)
-    return own if isinstance(own, dict) else None

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from autoprune.conversation.transcript import Location, Path, ToolCall, ToolResult
-from autoprune.formats.dialogue import UNKNOWN, Dialogue
-from autoprune.formats.elements import (
+from autoprune.formats._elements import (
     MOST_ARGUMENTS,
     First,
     Span,
@@ -23,8 +22,10 @@ from autoprune.formats.elements import (
     unfenced,
     why_missed,
 )
-from autoprune.formats.standing import Standing
-from autoprune.formats.text_results import Found, after_letters, read
+from autoprune.formats._native import UNKNOWN
+from autoprune.formats._standing import Standing
+from autoprune.formats._text_results import Found, after_letters, read
+from autoprune.formats.parsing import Parser
 
 KIND = "function_results"
 MARK = LOOK = "<function_results>"  # in every text with a result
@@ -63,10 +64,10 @@ class Call(NamedTuple):
     arguments: dict[str, str]
 
 
-def results(text: str, path: Path, dialogue: Dialogue) -> tuple[list[ToolResult], int]:
+def results(text: str, path: Path, parser: Parser) -> tuple[list[ToolResult], int]:
     """The results in a user's text, and the tokens of all of it."""
-    found = [_found(extent, dialogue) for block in spans(text) for extent in _extents(text, block)]
-    return read(text, found, path, dialogue, KIND)
+    found = [_found(extent, parser) for block in spans(text) for extent in _extents(text, block)]
+    return read(text, found, path, parser, KIND)
 
 
 def spans(text: str) -> list[Span]:
@@ -90,10 +91,10 @@ def missed(text: str, standing: Standing) -> str | None:
     return why_missed(text, known, in_turn(known), refused, wants="it does not begin a line")
 
 
-def _found(extent: Extent, dialogue: Dialogue) -> Found:
+def _found(extent: Extent, parser: Parser) -> Found:
     """A result; of one that names no tool, the next open call says which it was."""
     cut, start, stop, tool, is_error = extent
-    call = dialogue.answered_in_text(tool) if tool else dialogue.next_in_text()
+    call = parser.answered_in_text(tool) if tool else parser.next_in_text()
     return Found(cut, start, stop, tool or (call.name if call else UNKNOWN), call, is_error)
 
 
@@ -128,10 +129,10 @@ def _alone(text: str, block: Span) -> Extent:
     return Extent(after_letters(text, block.begin + 1), *trimmed(text, begin, end), "", is_error)
 
 
-def calls_in(text: str, path: Path, dialogue: Dialogue) -> Iterator[ToolCall]:
+def calls_in(text: str, path: Path, parser: Parser) -> Iterator[ToolCall]:
     """The calls in a text of the model's, which stands at `path`."""
     for call in calls(text):
-        yield ToolCall(Location(path, call.begin, call.end), dialogue.request, None, call.tool, call.arguments)
+        yield ToolCall(Location(path, call.begin, call.end), parser.request, None, call.tool, call.arguments)
 
 
 def calls(text: str) -> Iterator[Call]:

@@ -5,13 +5,12 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
-from autoprune.conversation.messages import NOTHING, fields, nested, text_of
+from autoprune.conversation.messages import fields, fields_of, nested, number_text, text_of
 from autoprune.conversation.transcript import as_text
 from autoprune.errors import ConversationError
-from autoprune.formats.media import is_media, media_tokens
+from autoprune.formats._media import Media, media
 from autoprune.tokens import Count
 
-LARGEST_DECIMAL = 10**4000  # Python refuses to write longer ones
 TEXT_BLOCKS = ("text", "input_text", "output_text")
 ENCRYPTED_CHARACTERS = 6  # of base64 for a token: 3 bytes for 4 characters, and about four bytes to a token
 
@@ -26,8 +25,8 @@ class Payload(NamedTuple):
     is_plain: bool = True  # whether there is nothing but the text
 
 
-def tokens(content: object, count: Count) -> int:
-    """Tokens of a content: its texts counted one by one, media by rule, of unknown blocks every name and value.
+def tokens(content: object, count: Count, rules: Media = media) -> int:
+    """Return the tokens of a content: its texts counted one by one, media by rules, other blocks name by value.
 
     Raises ConversationError for a list or mapping that holds itself.
     """
@@ -43,12 +42,12 @@ def tokens(content: object, count: Count) -> int:
         elif isinstance(value, list | tuple):
             open_values.extend(value)
         elif isinstance(value, bool | int | float):
-            total += count(written(value))
+            total += count(number_text(value))
         elif isinstance(value, Enum):
             open_values.append(value.value)
         elif value is not None and (block := fields(value)) is not None:
-            if is_media(block):
-                total += media_tokens(block, count)
+            if (spent := rules(block, count)) is not None:
+                total += spent
             else:
                 open_values.extend(_counted(block))
     return total
@@ -64,17 +63,17 @@ def payload(value: object, count: Count, put: Callable[[object, str], object]) -
 
 
 def _has_text(block: object) -> bool:
-    return isinstance(block, str) or isinstance((fields(block) or NOTHING).get("text"), str)
+    return isinstance(block, str) or isinstance(fields_of(block).get("text"), str)
 
 
 def text_block(blocks: object, text: str, kind: str = "text") -> list[object]:
     """A list of blocks with one text block in place of all; the last breakpoint of the prompt cache stays."""
-    held = [fields(block) or NOTHING for block in blocks] if isinstance(blocks, list | tuple) else []
+    held = [fields_of(block) for block in blocks] if isinstance(blocks, list | tuple) else []
     marks = [block["cache_control"] for block in held if block.get("cache_control")]
     return [{"type": kind, "text": text, **({"cache_control": marks[-1]} if marks else {})}]
 
 
-def written_json(value: object) -> str:
+def json_text(value: object) -> str:
     """A value as the JSON text that a provider receives. Raises ConversationError where it cannot be written."""
     try:
         return json.dumps(value, ensure_ascii=False, default=_written_fields)
@@ -86,7 +85,7 @@ def seen_block(message: Mapping[str, object], kinds: Container[object]) -> str |
     """The first block of a message whose `type` is one of `kinds`, in words; None where there is none."""
     content = message.get("content")
     for item in content if isinstance(content, list | tuple) else ():
-        kind = (fields(item) or NOTHING).get("type")
+        kind = fields_of(item).get("type")
         if isinstance(kind, str) and kind in kinds:
             return f"a block of type {kind!r}"
     return None
@@ -105,13 +104,6 @@ def as_json(value: object, text: str) -> Any:
 def encrypted_tokens(text: object) -> int:
     """Tokens of a text that only the provider can read, by rule, from its length in base64."""
     return len(text) // ENCRYPTED_CHARACTERS if isinstance(text, str) else 0
-
-
-def written(number: bool | int | float) -> str:
-    """A number as text; equal numbers have equal texts, so that 1, 1.0 and True count alike."""
-    if isinstance(number, float):
-        return str(int(number)) if number.is_integer() else str(number)
-    return f"{int(number):x}" if abs(number) > LARGEST_DECIMAL else str(int(number))
 
 
 def _counted(block: Mapping[str, object]) -> Iterator[object]:

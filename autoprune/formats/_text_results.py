@@ -16,10 +16,8 @@ from autoprune.conversation.transcript import (
     ToolInput,
     ToolResult,
     as_text,
-    new_location,
-    new_result,
 )
-from autoprune.formats.dialogue import Dialogue
+from autoprune.formats.parsing import Parser
 
 LETTERS = re.compile(r"[A-Za-z]*")
 
@@ -43,41 +41,39 @@ def after_letters(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def read(text: str, found: Sequence[Found], path: Path, dialogue: Dialogue, kind: str) -> tuple[list[ToolResult], int]:
+def read(text: str, found: Sequence[Found], path: Path, parser: Parser, kind: str) -> tuple[list[ToolResult], int]:
     """The results in a text, in order, and the tokens of all of it."""
     if not found:
-        return [], dialogue.count(text)
+        return [], parser.count(text)
     if len(found) == 1:
-        result = _result(text, found[0], path, 0, len(text), dialogue, kind)
+        result = _result(text, found[0], path, 0, len(text), parser, kind)
         return [result], result.piece_tokens
     edges = [0, *(one.cut for one in found[1:]), len(text)]
     results = [
-        _result(text, one, path, begin, end, dialogue, kind)
+        _result(text, one, path, begin, end, parser, kind)
         for one, begin, end in zip(found, edges, edges[1:], strict=False)
     ]
     return results, sum(result.piece_tokens for result in results)
 
 
-def _result(text: str, found: Found, path: Path, begin: int, end: int, dialogue: Dialogue, kind: str) -> ToolResult:
+def _result(text: str, found: Found, path: Path, begin: int, end: int, parser: Parser, kind: str) -> ToolResult:
     piece = text[begin:end]
     _, start, stop, tool, call, is_error, put, is_plain = found
-    request = call.request if call else dialogue.request
-    return new_result(
-        new_location(path, start, stop),
-        request,
-        tool,
-        piece,
-        start - begin,
-        stop - begin,
-        dialogue.count(piece),
-        dialogue.count,
-        dialogue.sent,
-        kind,
-        is_error,
-        call,
-        put,
-        False,
-        is_plain,
+    return ToolResult(
+        location=Location(path, start, stop),
+        request=call.request if call else parser.request,
+        tool=tool,
+        piece=piece,
+        start=start - begin,
+        stop=stop - begin,
+        piece_tokens=parser.count(piece),
+        count=parser.count,
+        put=put,
+        is_plain=is_plain,
+        sent=parser.sent,
+        kind=kind,
+        is_error=is_error,
+        call=call,
     )
 
 
@@ -86,7 +82,7 @@ def argument(
     place: tuple[int, int],
     between: tuple[int, int],
     path: Path,
-    dialogue: Dialogue,
+    parser: Parser,
     tool: str,
     *,
     is_json: bool,
@@ -96,12 +92,12 @@ def argument(
     piece = text[begin:end]
     return ToolInput(
         location=Location(path, start, stop),
-        request=dialogue.request,
+        request=parser.request,
         tool=tool,
         piece=piece,
         start=start - begin,
         stop=stop - begin,
-        piece_tokens=dialogue.count(piece),
-        count=dialogue.count,
+        piece_tokens=parser.count(piece),
+        count=parser.count,
         is_json=is_json,
     )

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from autoprune.conversation.transcript import Location, Path, ToolCall, ToolInput, ToolResult
-from autoprune.formats.dialogue import UNKNOWN, Dialogue
-from autoprune.formats.elements import Span, elements, first_start, outermost, tags, trimmed, why_missed
-from autoprune.formats.standing import Standing
-from autoprune.formats.text_results import Found, after_letters, argument, read
+from autoprune.formats._elements import Span, elements, first_start, outermost, tags, trimmed, why_missed
+from autoprune.formats._native import UNKNOWN
+from autoprune.formats._standing import Standing
+from autoprune.formats._text_results import Found, after_letters, argument, read
+from autoprune.formats.parsing import Parser
 
 KIND = "tool_response"
 MARK = LOOK = "<tool_response>"  # in every text with a result
@@ -32,9 +33,9 @@ class Member(NamedTuple):
 NONE = Member(None, 0, 0)
 
 
-def results(text: str, path: Path, dialogue: Dialogue) -> tuple[list[ToolResult], int]:
+def results(text: str, path: Path, parser: Parser) -> tuple[list[ToolResult], int]:
     """The results in a user's text, and the tokens of all of it."""
-    return read(text, [_found(text, span, dialogue) for span in spans(text)], path, dialogue, KIND)
+    return read(text, [_found(text, span, parser) for span in spans(text)], path, parser, KIND)
 
 
 def spans(text: str) -> list[Span]:
@@ -58,11 +59,11 @@ def missed(text: str, standing: Standing) -> str | None:
     return why_missed(text, known, outermost(known), standing.refusal("tool_call"), wants="it does not begin a line")
 
 
-def _found(text: str, span: Span, dialogue: Dialogue) -> Found:
+def _found(text: str, span: Span, parser: Parser) -> Found:
     """A result; of one that names no tool, the next open call says which it was."""
     known = members(text, span.start, span.stop)
     name = known.get("name", NONE).value
-    call = dialogue.answered_in_text(name) if isinstance(name, str) else dialogue.next_in_text()
+    call = parser.answered_in_text(name) if isinstance(name, str) else parser.next_in_text()
     tool = name if isinstance(name, str) else call.name if call else UNKNOWN
     cut = after_letters(text, span.begin + 1)
     if "content" in known:
@@ -105,7 +106,7 @@ def _skip(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def calls_in(text: str, path: Path, dialogue: Dialogue) -> Iterator[ToolCall]:
+def calls_in(text: str, path: Path, parser: Parser) -> Iterator[ToolCall]:
     """The calls in a text of the model's, which stands at `path`: one JSON object in each element."""
     found = elements(text, "tool_call")
     cuts = [*(after_letters(text, span.begin + 1) for span in found), len(text)]
@@ -114,8 +115,8 @@ def calls_in(text: str, path: Path, dialogue: Dialogue) -> Iterator[ToolCall]:
         tool, arguments = known.get("name", NONE).value, known.get("arguments", NONE)
         if isinstance(tool, str):
             inputs: tuple[ToolInput, ...] = ()
-            if dialogue.wants_inputs and isinstance(arguments.value, dict):
+            if parser.wants_inputs and isinstance(arguments.value, dict):
                 place = (arguments.start, arguments.stop)
-                inputs = (argument(text, place, (begin, end), path, dialogue, tool, is_json=True),)
+                inputs = (argument(text, place, (begin, end), path, parser, tool, is_json=True),)
             place_of_call = Location(path, span.begin, span.end)
-            yield ToolCall(place_of_call, dialogue.request, None, tool, arguments.value, inputs)
+            yield ToolCall(place_of_call, parser.request, None, tool, arguments.value, inputs)
