@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from conversations import DIALECTS, Dialect
 from conversations import openai_chat as chat_session
+from halves import broken, halves
 from tables import each_row
 from written_short import Message, every_format, every_native_format, messages, parsed
 
@@ -26,7 +27,6 @@ from autoprune.conversation.edits import Fold
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.summary import running
 from autoprune.planning.retention import BY_AGE
-from autoprune.planning.splitting import broken, pairs
 from autoprune.planning.view import FoldView
 from autoprune.providers import EMPTY, NO_RESULT
 from autoprune.strategies import presets
@@ -170,7 +170,7 @@ def test_17_each_open_call_gets_a_result_and_all_of_them_stand_at_the_end(writte
     given = [*messages("U", written_in), *called_together(written_in)]
     after = repair(given, written_in).conversation
     assert after[: len(given)] == given
-    assert [(pair.call is not None, pair.result is not None) for pair in pairs(parsed(after))] == [(True, True)] * 2
+    assert (len(halves(parsed(after))), broken(parsed(after))) == (2, [])
     assert str(after[len(given) :]).count(NO_RESULT) == 2
     is_message_each = written_in in ("openai_chat", "openai_responses")
     assert len(after) == len(given) + (2 if is_message_each else 1)
@@ -216,10 +216,10 @@ def test_18_nobody_takes_one_half_of_a_group_without_the_other(half: int, retain
     given = messages("U A[c1] R[c1] A[c2] R[c2] A[c3] R[c3] A U", written_in)
     result = pruned(given, Takes(half, retain=retain))
     assert set(result.plan.gone) in ({3, 4}, set())
-    assert halves(result.conversation) == halves(given) - len(result.plan.gone)
+    assert messages_of_pairs(result.conversation) == messages_of_pairs(given) - len(result.plan.gone)
 
 
-def halves(conversation: list[Any]) -> int:
+def messages_of_pairs(conversation: list[Any]) -> int:
     """The messages that hold a call or a result, of which each has its other half."""
     found = parsed(conversation)
     assert broken(found) == []
@@ -234,7 +234,7 @@ def test_18_a_half_that_is_kept_keeps_the_other(strategy: Folding, pinned: int, 
     result = pruned(given, replace(strategy, retain=Retention(pinned={pinned})), TIGHT)
     whole = {1, 2} if pinned in (1, 2) else {3, 4}
     assert whole.isdisjoint(result.plan.gone)
-    assert halves(result.conversation) == 2
+    assert messages_of_pairs(result.conversation) == 2
 
 
 @every_format
@@ -245,7 +245,7 @@ def test_18_no_pair_is_parted_whatever_goes_first_and_however_much(roles: tuple[
     gone = set()
     for limit in range(whole, 0, -max(1, whole // 12)):
         result = pruned(given, replace(presets.truncate(1), retain=Retention(system=False, roles=roles)), limit)
-        halves(result.conversation)
+        messages_of_pairs(result.conversation)
         gone.add(len(result.plan.gone))
     assert len(gone) > 3
 
@@ -256,7 +256,7 @@ def test_18_ids_that_share_a_prefix_are_told_apart(written_in: str):
     given = messages(f"U A[{first}] R[{first}] A[{second}] R[{second}] A U", written_in)
     result = pruned(given, replace(presets.keep_last(1), retain=Retention(pinned={4})))
     assert set(result.plan.gone) >= {1, 2}
-    assert halves(result.conversation) == 2
+    assert messages_of_pairs(result.conversation) == 2
     assert second in str(result.conversation)
     assert first not in str(result.conversation)
     assert repair([given[0], *given[3:]], written_in).conversation == [given[0], *given[3:]]
@@ -440,7 +440,7 @@ def test_23_where_a_provider_wants_the_users_message_first_what_is_pinned_keeps_
 def test_24_what_is_kept_never_begins_with_a_result_whose_call_was_cut(keep: int, written_in: str):
     given = messages("U A[c1] R[c1] A[c2] R[c2] A U A[c3] R[c3] A U", written_in)
     result = pruned(given, presets.keep_last(keep))
-    halves(result.conversation)
+    messages_of_pairs(result.conversation)
     assert problems(result.conversation) == []
 
 
@@ -903,11 +903,10 @@ def test_40_of_an_empty_conversation_and_of_a_copy_with_one_cleared_result(make:
 
 
 # Statements that are shown elsewhere, in full but for what is tested above:
-#  1-6    test_splitting.py: test_a_call_and_its_result_are_a_pair, test_what_is_broken_says_which_half_is_missing, ...
-#  7-13   test_splitting.py: test_a_cut_parts_nothing_that_belongs_together, test_where_no_place_is_safe_the_least_is_
-#         harmed, ...; 10, 12 and 13 above for a pruner
+#  1-6    test_groups.py: test_a_call_and_its_result_are_a_pair, ...
+#  7-13   test_groups.py: test_a_cut_parts_nothing_that_belongs_together, ...; 10, 12 and 13 above for a pruner
 #  14     test_repair.py: test_a_valid_conversation_comes_back_itself, for drawn conversations of every provider
-#  24     test_splitting.py: test_the_last_messages_are_kept_from_a_safe_place_on
+#  24     test_folding.py: test_it_keeps_the_last_messages_whatever_tokens_are_needed
 #  26     test_folding_properties.py: test_a_conversation_is_never_empty_and_system_and_current_request_stay_in_order
 #  30     test_folding_properties.py: test_there_are_never_more_tokens_than_before_and_the_report_is_exact
 #  32     test_action_trace.py: test_no_pairs_are_no_text, test_few_pairs_stand_in_full_however_large,

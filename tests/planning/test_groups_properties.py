@@ -1,9 +1,10 @@
-"""What holds for every conversation: cuts break nothing, they stay as it grows, and a split keeps its promises."""
+"""What holds for every conversation: cuts break nothing, and they stay as it grows."""
 
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from halves import broken, halves
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rounds import (
@@ -23,7 +24,7 @@ from written_short import FORMATS, entries, parsed
 from autoprune import problems
 from autoprune.conversation.transcript import Entry, Speaker, Transcript
 from autoprune.formats import anthropic_messages, openai_responses
-from autoprune.planning.splitting import Split, broken, cuts, keep_last, pairs, split, turn_starts, units
+from autoprune.planning._groups import cuts, units
 
 CHECKED = settings(deadline=None, derandomize=True, max_examples=150)
 
@@ -107,23 +108,15 @@ def test_a_place_that_is_safe_at_a_request_stays_safe(made: list[Round], of: tup
 
 WORDS = st.sampled_from(("S", "U", "U", "A", "A", "A[a]", "A[a]", "A[b]", "R[a]", "R[a]", "R[b]", "R[x]"))
 ANY = st.builds(entries, st.lists(WORDS, max_size=12).map(" ".join), st.sampled_from(sorted(FORMATS)))
-LIMITS = st.fixed_dictionaries(
-    {},
-    optional={
-        "keep_messages": st.none() | st.integers(0, 9),
-        "keep_turns": st.none() | st.integers(0, 4),
-        "max_kept_tokens": st.none() | st.integers(0, 160),
-    },
-)
 
 
 def whole(found: Sequence[Entry]) -> list[tuple[int, int]]:
     """The calls that have their results, and those."""
-    return [(each.call, each.result) for each in pairs(found) if each.call is not None and each.result is not None]
+    return [(call, result) for call, result in halves(found) if call is not None and result is not None]
 
 
 def orphans(found: Sequence[Entry]) -> set[int | None]:
-    return {each.result for each in pairs(found) if each.call is None}
+    return {result for call, result in halves(found) if call is None}
 
 
 def is_models(found: Sequence[Entry], at: int) -> bool:
@@ -155,66 +148,3 @@ def test_only_a_late_answer_makes_a_place_unsafe_that_was_safe_at_a_request(foun
     for request in requests:
         lost = set(cuts(found[:request])) - set(cuts(found))
         assert all(any(call < at <= result for call, result in late) for at in lost)
-
-
-@CHECKED
-@given(found=ANY)
-def test_every_call_and_every_result_is_in_a_pair(found: Sequence[Entry]):
-    calls = {(each.call, each.id, each.tool) for each in pairs(found) if each.call is not None}
-    assert calls == {(at, call.id, call.name) for at, entry in enumerate(found) for call in entry.calls}
-    results = [each.result for each in pairs(found) if each.result is not None]
-    assert sorted(results) == [at for at, entry in enumerate(found) for _ in entry.results]
-    assert len(broken(found)) == sum(not each.is_complete for each in pairs(found))
-
-
-def fits(found: Sequence[Entry], at: int, limits: dict[str, int | None]) -> bool:
-    """Whether what a cut keeps is within the limits."""
-    turns = Transcript((), tuple(found), 0).turns
-    kept = {
-        "keep_messages": len(found) - at,
-        "keep_turns": len(set(turns[at:]) - {0}),
-        "max_kept_tokens": sum(entry.tokens for entry in found[at:]),
-    }
-    return all(not limit or kept[name] <= limit for name, limit in limits.items())
-
-
-def least(found: Sequence[Entry]) -> int:
-    """The first cut that keeps no result without a call, but for those in texts."""
-    refused = [
-        at
-        for at, entry in enumerate(found)
-        for result in entry.results
-        if at in orphans(found) and result.location.start is None
-    ]
-    return max(refused, default=0) + 1
-
-
-@CHECKED
-@given(found=ANY, limits=LIMITS)
-def test_a_split_keeps_its_promises(found: Sequence[Entry], limits: dict[str, int | None]):
-    made = split(found, **limits)
-    assert made.is_within == fits(found, made.at, limits)
-    assert bool(made.why) == (not made.is_safe or not made.is_within)
-    if fits(found, 0, limits):
-        assert made == Split(0)
-        return
-    assert 0 <= made.at < len(found)
-    assert not any(call < made.at <= result for call, result in whole(found))
-    safe = [at for at in cuts(found)[1:-1] if at >= least(found)]
-    assert made.is_safe == (made.at in (0, *safe))
-    if safe:
-        starts = [at for at in turn_starts(found) if at in safe and fits(found, at, limits)]
-        within = [at for at in safe if fits(found, at, limits)]
-        assert made.at == next(iter([*starts, *within]), safe[-1])
-    elif not made.at:
-        places = range(1, len(found))
-        assert all(any(call < at <= result for call, result in whole(found)) for at in places)
-
-
-@CHECKED
-@given(found=ANY, keep=st.integers(-1, 13))
-def test_at_least_the_last_messages_are_kept_unless_that_is_everything(found: Sequence[Entry], keep: int):
-    at, wanted = keep_last(found, keep), max(0, len(found) - max(0, keep))
-    before = max(place for place in cuts(found) if place <= wanted)
-    behind = min((place for place in cuts(found)[:-1] if place > wanted), default=0)
-    assert at == (before if before or not wanted else behind)
