@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from rounds import (
     WIRE,
     Calls,
@@ -25,7 +26,7 @@ from autoprune.conversation.transcript import Entry, Speaker, Transcript
 from autoprune.formats import anthropic_messages, openai_responses
 from autoprune.planning.splitting import Split, broken, cuts, keep_last, pairs, split, turn_starts, units
 
-CHECKED = settings(deadline=None, derandomize=True, max_examples=150)
+CHECKED = examples(150)
 
 # Valid conversations
 
