@@ -23,10 +23,11 @@ from typing import Any
 import botocore.session
 import pytest
 import tiktoken
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openai.types import CompletionUsage
 from openai.types.completion_usage import PromptTokensDetails
+from profiles import examples
 from splintr import Tokenizer
 from tables import each_row
 
@@ -49,7 +50,7 @@ ROOT = Path(__file__).parent.parent
 ORDINARY_TOKENS = {"o200k_base": 199_998, "cl100k_base": 100_256}
 MILLION = 1_000_000
 both_encodings = each_row("encoding", list(ORDINARY_TOKENS))
-many_examples = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+many_examples = examples(300)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -248,7 +249,7 @@ def test_a_long_run_of_a_character_counts_as_in_the_engine(encoding: str, repeat
 
 @both_encodings
 @given(parts=st.lists(st.tuples(TRAPS, st.sampled_from([1, 3, KEPT + 400, *LENGTHS])), max_size=6))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(60)
 def test_long_runs_among_traps_count_as_in_tiktoken(encoding: str, parts: list[tuple[str, int]]):
     text = "".join(part * times for part, times in parts)
     assert exact(encoding)(text) == reference(encoding, text)

@@ -1,36 +1,20 @@
 """The command line, run as a user runs it: in a process, with files and pipes."""
 
 import json
-import os
-import re
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from command_line import OPENAI, READERS, SENTENCE, SESSIONS, XML, number, run
 from tables import each_row
 
 from autoprune.strategies.by_name import NAMES
 from autoprune.strategies.presets import PRESETS
-
-SESSIONS = Path(__file__).parents[2] / "fixtures" / "sessions"
-XML = str(SESSIONS / "edit_loop_xml.json")
-OPENAI = str(SESSIONS / "edit_loop_openai.jsonl")
-SENTENCE = "This message has been cleared."
-
-
-def run(
-    *arguments: str, stdin: bytes = b"", environ: Mapping[str, str | None] | None = None
-) -> subprocess.CompletedProcess[bytes]:
-    """The command; `environ` are variables that it has besides, None for one that it has not."""
-    known = {**os.environ, **(environ or {})}
-    having = {name: value for name, value in known.items() if value is not None}
-    command = [sys.executable, "-m", "autoprune", *arguments]
-    return subprocess.run(command, input=stdin, capture_output=True, check=False, env=having)
 
 
 @pytest.mark.parametrize("session", [XML, OPENAI])
@@ -71,11 +55,6 @@ def test_a_dry_run_writes_no_conversation(tmp_path: Path):
     done = run("prune", XML, "--safe-zone", "20k", "--dry-run", "-o", str(out))
     assert (done.stdout, out.exists(), done.returncode) == (b"", False, 0)
     assert "ReadFileTool" in done.stderr.decode()
-
-
-def number(lines: list[str]) -> int:
-    """How many results lines stand for: each for one, or for as many as it says."""
-    return sum(int(match[1]) if (match := re.search(r" ×(\d+) ", line)) else 1 for line in lines)
 
 
 def test_explain_is_a_table_of_every_result_with_its_reason():
@@ -167,7 +146,6 @@ def test_the_version_is_printed():
     assert run("--version").stdout.decode().strip().count(".") == 2
 
 
-READERS = Path(__file__).parents[2] / "fixtures" / "readers"
 ORPHAN = {"role": "tool", "tool_call_id": "gone", "content": "left behind"}
 BROKEN = [{"role": "user", "content": "Fix it."}, ORPHAN]
 

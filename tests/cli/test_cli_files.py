@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import OPENAI, READERS, SENTENCE, XML, run
 from tables import each_row
-from test_cli import OPENAI, READERS, SENTENCE, XML, run
 
 from autoprune.cli import files
 from autoprune.cli.files import refuse_log, write

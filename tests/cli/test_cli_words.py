@@ -4,10 +4,10 @@ import json
 import re
 
 import pytest
+from command_line import OPENAI, XML, number, run
 from rich.cells import cell_len
 from rich.console import Console
 from tables import each_row
-from test_cli import OPENAI, XML, number, run
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs
 from autoprune.cli.wording import as_typed

@@ -15,7 +15,8 @@ import openai
 import pytest
 from every_format import FORMATS
 from every_format import conversations as of_format
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
+from profiles import examples
 from tables import each_row
 
 from autoprune import (
@@ -226,7 +227,7 @@ def test_a_copy_of_a_result_says_the_same(
 
 @each_row("format", sorted(FORMATS))
 def test_results_of_every_format_are_copied(format: str):
-    @settings(derandomize=True, deadline=None, max_examples=8, suppress_health_check=[*HealthCheck])
+    @examples(8, suppress_health_check=[*HealthCheck])
     @given(messages=of_format(format))
     def check(messages: list[Any]) -> None:
         for kind in KINDS:

@@ -10,8 +10,9 @@ from anthropic.types.beta import BetaMessage, BetaToolUseBlock
 from anthropic.types.browser_find_tool_use_block import BrowserFindToolUseBlock
 from anthropic_hypothesis import NAMES, PIXEL, STOPPED, anthropic_conversations
 from conversations import OPENING, SENTENCE, Request, anthropic, openai_chat, words
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, Result
@@ -27,12 +28,7 @@ ASKED = {"role": "user", "content": "Look."}
 DONE = {"role": "assistant", "content": "I see."}
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
 PDF = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "A" * 90_000}}
-CHECKED = settings(
-    deadline=None,
-    derandomize=True,
-    max_examples=60,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-)
+CHECKED = examples(60)
 
 
 def text(words: str, **more: Any) -> dict[str, Any]:

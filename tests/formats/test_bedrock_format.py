@@ -10,8 +10,9 @@ import pytest
 from anthropic_hypothesis import PIXEL, bedrock_conversations
 from botocore.validate import ParamValidator
 from conversations import OPENING, SENTENCE, Request, bedrock, openai_chat, words
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result
@@ -27,12 +28,7 @@ DONE = {"role": "assistant", "content": [{"text": "I see."}]}
 CACHE_POINT = {"cachePoint": {"type": "default", "ttl": "5m"}}
 IMAGE = {"image": {"format": "png", "source": {"bytes": base64.b64decode(PIXEL)}}}
 PDF = {"document": {"format": "pdf", "name": "Paper", "source": {"bytes": b"%PDF-1.4\n" * 9_000}}}
-CHECKED = settings(
-    deadline=None,
-    derandomize=True,
-    max_examples=60,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-)
+CHECKED = examples(60)
 
 
 def use(call_id: str = "tooluse_1", **given: Any) -> dict[str, Any]:

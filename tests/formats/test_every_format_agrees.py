@@ -12,6 +12,7 @@ from every_format import (
     count,
     edges,
     every_format,
+    facts,
     fields,
     shape,
     strategies,
@@ -22,7 +23,6 @@ from rounds import WIRE, Round, in_snake_case
 from rounds_hypothesis import rounds
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from tables import each_row
-from test_every_format_memo import facts
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result
 from autoprune.conversation.transcript import Part

@@ -9,8 +9,9 @@ import pytest
 from conversations import SENTENCE, Request, openai_chat, words
 from gemini_responses_hypothesis import PIXEL, SIGNATURE, gemini, gemini_conversations, sdk, snake
 from google.genai import types
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from profiles import examples
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, ConversationError, PruneArgs, Result
@@ -25,7 +26,7 @@ ASKED = {"role": "user", "parts": [{"text": "Look."}]}
 DONE = {"role": "model", "parts": [{"text": "I see."}]}
 IMAGE = {"inlineData": {"mimeType": "image/png", "data": PIXEL}}
 PIXEL_TOKENS = 85 + 170
-CHECKED = settings(deadline=None, derandomize=True, max_examples=60, suppress_health_check=[*HealthCheck])
+CHECKED = examples(60, suppress_health_check=[*HealthCheck])
 
 
 def call(name: str = "read", given: Any = None, **more: Any) -> dict[str, Any]:

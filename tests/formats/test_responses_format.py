@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from conversations import SENTENCE, Request, openai_chat, words
 from gemini_responses_hypothesis import ITEMS, PICTURE, PIXEL, SIGNATURE, responses, responses_conversations
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from profiles import examples
 from pydantic import BaseModel
 from tables import each_row
 
@@ -28,7 +29,7 @@ OUTPUT = {"type": "function_call_output", "call_id": "x", "output": LONG}
 CACHED = {"prompt_cache_breakpoint": {"mode": "explicit"}}
 SHOT = {"type": "computer_screenshot", "image_url": "https://example.com/a.png"}
 PIXEL_TOKENS = 85 + 170
-CHECKED = settings(deadline=None, derandomize=True, max_examples=60, suppress_health_check=[*HealthCheck])
+CHECKED = examples(60, suppress_health_check=[*HealthCheck])
 
 
 def text(words: str, **more: Any) -> dict[str, Any]:

@@ -5,9 +5,9 @@ import random
 from typing import Any
 
 import pytest
+from conversations import SENTENCE
 from rounds_in_texts import CARRIERS
 from tables import each_row
-from test_text_dialects import SENTENCE
 
 from autoprune import AgenticConversationPruner, ConversationError, ConversationPruner, PruneArgs
 

@@ -7,8 +7,10 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from conversations import SENTENCE
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, ToolInputs
@@ -19,10 +21,6 @@ from autoprune.formats.parsing import Parser
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 from autoprune.tokens import exact
 
-SENTENCE = (
-    "This message has been cleared. If you still want to get this information, "
-    "you can call the tool again to retrieve it."
-)
 LINES = ("total = compute(left, right)\n" * 40).rstrip()
 READ = "[read_file for 'a.py'] Result:"
 ENVIRONMENT = "<environment_details>\n# Current Time\n1/1/2025, 3:00 PM\n</environment_details>"
@@ -559,7 +557,7 @@ def entry(text: object, encoding: str = "o200k_base") -> Entry:
 
 
 @pytest.mark.parametrize("encoding", ["o200k_base", "cl100k_base"])
-@settings(deadline=None, derandomize=True, max_examples=700)
+@examples(700)
 @given(text=TEXTS, data=st.data())
 def test_savings_add_up_whichever_results_are_cleared_and_the_rest_is_read_as_before(
     encoding: str, text: str, data: st.DataObject
@@ -606,7 +604,7 @@ def test_clearing_a_result_changes_what_is_read_of_no_other(text: str):
         ]
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@examples(300)
 @given(text=TEXTS, more=TEXTS)
 def test_any_text_is_cleared_once_and_what_is_saved_is_what_is_gone(text: str, more: str):
     for content in (text, blocks(READ, text, more), blocks(text, more)):
@@ -782,7 +780,7 @@ CALLS = st.builds(
 
 
 @pytest.mark.parametrize("encoding", ["o200k_base", "cl100k_base"])
-@settings(deadline=None, derandomize=True, max_examples=500)
+@examples(500)
 @given(pieces=st.lists(st.one_of(CALLS, SOUP, st.just("\n")), max_size=8), data=st.data())
 def test_what_shortened_inputs_save_adds_up(encoding: str, pieces: list[str], data: st.DataObject):
     count, text = exact(encoding), "".join(pieces)

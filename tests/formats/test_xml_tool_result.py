@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result
@@ -496,7 +497,7 @@ SCRAPS = [
 SOUP = st.lists(st.sampled_from(SCRAPS), max_size=24).map("".join)
 
 
-@settings(deadline=None, derandomize=True, max_examples=400)
+@examples(400)
 @given(SOUP)
 def test_the_spans_of_any_text_are_whole_elements_in_order(text: str):
     edge = 0
@@ -508,7 +509,7 @@ def test_the_spans_of_any_text_are_whole_elements_in_order(text: str):
         edge = span.end
 
 
-@settings(deadline=None, derandomize=True, max_examples=400)
+@examples(400)
 @given(SOUP)
 def test_any_text_is_cleared_once_and_what_is_saved_is_what_is_gone(text: str):
     conversation = seen(text)
@@ -521,7 +522,7 @@ def test_any_text_is_cleared_once_and_what_is_saved_is_what_is_gone(text: str):
     assert [row["tool"] for row in again.report.rows] == [row["tool"] for row in result.report.rows]
 
 
-@settings(deadline=None, derandomize=True, max_examples=400)
+@examples(400)
 @given(SOUP)
 def test_of_any_text_what_is_outside_the_results_stays(text: str):
     expected, edge = "", 0

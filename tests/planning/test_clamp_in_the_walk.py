@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import pytest
 from conversations import ANSWER, DIALECTS, SENTENCE, Dialect, Message, openai_chat, words, xml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, Result, ToolInputs
@@ -422,11 +423,9 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(messages, max(1, int(count(messages) * share)), draw(STRATEGIES))
 
 
-def promised(examples: int) -> Callable[[Callable[[Case], None]], Callable[[], None]]:
+def promised(number: int) -> Callable[[Callable[[Case], None]], Callable[[], None]]:
     """Check a promise over so many cases."""
-    health = [HealthCheck.too_slow, HealthCheck.data_too_large]
-    checked = settings(deadline=None, derandomize=True, max_examples=examples, suppress_health_check=health)
-    return lambda test: checked(given(case=cases())(test))
+    return lambda test: examples(number)(given(case=cases())(test))
 
 
 @promised(80)

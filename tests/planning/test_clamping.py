@@ -4,8 +4,9 @@ import re
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from tables import each_row
 
 from autoprune import SettingsError
@@ -21,7 +22,7 @@ def words(text: str) -> int:
 
 COUNTERS: dict[str, Callable[[str], int]] = {"o200k": exact(), "characters": len, "words": words}
 every_counter = each_row("counter", COUNTERS)
-many_examples = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+many_examples = examples(150)
 
 
 def numbered(first: int, last: int) -> str:

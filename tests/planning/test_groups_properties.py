@@ -5,8 +5,9 @@ from functools import partial
 from typing import Any
 
 from halves import broken, halves
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from rounds import (
     WIRE,
     Calls,
@@ -26,7 +27,7 @@ from autoprune.conversation.transcript import Entry, Speaker, Transcript
 from autoprune.formats import anthropic_messages, openai_responses
 from autoprune.planning._groups import cuts, units
 
-CHECKED = settings(deadline=None, derandomize=True, max_examples=150)
+CHECKED = examples(150)
 
 # Valid conversations
 

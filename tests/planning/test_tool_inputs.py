@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from conversations import ANSWER, Message, openai_chat, words
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage
+from profiles import examples
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, PruneArgs, Result, ToolInputs
@@ -427,7 +428,7 @@ def expected(value: Any, above: int) -> Any:
 
 
 @given(value=OBJECTS, above=ABOVE, ascii=st.booleans(), clamp=st.sampled_from((None, Clamp(20))))
-@settings(deadline=None, derandomize=True, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@examples(150)
 def test_any_json_arguments_are_shortened_by_one_rule(value: Any, above: int, ascii: bool, clamp: Clamp | None):
     strategy = ToolOutputCleanup(clamp=clamp, clear_tool_inputs=ToolInputs(above=above))
     messages = native(json.dumps(value, ensure_ascii=ascii))
@@ -440,7 +441,7 @@ def test_any_json_arguments_are_shortened_by_one_rule(value: Any, above: int, as
 
 
 @given(value=OBJECTS, above=ABOVE)
-@settings(deadline=None, derandomize=True, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@examples(100)
 def test_any_object_of_arguments_is_shortened_by_the_same_rule(value: Any, above: int):
     strategy = ToolOutputCleanup(clear_tool_inputs=ToolInputs(above=above))
     messages = anthropic(value, is_error=False)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from anthropic.types import TextBlock, ToolUseBlock
 from google.genai import types as genai
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import ResponseFunctionToolCall, ResponseReasoningItem
@@ -262,7 +262,6 @@ def plain(message: Any) -> dict[str, Any]:
 
 
 @EVERY_PROVIDER
-@settings(deadline=None)
 @given(data=st.data())
 def test_a_valid_conversation_comes_back_itself(provider: str, data: st.DataObject):
     found = data.draw(VALID[provider]())
@@ -272,7 +271,6 @@ def test_a_valid_conversation_comes_back_itself(provider: str, data: st.DataObje
 
 
 @EVERY_PROVIDER
-@settings(deadline=None)
 @given(data=st.data(), is_strict=st.booleans())
 def test_a_repaired_conversation_breaks_no_rule_and_stays_as_it_is(provider: str, data: st.DataObject, is_strict: bool):
     found = data.draw(broken(provider))
@@ -290,7 +288,6 @@ def test_a_repaired_conversation_breaks_no_rule_and_stays_as_it_is(provider: str
 
 
 @EVERY_PROVIDER
-@settings(deadline=None)
 @given(data=st.data(), is_strict=st.booleans())
 def test_no_words_of_the_user_or_the_system_are_lost(provider: str, data: st.DataObject, is_strict: bool):
     found = data.draw(broken(provider))
@@ -310,7 +307,6 @@ def words(conversation: list[Any]) -> Iterator[str]:
 
 
 @EVERY_PROVIDER
-@settings(deadline=None)
 @given(data=st.data())
 def test_what_is_far_from_the_only_problem_stays_the_same_object(provider: str, data: st.DataObject):
     found = data.draw(broken(provider))
@@ -359,7 +355,6 @@ GONE = re.compile(
 
 
 @EVERY_PROVIDER
-@settings(deadline=None)
 @given(data=st.data(), is_strict=st.booleans(), open_calls=st.sampled_from(("answer", "keep", "remove")))
 def test_each_thing_that_goes_has_a_note_of_its_own(
     provider: str, data: st.DataObject, is_strict: bool, open_calls: str

@@ -9,8 +9,9 @@ from anthropic import BadRequestError
 from anthropic.types import Message as Answer
 from anthropic.types.beta import BetaThinkingConfigParam
 from conversations import Message, openai_chat, words
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from pydantic import TypeAdapter
 from strict_provider.scripts import Call, Turn
 from tables import each_row
@@ -582,12 +583,6 @@ def conversation(steps: list[Any]) -> list[Message]:
     return [copy.deepcopy(message) for message in messages]
 
 
-def promised(examples: int) -> Any:
-    return settings(
-        deadline=None, derandomize=True, max_examples=examples, suppress_health_check=[HealthCheck.too_slow]
-    )
-
-
 CONVERSATIONS = st.lists(STEPS, min_size=1, max_size=7).map(conversation)
 SHARES = st.sampled_from((0.1, 0.4, 0.7, 0.95))
 
@@ -599,7 +594,7 @@ def facts(result: Result) -> str:
 
 @pytest.mark.parametrize("chosen", POLICIES)
 @given(messages=CONVERSATIONS, share=SHARES, strategy=STRATEGIES)
-@promised(40)
+@examples(40)
 def test_the_promises_hold_with_each_policy(chosen: str, messages: list[Message], share: float, strategy: Strategy):
     before = copy.deepcopy(messages)
     ours = pruner(max(1, int(count(messages) * share)), chosen)
@@ -619,7 +614,7 @@ def test_the_promises_hold_with_each_policy(chosen: str, messages: list[Message]
 
 @pytest.mark.parametrize("chosen", POLICIES)
 @given(messages=CONVERSATIONS, share=SHARES, strategy=STRATEGIES)
-@promised(25)
+@examples(25)
 def test_a_pruner_that_remembers_gives_what_a_new_one_gives(
     chosen: str, messages: list[Message], share: float, strategy: Strategy
 ):
@@ -639,7 +634,7 @@ def test_a_pruner_that_remembers_gives_what_a_new_one_gives(
 
 @pytest.mark.parametrize("chosen", ["drop_block", "report", "strip"])
 @given(messages=CONVERSATIONS, share=SHARES, strategy=STRATEGIES)
-@promised(40)
+@examples(40)
 def test_nothing_up_to_the_stable_boundary_changes_later(
     chosen: str, messages: list[Message], share: float, strategy: Strategy
 ):

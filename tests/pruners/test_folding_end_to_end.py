@@ -8,6 +8,7 @@ from typing import Any
 import anthropic
 import openai
 import pytest
+from agent_loops import APIS, TASKS, Api, Run, Session, agent, bedrock_client
 from every_format import as_bytes
 from folding_cases import Stranger, words
 from google import genai
@@ -15,7 +16,6 @@ from strict_provider.exchange import CONVERSATION
 from strict_provider.scripts import Script
 from strict_provider.server import serve
 from tables import each_row
-from test_end_to_end import APIS, TASKS, Api, Run, Session, agent, bedrock_client
 
 from autoprune import PruneArgs, Result, problems
 from autoprune.conversation.summary import running
@@ -104,7 +104,11 @@ def play(api: Api, strategy: FoldingStrategy, *, feeds_back: bool, script: Scrip
 
 
 LOOPS = [
-    pytest.param((api, strategy, (place + number) % 2 == 1), id=f"{api}-{strategy}")
+    pytest.param(
+        (api, strategy, (place + number) % 2 == 1),
+        id=f"{api}-{strategy}",
+        marks=[pytest.mark.full] if number % len(NAMED_APIS) != place else [],
+    )
     for place, api in enumerate(NAMED_APIS)
     for number, strategy in enumerate(STRATEGIES)
 ]

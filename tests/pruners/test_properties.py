@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from openai.types.chat import ChatCompletionMessage
+from profiles import examples
 from strategies_hypothesis import conversations, loops, safe_zones
 from tables import each_row
 
@@ -44,12 +45,7 @@ STRATEGIES: dict[str, Strategy] = {
     "low_water, half at least": LowWater(target=0.6, minimum_reclaim=0.5),
 }
 ALL = sorted(STRATEGIES)
-CHECKED = settings(
-    deadline=None,
-    derandomize=True,
-    max_examples=35,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-)
+CHECKED = examples(35)
 
 
 def pruner(safe_zone: int, **settings: Any) -> AgenticConversationPruner:
@@ -506,7 +502,7 @@ class OnePrunerForAll(RuleBasedStateMachine):
         self.goes_on(0, 0)
 
 
-OnePrunerForAll.TestCase.settings = settings(CHECKED, max_examples=200, stateful_step_count=20)
+OnePrunerForAll.TestCase.settings = examples(200, CHECKED, stateful_step_count=20)
 
 
 class TestAPrunerWithAPastDecidesAsANewOne(OnePrunerForAll.TestCase):

@@ -3,8 +3,9 @@
 import math
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from strategies_hypothesis import conversations
 from tables import each_row
 
@@ -23,14 +24,14 @@ def counted(message: Any) -> int:
     return new_parser(exact()).read(message, 0).tokens
 
 
-@settings(deadline=None, derandomize=True, max_examples=150)
+@examples(150)
 @given(messages=conversations())
 def test_no_message_has_more_tokens_than_its_bound(messages: list[Any]):
     for message in messages:
         assert counted(message) <= token_bound(message)
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@examples(300)
 @given(role=st.sampled_from(["system", "user", "assistant", "tool"]), content=JSON, name=st.none() | st.text())
 def test_nor_has_one_with_odd_contents(role: str, content: Any, name: str | None):
     message = {"role": role, "content": content, "name": name}

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from faults import faults
+from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
-from test_shared_transcripts import faults
 
 from autoprune import SessionError
 from autoprune.providers import problems
@@ -987,7 +987,6 @@ def test_no_json_value_makes_load_raise_anything_but_its_own_error(value: Value,
         assert load(text, "s").conversations >= 0
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_a_damaged_session_file_is_read_as_valid_messages_or_refused(data: st.DataObject):
     path = data.draw(st.sampled_from([path for path in SAMPLES if path.name not in PLAIN]))

@@ -9,7 +9,7 @@ from unittest.mock import MagicMock
 
 import conversations
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
@@ -110,7 +110,6 @@ def test_what_is_no_budget_is_refused_by_its_value_and_with_a_way_to_write_it(va
 
 
 @given(text=st.text(alphabet="0123456789._*kKmM -+e", max_size=12))
-@settings(deadline=None)
 def test_a_text_is_a_budget_of_at_least_one_token_or_a_settings_error(text: str):
     try:
         tokens = budget(text, model="gpt-4o")

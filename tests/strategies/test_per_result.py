@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from conversations import openai_chat
 from every_format import FORMATS, as_bytes, conversations
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from rounds import OTHERS, WIRE, Round, Step, Writer
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from tables import each_row
@@ -764,12 +765,7 @@ def test_a_fold_reads_results_as_the_caller_has_them():
 
 @each_row("mode", ["simple", "auto", "custom"])
 @each_row("format", FORMATS)
-@settings(
-    deadline=None,
-    derandomize=True,
-    max_examples=8,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-)
+@examples(8)
 @given(data=st.data())
 def test_the_promises_hold_for_any_conversation(mode: str, format: str, data: st.DataObject):
     messages = data.draw(conversations(format))

@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from chat_client import Client, turn
 from tables import each_row
-from test_first_request import Client, turn
 
 from autoprune import AgenticConversationPruner, ConversationPruner, OpenAISummarizer, PruneArgs, SettingsError
 from autoprune.conversation.summary import running

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import pytest
 from conversations import ANSWER, DIALECTS, Dialect, Message, Request, oldest_first, openai_chat, words, xml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
@@ -51,7 +52,7 @@ REQUESTS = st.lists(
 
 @both_dialects
 @given(requests=REQUESTS, share=st.floats(0.05, 1.1))
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(100)
 def test_cleanup_clears_oldest_first_and_no_more_than_needed(dialect: Dialect, requests: list[Request], share: float):
     messages = dialect(*requests)
     limit = int(count(messages) * share)

@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from tables import each_row
 from utterances import answered, call, model, result, tool, user, utterances, words
 
@@ -180,7 +181,7 @@ def test_it_says_that_it_calls_no_model_and_what_it_depends_on():
     assert ActionTrace(keep=2).identity == "ActionTrace(keep=2, detail_tokens=120)"
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(utterances(), utterances(), st.integers(0, 5), st.integers(0, 400))
 def test_a_trace_fits_and_is_the_same_each_time(first: Any, second: Any, keep: int, max_tokens: int):
     text = ActionTrace(keep)(Brief(first, "", max_tokens))
@@ -190,7 +191,7 @@ def test_a_trace_fits_and_is_the_same_each_time(first: Any, second: Any, keep: i
     assert ActionTrace(keep)(again) == ActionTrace(keep)(again)
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(st.lists(utterances(), min_size=20, max_size=20))
 def test_the_goal_survives_twenty_summaries(parts: list[tuple[Utterance, ...]]):
     count, goal = exact(), user("Fix ## the test (2 lines)\n\n- #1 first ×2 \ud800")

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 import utterances as say
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from tables import each_row
 
 from autoprune.errors import SettingsError
@@ -193,7 +194,7 @@ def test_a_window_without_room_is_a_failure(settings: dict[str, Any]):
 
 
 @given(say.utterances(), st.integers(100, 600), st.integers(1, 12), st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_whatever_the_history_every_question_fits_and_they_are_few(
     said: tuple[Utterance, ...], window: int, calls: int, depth: int
 ):

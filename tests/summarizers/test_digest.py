@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from rounds import WIRE, Step
 from rounds_hypothesis import rounds
 from rounds_in_texts import DIALECTS, in_text
@@ -35,7 +36,7 @@ from autoprune.tokens import Count, exact
 COUNT = exact()
 LARGE = 100_000  # tokens: everything fits
 TRANSCRIPTS = Path(__file__).parents[3] / "shared" / "transcripts"
-QUICK = settings(deadline=None, derandomize=True, max_examples=20)
+QUICK = examples(20)
 
 
 # A conversation in few words
@@ -911,7 +912,7 @@ def test_a_ledger_is_read_back_as_it_was_written(told: tuple[Utterance, ...]):
     }
 
 
-@settings(QUICK, max_examples=8)
+@examples(8, QUICK)
 @given(st.data(), rounds(), rounds(), st.sampled_from([*WIRE, *DIALECTS]))
 def test_a_digest_of_a_digest_and_more_keeps_what_a_digest_of_all_keeps(
     data: st.DataObject, one: Any, other: Any, format: str

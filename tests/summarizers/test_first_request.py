@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from chat_client import REQUEST, Client, turn
 from tables import each_row
 from utterances import user, words
 
@@ -15,38 +15,10 @@ from autoprune.strategies.presets import summarize
 from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.sections import GOAL, SUMMARY, Frame, Section, read, request_of, written
 
-REQUEST = "Make the parser accept tabs; never push to main."
 TURNS = 14
 
 
-def turn(number: int) -> list[dict[str, Any]]:
-    words = REQUEST if number == 0 else f"And now part {number}, please."
-    call = {"id": "c", "type": "function", "function": {"name": "run", "arguments": '{"command": "make"}'}}
-    return [
-        {"role": "user", "content": words},
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c", "content": f"line of {number}\n" * 120},
-        {"role": "assistant", "content": f"Part {number} is done."},
-    ]
-
-
 SNAPSHOT = json.dumps({"goal": "Make it so.", "done": ["Read it."], "current_state": f"They want: {REQUEST}"})
-
-
-class Client:
-    """Answers like the client of a server whose model writes the same each time."""
-
-    base_url = "http://localhost/v1"
-
-    def __init__(self, answer: str) -> None:
-        self.answer = answer
-
-    def with_options(self, **options: Any) -> Any:
-        return SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=self.create)))
-
-    def create(self, **request: Any) -> Any:
-        message = SimpleNamespace(content=self.answer, refusal=None)
-        return SimpleNamespace(choices=[SimpleNamespace(finish_reason="stop", message=message)], usage=None)
 
 
 def model(style: str, answer: str) -> OpenAISummarizer:

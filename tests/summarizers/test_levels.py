@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from tables import each_row
 from utterances import PHRASES, model, user, utterances, words
 
@@ -178,7 +179,7 @@ def test_it_calls_a_model_where_the_inner_one_does_and_says_what_it_depends_on()
     assert Levels(Modest(), 2, 5).identity == "Levels(modest, fanout=2, depth=5)"
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     utterances(), utterances(), st.integers(-1, 4), st.integers(-1, 4), st.integers(0, 400), st.sampled_from(PHRASES)
 )
@@ -193,7 +194,7 @@ def test_levels_fit_whatever_the_inner_one_writes(
     assert levels(again) == levels(again)
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(st.lists(utterances(), min_size=20, max_size=20), st.sampled_from(PHRASES), st.integers(1, 90))
 def test_the_goal_survives_twenty_summaries(parts: list[tuple[Utterance, ...]], say: str, times: int):
     count, goal = exact(), user("Fix ## the test (2 lines)\n\n## Level 1 (1 line) \ud800")

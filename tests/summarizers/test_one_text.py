@@ -5,8 +5,8 @@ import time
 from typing import Any
 
 import pytest
+from chat_client import Client
 from tables import each_row
-from test_first_request import Client
 from utterances import words
 
 from autoprune import Chunked, OpenAISummarizer, SettingsError, asummarize_text, summarize_text

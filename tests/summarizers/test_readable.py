@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage
+from profiles import examples
 from rounds import OTHERS, WIRE, Round, Step
 from rounds_hypothesis import rounds
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
@@ -20,7 +21,7 @@ from autoprune.formats.parsing import parse
 from autoprune.summarizers.utterances import MARK, Utterance, rendered, sendable, utterances, written_call
 from autoprune.tokens import exact
 
-QUICK = settings(deadline=None, derandomize=True, max_examples=15)
+QUICK = examples(15)
 PICTURE = "iVBORw0KGgo="
 ROUNDS: list[Round] = [
     [Step("read_file", {"path": "a.py"}, "def a(): ..."), Step("run", {"command": "ls"}, "Error: no", failed=True)],

@@ -1,8 +1,9 @@
 """A running summary as sections: what is written is read back, and the head survives."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from tables import each_row
 from utterances import PHRASES, model, user, words
 
@@ -129,7 +130,7 @@ def test_as_much_as_fits_is_rendered(room: int, text: str | None):
     assert most_that_fits(lambda number: "a" * number, 4, Brief((), max_tokens=room)) == text
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=12), st.integers(0, 20))
 def test_what_is_rendered_fits_whatever_the_counts_do(counts: list[int], room: int):
     brief = Brief((), max_tokens=room, count=lambda text: counts[len(text)])

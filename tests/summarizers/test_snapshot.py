@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 import utterances as say
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from tables import each_row
 
 from autoprune.conversation.transcript import Speaker
@@ -190,7 +191,7 @@ def test_a_snapshot_is_written_under_stable_headings():
 
 
 @given(SNAPSHOTS)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_what_is_written_is_read_again(snapshot: Snapshot):
     assert read(written(snapshot)) == snapshot
 
@@ -201,7 +202,7 @@ def test_a_text_that_is_no_snapshot_is_read_as_an_empty_one(text: str):
 
 
 @given(SNAPSHOTS, st.integers(1, 150))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_a_snapshot_fits_its_room_whatever_it_says(snapshot: Snapshot, room: int):
     if any(vars(snapshot).values()):
         assert 0 < COUNT(shortened(snapshot, room, COUNT)) <= room

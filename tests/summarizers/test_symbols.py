@@ -4,8 +4,9 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from tables import each_row
 from utterances import answered, call, model, result, tool, user, utterances, words
 
@@ -211,7 +212,7 @@ def test_it_says_whether_it_calls_a_model_and_what_it_depends_on(symbols: Symbol
     assert (symbols.calls_model, symbols.identity) == (calls_model, identity)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(utterances(), utterances(), st.integers(1, 4), st.integers(0, 400))
 def test_the_lines_fit_and_are_the_same_each_time(first: Any, second: Any, batch: int, max_tokens: int):
     text = text_of(Symbols(batch=batch), Brief(first, "", max_tokens))
@@ -221,7 +222,7 @@ def test_the_lines_fit_and_are_the_same_each_time(first: Any, second: Any, batch
     assert Symbols(batch=batch)(again) == Symbols()(again)
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(st.lists(utterances(), min_size=20, max_size=20))
 def test_the_goal_survives_twenty_summaries(parts: list[tuple[Utterance, ...]]):
     count, goal = exact(), user("Fix ## the test (2 lines)\n\n- one \ud800")

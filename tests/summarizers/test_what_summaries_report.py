@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from chat_client import Client
 from tables import each_row
-from test_first_request import Client
 from utterances import answered, call, model, user, words
 
 from autoprune import Chunked, ConversationPruner, Digest, OpenAISummarizer, PruneArgs
