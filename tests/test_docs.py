@@ -9,25 +9,63 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pages import ROOT, blocks, run_commands
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.cli.readers import readers
 from autoprune.strategies import presets
 from autoprune.strategies.presets import PRESETS
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = ROOT / "docs"
 SENTENCE = AgenticConversationPruner(None).replacement_message
 
 
-def blocks(page: str) -> list[str]:
+PAGES = sorted(path.name for path in DOCS.glob("*.md"))
+OTHERWISE = {"formats.md"}  # its module is tried below
+
+
+def code(page: str) -> list[str]:
     """The Python code on a page."""
-    return re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
+    return blocks(text(page), "python")
+
+
+def text(page: str) -> str:
+    return (DOCS / page).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if code(page) and page not in OTHERWISE])
+def test_the_examples_of_a_page_run_one_after_the_other(page: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(ROOT)
+    names: dict[str, object] = {}
+    for block in code(page):
+        exec(compile(block, page, "exec"), names)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(text(page), "bash")])
+def test_the_commands_of_a_page_run_one_after_the_other(page: str, tmp_path: Path):
+    run_commands(text(page), tmp_path)
+
+
+def test_every_file_that_a_page_links_to_exists():
+    for page in [ROOT / "CONTRIBUTING.md", *(DOCS / name for name in PAGES)]:
+        for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).stat().st_size > 0, f"{page.name} links to {link}"
+
+
+def test_every_page_is_in_the_menu_of_the_site():
+    menu = re.findall(r"(\w+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(menu) == PAGES
+
+
+def test_the_glossary_is_short():
+    words = re.findall(r"^\| (\w[\w ]*) \|", text("glossary.md"), re.MULTILINE)[1:]
+    assert len(words) == len({*words}) <= 25
 
 
 def vercel() -> types.ModuleType:
     """The format that docs/formats.md writes, as a module."""
     module = types.ModuleType("vercel")
-    exec(blocks("formats.md")[0], module.__dict__)
+    exec(code("formats.md")[0], module.__dict__)
     return module
 
 
@@ -62,21 +100,12 @@ def test_the_format_of_the_page_is_pruned_like_those_that_ship():
 def test_the_page_names_the_formats_that_ship():
     from autoprune.formats import SHIPPED
 
-    page = (DOCS / "formats.md").read_text(encoding="utf-8")
+    page = text("formats.md")
     assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == [known.NAME for known in SHIPPED]
 
 
-def test_the_page_about_session_files_runs_as_it_stands(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(DOCS.parent)
-    found = blocks("session_files.md")
-    names: dict[str, object] = {}
-    for block in found:
-        exec(compile(block, "session_files.md", "exec"), names)
-    assert found
-
-
 def test_the_reader_of_the_page_reads_a_file_of_the_command_line(tmp_path: Path):
-    _, reader, usage = blocks("session_files.md")
+    _, reader, usage = code("session_files.md")
     (tmp_path / "my_agent.py").write_text(reader)
     log = re.findall(r'"""\n(.*?)"""', usage, re.DOTALL)[0]
     (tmp_path / "session.jsonl").write_text(log)
@@ -101,29 +130,21 @@ def test_a_reader_that_cannot_be_had_is_an_error(
     named: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)
-    for file, text in {"mine.py": "OTHER = 3", "broken.py": "1 +* 2", "missing.py": "import nothing_such"}.items():
-        Path(file).write_text(text)
+    for file, content in {"mine.py": "OTHER = 3", "broken.py": "1 +* 2", "missing.py": "import nothing_such"}.items():
+        Path(file).write_text(content)
     with pytest.raises(SettingsError, match=re.escape(said)):
         readers(named)
 
 
-def test_the_page_about_the_rules_runs_as_it_stands():
-    names: dict[str, object] = {}
-    found = blocks("validation.md")
-    for block in found:
-        exec(compile(block, "validation.md", "exec"), names)
-    assert found
-
-
 def test_the_page_on_folding_runs(capsys: pytest.CaptureFixture[str]):
     names: dict[str, object] = {}
-    for block in blocks("folding.md"):
+    for block in code("folding.md"):
         exec(compile(block, "folding.md", "exec"), names)
     assert "messages summed up, within the safe zone of 10,240" in capsys.readouterr().out
 
 
 def test_the_page_on_folding_names_every_strategy_with_its_defaults():
-    page = (DOCS / "folding.md").read_text(encoding="utf-8")
+    page = text("folding.md")
     named = re.findall(r"^\| `(\w+)(?:\((.*)\))?` \|", page, re.MULTILINE)
     assert [name for name, _ in named] == ["summarize", "truncate", "hybrid", *[*PRESETS][3:]]
     for name, parameters in named:

@@ -1,63 +1,58 @@
-"""Every example in the README and in docs/ runs as it stands."""
+"""Every example in the README runs as it stands, and prints what the README shows."""
 
-import os
+import contextlib
+import io
 import re
+import runpy
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from pages import ROOT, blocks, run_commands
 
-ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+LONGEST = 130  # lines: the front page, and no manual
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+def test_the_loop_prints_what_the_readme_shows():
+    code, shown = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", README, re.DOTALL)[0]
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "README.md", "exec"), {})
+    assert printed.getvalue() == shown
 
 
-def test_the_python_examples_run_one_after_the_other(capsys: pytest.CaptureFixture[str]):
-    names: dict[str, object] = {}
-    found = blocks("python")
-    for block in found:
-        exec(compile(block, "README.md", "exec"), names)
-    assert len(found) >= 4
-    assert "cleared" in capsys.readouterr().out
-
-
-COMMANDS = [line for block in blocks("bash") for line in block.splitlines() if not line.startswith("python3 -m venv")]
-
-
-def test_there_are_commands():
-    assert len(COMMANDS) >= 5
-
-
-def test_the_commands_run_one_after_the_other(tmp_path: Path):
-    for name in ("fixtures", "examples"):
-        (tmp_path / name).symlink_to(ROOT / name)
-    for command in COMMANDS:
-        words = shlex.split(command)
-        program = {"autoprune": [sys.executable, "-m", "autoprune"], "python": [sys.executable]}[words[0]]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        done = subprocess.run(
-            [*program, *words[1:]], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, f"{command}\n{done.stderr}"
-        assert done.stdout or done.stderr
+def test_there_is_no_other_python():
+    assert len(blocks(README, "python")) == 1
 
 
 def test_the_first_command_prints_what_the_readme_shows():
-    first = re.search(r"\.venv/bin/autoprune (prune .*)\n```\n\n```\n(.*?)```", README, re.DOTALL)
+    first = re.search(r"\.venv/bin/autoprune (prune [^\n]*)\n```\n\n```\n(.*?)```", README, re.DOTALL)
     assert first
     command = [sys.executable, "-m", "autoprune", *shlex.split(first[1])]
     environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, encoding="utf-8", check=True
+    )
     assert [line.rstrip() for line in done.stderr.strip().splitlines()] == first[2].strip().splitlines()
 
 
-def test_every_file_that_the_pages_link_to_exists():
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-    for page in pages:
-        for link in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
-            assert (page.parent / link).stat().st_size > 0, f"{page.name} links to {link}"
+def test_the_commands_run_one_after_the_other(tmp_path: Path):
+    run_commands(README, tmp_path)
+
+
+def test_the_readme_is_a_front_page():
+    assert len(README.splitlines()) <= LONGEST
+
+
+def test_every_file_that_the_readme_names_exists():
+    named = re.findall(r"(?:`|\]\()((?:docs|examples|fixtures)/[\w./-]+|\w+\.md)", README)
+    assert "docs/loop.md" in named
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_the_package_index_shows_no_link_that_it_cannot_follow():
+    shown = runpy.run_path(str(ROOT / "setup.py"))["long_description"]()
+    assert "In your loop" in shown
+    assert re.findall(r"\]\((?!https?:|#)[^)]*\)", shown) == []

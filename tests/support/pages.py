@@ -1,0 +1,41 @@
+"""The code blocks of the README and of the pages in docs/, and how its commands are run."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+PROGRAMS = {"autoprune": [sys.executable, "-m", "autoprune"], "python": [sys.executable]}
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """Return the code of a language on a page."""
+    return re.findall(rf"^```{language}\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+
+
+def run_commands(page: str, folder: Path) -> list[str]:
+    """Run the commands on a page one after the other in a folder, and return those that were run.
+
+    Commands that set up an environment are not among them.
+    """
+    for name in ("fixtures", "examples"):
+        (folder / name).symlink_to(ROOT / name)
+    lines = [line for block in blocks(page, "bash") for line in block.splitlines()]
+    commands = [line for line in lines if line.split(" ", 1)[0] in PROGRAMS]
+    for command in commands:
+        words = shlex.split(command)
+        done = subprocess.run(
+            [*PROGRAMS[words[0]], *words[1:]],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"},
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stderr}"
+        assert done.stdout or done.stderr, command
+    return commands
