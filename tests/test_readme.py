@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import re
 import runpy
 import shlex

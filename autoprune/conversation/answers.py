@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
+from autoprune.conversation._outcome_patterns import OPENING, REFUSED
 from autoprune.conversation.calls import arguments, target
-from autoprune.conversation.outcomes import OPENING, REFUSED, failed, is_cleared, is_data
+from autoprune.conversation.outcomes import failed, is_cleared, is_data
 from autoprune.conversation.transcript import ToolCall, ToolResult
 
 # Tools whose results are the user's words.

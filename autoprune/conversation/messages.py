@@ -3,7 +3,7 @@
 import copy
 import dataclasses
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -38,18 +38,6 @@ def fields_of(value: object) -> Mapping[str, object]:
 def listed(content: object) -> object:
     """A content whose blocks stand in a list, which they may also do in a tuple; any other content as it is."""
     return list(content) if isinstance(content, tuple) else content
-
-
-def changed(value: object, changes: Mapping[str, object]) -> object:
-    """A copy of a mapping, which is a dict, or of an object, which stays one, with some fields changed."""
-    copied: Callable[..., object] | None = getattr(value, "model_copy", None)
-    if copied:
-        return copied(update=dict(changes))
-    if isinstance(value, Mapping):
-        return {**value, **changes}
-    duplicate = copy.copy(value)
-    vars(duplicate).update(changes)
-    return duplicate
 
 
 def text_of(blocks: Sequence[object]) -> str:
@@ -92,7 +80,24 @@ def with_item(value: object, name: int | str, new: object) -> object:
     return with_items(value, {name: new})
 
 
-def _copied(value: object, changes: Mapping[int | str, object]) -> object:
+def with_items(value: object, changes: Mapping[str, object] | Mapping[int | str, object]) -> object:
+    """A shallow copy of a list, tuple, mapping or SDK object, of the same type, with some items changed."""
+    if isinstance(value, list | tuple):
+        items = list(value)
+        for name, new in changes.items():
+            items[int(name)] = new
+        return items if isinstance(value, list) else tuple(items)
+    if type(value) is dict:
+        return {**value, **changes}
+    new_fields = {str(name): new for name, new in changes.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.replace(value, **new_fields)
+    if hasattr(value, "model_copy"):
+        return value.model_copy(update=new_fields)
+    return _copied(value, changes)
+
+
+def _copied(value: object, changes: Mapping[str, object] | Mapping[int | str, object]) -> object:
     """The same for other kinds of mappings and objects; a read-only mapping becomes a dict."""
     if isinstance(value, Mapping):
         try:
@@ -106,23 +111,6 @@ def _copied(value: object, changes: Mapping[int | str, object]) -> object:
     for name, new in changes.items():
         setattr(duplicate, str(name), new)
     return duplicate
-
-
-def with_items(value: object, changes: Mapping[int | str, object]) -> object:
-    """A shallow copy of a list, tuple, mapping or SDK object, of the same type, with some items changed."""
-    if isinstance(value, list | tuple):
-        items = list(value)
-        for name, new in changes.items():
-            items[int(name)] = new
-        return items if isinstance(value, list) else tuple(items)
-    if type(value) is dict:
-        return {**value, **changes}
-    fields = {str(name): new for name, new in changes.items()}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.replace(value, **fields)
-    if hasattr(value, "model_copy"):
-        return value.model_copy(update=fields)
-    return _copied(value, changes)
 
 
 def canonical(message: object) -> str:

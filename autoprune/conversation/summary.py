@@ -1,8 +1,23 @@
-"""The running summary in a conversation: a user's message, or the head of one, known by its mark. Writes no summary."""
+"""The running summary in a conversation: how it is marked, found again, and put in place. Writes no summary.
+
+A summary is a message of the user's, or the head of one, since providers want roles to alternate:
+
+    [Summary of 12 earlier messages (max 800 tokens; calls in text)]
+    They read a.py and fixed the test.
+    [/Summary]
+
+    Now the docs, please.
+
+The mark carries all that the next prune must know, because nothing else remembers it: how many messages the summary
+stands for, the tokens that its text may have (its room, by which every later prompt is weighed, whatever the text
+says), and how the model had made its calls ("calls in text", "no answer yet", or nothing for native calls), which
+decides what counts as a result in the texts behind it. `running` reads the mark, `apart` gives the summary a message of
+its own, and `assembled` puts a new one in place of the messages that it stands for.
+"""
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
 
 from autoprune.conversation.edits import CALLS_IN_TEXT, NO_ANSWER, Running
 from autoprune.conversation.messages import fields_of, with_item
@@ -84,6 +99,35 @@ def apart(messages: Sequence[Any]) -> Sequence[Any]:
         return messages
     alone = {"role": "user", "content": wrapped(found.text, found.messages, found.room, found.calls)}
     return [*messages[: found.at], alone, found.rest, *messages[found.at + 1 :]]
+
+
+class Kept(NamedTuple):
+    """A message of the new conversation: number `at` of the old one, or None where it was made or joined."""
+
+    message: Any
+    at: int | None
+
+
+def assembled(messages: Sequence[Any], gone: Collection[int], place: int, summary: Any = None) -> list[Kept]:
+    """Return the messages that are not gone, with the summary, if any, before those from `place` on.
+
+    Two messages of the user's that become neighbors because what was said between them went are joined, since roles
+    alternate: the summary and what follows it, mostly.
+    """
+    kept = [Kept(message, at) for at, message in enumerate(messages) if at not in gone]
+    if summary is not None:
+        head = sum(at is not None and at < place for _, at in kept)
+        kept.insert(head, Kept(summary, None))
+    made: list[Kept] = []
+    last: int | None = None  # the number in the old conversation of what the newest message ends with
+    for one in kept:
+        were_neighbors = last is not None and one.at is not None and all(map(is_users, messages[last + 1 : one.at]))
+        if made and not were_neighbors and is_users(made[-1].message) and is_users(one.message):
+            made[-1] = Kept(joined(made[-1].message, one.message), None)
+        else:
+            made.append(one)
+        last = one.at
+    return made
 
 
 def content_of(message: object) -> tuple[str, object]:

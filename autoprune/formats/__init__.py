@@ -11,7 +11,7 @@ example. To ship it, add its file to this folder and one line to `SHIPPED`.
     words, harness     what a summarizer reads of a message, and what of that is the user's own
 """
 
-from autoprune.conversation.messages import changed, fields, fields_of, listed, nested
+from autoprune.conversation.messages import fields, fields_of, listed, nested, with_items
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolInput, ToolResult
 from autoprune.formats import texts
 from autoprune.formats._detection import SHIPPED, dominant, named, new_parser
@@ -39,7 +39,6 @@ __all__ = [
     "ToolInput",
     "ToolResult",
     "as_json",
-    "changed",
     "dominant",
     "fields",
     "fields_of",
@@ -59,4 +58,5 @@ __all__ = [
     "text_block",
     "texts",
     "tokens",
+    "with_items",
 ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from autoprune.conversation.messages import changed, fields, fields_of
+from autoprune.conversation.messages import fields, fields_of, with_items
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall
 from autoprune.errors import ConversationError
 from autoprune.formats import texts
@@ -230,8 +230,8 @@ def _with_text(held: object, text: str) -> object:
     known = fields_of(held)
     changes: dict[str, object] = {"response": _said(known.get("response"), text) if text else None}
     if isinstance(held, Mapping):
-        return changed({name: value for name, value in held.items() if name != "parts" or not value}, changes)
-    return changed(held, changes | ({"parts": None} if known.get("parts") else {}))
+        return with_items({name: value for name, value in held.items() if name != "parts" or not value}, changes)
+    return with_items(held, changes | ({"parts": None} if known.get("parts") else {}))
 
 
 def _said(response: object, text: str) -> Mapping[str, object]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from autoprune.conversation.messages import changed, fields, fields_of, listed, nested
+from autoprune.conversation.messages import fields, fields_of, listed, nested, with_items
 from autoprune.conversation.transcript import Entry, Location, Speaker, ToolCall, ToolResult
 from autoprune.formats import texts
 from autoprune.formats._media import is_media, media_tokens
@@ -176,7 +176,7 @@ def _shell_chunk(chunks: object, text: str) -> list[object]:
     """One chunk in place of all: the last that failed, so that a failure stays one, or else the last."""
     held = chunks if isinstance(chunks, list | tuple) else ()
     kept = [chunk for chunk in held if _has_failed(chunk)] or [*held]
-    return [changed(kept[-1] if kept else {}, {"stdout": text, "stderr": ""})]
+    return [with_items(kept[-1] if kept else {}, {"stdout": text, "stderr": ""})]
 
 
 def _input_text(blocks: object, text: str) -> list[object]:
@@ -186,7 +186,7 @@ def _input_text(blocks: object, text: str) -> list[object]:
     changes = {"text": text, **({"prompt_cache_breakpoint": marks[-1]} if marks else {})}
     # An SDK's block stays one: in its place a dict would be sent too, but with a warning.
     objects = [block for block in held if hasattr(block, "model_copy") and hasattr(block, "text")]
-    return [changed(objects[-1] if objects else {"type": "input_text"}, changes)]
+    return [with_items(objects[-1] if objects else {"type": "input_text"}, changes)]
 
 
 def _is_error(message: Mapping[str, object]) -> bool | None:

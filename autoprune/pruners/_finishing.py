@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
-from autoprune.conversation.assembling import assembled
 from autoprune.conversation.edits import CALLS_IN_TEXT, NO_ANSWER, Running
 from autoprune.conversation.rewriting import apply, strip
-from autoprune.conversation.summary import wrapped
+from autoprune.conversation.summary import assembled, wrapped
 from autoprune.conversation.transcript import Speaker
 from autoprune.formats.parsing import Format
 from autoprune.planning.plan import Plan
