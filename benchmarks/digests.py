@@ -59,6 +59,7 @@ FAILED = re.compile(
 RAN_BADLY = re.compile(
     r"(?m)^(?:error|fatal|ERROR|FAIL|FAILED)\b[:\s]|\b[1-9]\d* (?:failed|errors?)\b|^E  +\w|rejected\]|panic:"
 )
+REDIRECTED = re.compile(r" (?:2>&1|2>/dev/null)(?= |\Z)")
 PATH = r"(['\"]?)([\w@+.~/\[\]-]+)"
 SHELL_WRITES = (
     re.compile(rf"(?<![\d&<>-])>{{1,2}}\s*{PATH}"),
@@ -252,10 +253,16 @@ def _essential(command: str) -> str:
 
 
 def false_ok(digest: str, facts: Facts) -> list[str]:
-    """Commands that a digest calls "ok" though their last result says that they failed."""
-    called = [match[1] for match in re.finditer(r"^- (.*) → ok\b", digest, re.MULTILINE)]
-    bad = {" ".join(command.split()): command for command in facts.bad()}
-    return [name for name in called if any(name in command and len(name) > 8 for command in bad)]
+    """Return the commands that a digest calls "ok" though their last result says that they failed.
+
+    A command goes by the longest of the listed names that it begins or ends with: `git stash pop` failed, if both are
+    listed, and `git stash` did not.
+    """
+    section = digest.partition("\n## Commands, and how they went last")[2].partition("\n## ")[0]
+    listed = {match[1]: match[2] for match in re.finditer(r"^- (.*) → (\w+)", section, re.MULTILINE)}
+    bad = (REDIRECTED.sub("", " ".join(command.split())) for command in facts.bad())
+    named = ([name for name in listed if command.startswith(name) or command.endswith(name)] for command in bad)
+    return sorted({name for names in named if names and listed[name := max(names, key=len)] == "ok"})
 
 
 # Measuring

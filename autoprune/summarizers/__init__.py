@@ -12,13 +12,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from autoprune.summarizers._one_text import asummarize_text, summarize_text
     from autoprune.summarizers.action_trace import ActionTrace
     from autoprune.summarizers.actions import Action, read_actions
     from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Steps, Summarizer, Written
     from autoprune.summarizers.chunked import Chunked
     from autoprune.summarizers.digest import Digest
     from autoprune.summarizers.levels import Levels
-    from autoprune.summarizers.one_text import asummarize_text, summarize_text
     from autoprune.summarizers.openai import OpenAISummarizer
     from autoprune.summarizers.symbols import Symbols
     from autoprune.summarizers.utterances import Utterance
@@ -54,7 +54,7 @@ LATE = {
     "OpenAISummarizer": "openai",
     "Symbols": "symbols",
     "Utterance": "utterances",
-    **dict.fromkeys(("summarize_text", "asummarize_text"), "one_text"),
+    **dict.fromkeys(("summarize_text", "asummarize_text"), "_one_text"),
 }
 
 

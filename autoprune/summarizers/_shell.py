@@ -1,11 +1,11 @@
-"""What a shell command is about: which files it reads or changes, and what it comes to. Runs nothing."""
+"""Read a shell command: which files it reads or changes, whether it only looks, and what it is about."""
 
 import re
 from collections.abc import Iterator
 
 LONGEST = 20_000  # characters of a command that are looked at
 LONGEST_WORD = 200
-# What stands around a command and has no say in what it does; looked for at its ends, where no run of spaces is left.
+# Words before and behind a command that do not change what it is about.
 BEFORE = re.compile(
     r"(?:cd (?:\"[^\"]*\"|'[^']*'|[^ ;&|]+) ?(?:&&|;) ?|source \S+ ?(?:&&|;) ?|sudo |time |timeout \S+ "
     r"|[A-Z_]+=[^ \"']* )"
@@ -24,7 +24,7 @@ SCRIPT = re.compile(r"s/.*|/.*/[dp]")  # of sed
 FOLDER = re.compile(r"\s*cd\s+(?:\"([^\"\n]*)\"|'([^'\n]*)'|([^\s;&|]+))\s*(?:&&|;|\n)")
 HEREDOC = re.compile(r"<<-?\s*[\"']?(\w+)[\"']?")
 WRITTEN = re.compile(r"(?<![\d&>=-])>{1,2}\s*([^\s;&|<>()\"']+)|\btee\s+(?:-a\s+)?([^\s;&|<>()\"']+)")
-# What changes a file that it is given, with the flag by which it does; and what else a command does with files.
+# Programs that change the files that they are given, with the flag that makes them do so.
 IN_PLACE = {
     **dict.fromkeys(("sed", "gsed"), re.compile(r"-[a-zA-Z]*i.*|--in-place.*")),
     **dict.fromkeys(("perl", "ruby"), re.compile(r"-[a-zA-Z0-9]*i\S*")),
@@ -115,7 +115,7 @@ def stem(name: str) -> str:
 
 
 def only_looks(command: str) -> bool:
-    """Whether a command reads and lists, and does nothing else."""
+    """Return whether a command reads and lists, and does nothing else."""
     text = QUOTED.sub("''", command[:LONGEST]).replace("/dev/null", "").strip()
     if HEREDOC.search(text) or WRITTEN.search(text):
         return False
@@ -132,13 +132,13 @@ def _looks(words: list[tuple[str, str, str]]) -> bool:
 
 
 def folder(command: str) -> str:
-    """The folder that a command begins by going to; "" where it does not."""
+    """Return the folder that a command begins by going to; "" where it goes nowhere."""
     match = FOLDER.match(command)
     return (match[1] or match[2] or match[3]) if match else ""
 
 
 def files(command: str) -> Iterator[tuple[str, str]]:
-    """What a command does with files, as far as it is plain to see: ("read", path), ("edited", path) and so on."""
+    """Yield what a command plainly does with files: ("read", path), ("edited", path) and so on."""
     script, bodies = _apart(command[:LONGEST])
     text = QUOTED.sub(_unquoted, script)
     for match in WRITTEN.finditer(text):
@@ -153,7 +153,7 @@ def files(command: str) -> Iterator[tuple[str, str]]:
 
 
 def _apart(command: str) -> tuple[str, str]:
-    """A command without the bodies of its heredocs, and these."""
+    """Return a command without the bodies of its heredocs, and these bodies."""
     script: list[str] = []
     bodies: list[str] = []
     end = ""
@@ -169,7 +169,7 @@ def _apart(command: str) -> tuple[str, str]:
 
 
 def _by_python(text: str) -> Iterator[str]:
-    """The files that a Python script writes to, where their names stand in it."""
+    """Yield the files that a Python script writes to, where their names stand in it."""
     named = {match[1]: match[3] for match in ASSIGNED.finditer(text)}
     for match in PYTHON_WRITES.finditer(text):
         name = match["name"] or match["variable"]
@@ -178,7 +178,7 @@ def _by_python(text: str) -> Iterator[str]:
 
 
 def _unquoted(match: re.Match[str]) -> str:
-    """A quoted path without its quotes; any other text is none."""
+    """Return a quoted path without its quotes, and an empty word for any other text."""
     return match[0][1:-1] if PATH.fullmatch(match[0][1:-1]) else "''"
 
 
@@ -199,13 +199,13 @@ def _touched(words: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _edits(words: list[str]) -> bool:
-    """Whether a command changes the files that it is given in place."""
+    """Return whether a command changes the files that it is given in place."""
     flag = IN_PLACE.get(words[0])
     return bool(flag) and any(flag.fullmatch(word) for word in words[1:] if flag)
 
 
 def _copied(paths: list[str]) -> Iterator[str]:
-    """What `cp` makes: the last path, or in a folder the names of all before it."""
+    """Yield what `cp` makes: the last path, or in a folder the names of all paths before it."""
     *sources, into = paths or [""]
     if into.endswith("/") or len(sources) > 1:
         yield from (f"{into.rstrip('/')}/{source.rpartition('/')[2]}" for source in sources)

@@ -1,4 +1,4 @@
-"""The lines of an action trace: made of actions, written as text, and read back from it.
+"""The text of an action trace: made of actions, written, and read back.
 
 A trace has one heading per tool, and below it one line per call, numbered in the order of the session:
 
@@ -34,7 +34,7 @@ USER: Key = ("user", "message")
 
 @dataclass(frozen=True)
 class Total:
-    """How many calls of a tool, or messages of the user, there were, and how many failed."""
+    """The number of calls of a tool, or of messages of the user, and how many of them failed."""
 
     key: Key
     times: int = 0
@@ -74,7 +74,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Trace:
-    """All that was done: `totals` count it, `lines` are what is known one by one, oldest first."""
+    """The content of an action trace: `totals` count all that was done, `lines` are what is listed, oldest first."""
 
     totals: tuple[Total, ...] = ()
     lines: tuple[Line, ...] = ()

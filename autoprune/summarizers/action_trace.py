@@ -1,4 +1,4 @@
-"""A trace of actions: which tools were called on what, and how it went. Asks no model."""
+"""List what an agent did: which tools were called on what, and how it went. Asks no model."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,10 +13,10 @@ from autoprune.summarizers.sections import (
     GOAL,
     Section,
     first_that_fits,
-    fitted,
+    fit_head,
     most_that_fits,
-    resumed,
-    written,
+    resume,
+    write,
 )
 from autoprune.tokens import Count
 
@@ -45,10 +45,10 @@ class ActionTrace:
 
     def __call__(self, brief: Brief, /) -> str:
         """Return the trace in at most `brief.max_tokens` tokens."""
-        head, mine = resumed(brief, _is_mine)
+        head, mine = resume(brief, _is_mine)
         known = _trace.read(mine[0].body) if mine else None
         trace = self._extended(known or Trace(), brief, head)
-        return first_that_fits(_texts(fitted(head, brief), trace, brief), head, brief)
+        return first_that_fits(_texts(fit_head(head, brief), trace, brief), head, brief)
 
     def _extended(self, known: Trace, brief: Brief, head: tuple[Section, ...]) -> Trace:
         """Return a trace with the lines of new messages, and the results of the last calls below their lines."""
@@ -81,12 +81,12 @@ def _texts(head: tuple[Section, ...], trace: Trace, brief: Brief) -> Iterator[st
 
     def with_lines(number: int) -> str:
         lines = _most_telling(trace.lines, number)
-        return written((*head, Section(TITLE, str(Trace(trace.totals, lines)))))
+        return write((*head, Section(TITLE, str(Trace(trace.totals, lines)))))
 
-    yield written((*head, Section(TITLE, str(trace))))
+    yield write((*head, Section(TITLE, str(trace))))
     yield most_that_fits(with_lines, len(trace.lines), brief)
-    yield written((*head, Section(TITLE, str(Trace(_sum(trace.totals))))))
-    yield written(head)
+    yield write((*head, Section(TITLE, str(Trace(_sum(trace.totals))))))
+    yield write(head)
 
 
 def _most_telling(lines: tuple[Line, ...], number: int) -> tuple[Line, ...]:

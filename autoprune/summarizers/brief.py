@@ -1,16 +1,19 @@
-"""What a summarizer is asked, and what it gives back. Writes nothing itself."""
+"""The question to a summarizer, and its answer."""
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Protocol, TypeAlias
 
 from autoprune.summarizers.utterances import Utterance
 from autoprune.tokens import Count
 
+CODE_CHARACTERS = 16
+
 
 @dataclass(frozen=True)
 class Brief:
-    """What to summarize: `utterances`, oldest first, that continue what `previous` already sums up ("" for nothing).
+    """A question: sum up `utterances`, oldest first, that go on from the summary `previous` ("" for none).
 
     The summary takes the place of both and has at most `max_tokens` tokens by `count`. `request` is what the user
     wants now, which stays in the conversation in full ("" where that is not known).
@@ -25,7 +28,7 @@ class Brief:
 
 @dataclass(frozen=True)
 class Written:
-    """A summary, and what it took to write it: tokens and dollars where the provider said so.
+    """A summary, with the tokens and dollars that it took, where the provider said so.
 
     `notes` say in words whatever was not done as asked; they come into the report.
     """
@@ -40,14 +43,14 @@ class Written:
 
 @dataclass(frozen=True)
 class Failed:
-    """Why a summarizer gave no summary, in words."""
+    """The answer of a summarizer that gave no summary, with the reason in words."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class Refused(Failed):
-    """A question that was not asked: the calls that one prune may make are used up."""
+    """The answer to a question that was not asked, as the calls that one prune may make are used up."""
 
 
 Answer: TypeAlias = Written | Failed
@@ -105,3 +108,18 @@ def with_usage(text: str, answers: Iterable[Answer], notes: Iterable[str] = ()) 
         next((answer.model for answer in given if answer.model), None),
         tuple(dict.fromkeys((*(note for answer in given for note in answer.notes), *notes))),
     )
+
+
+def code_of(brief: Brief) -> str:
+    """Return a code that nothing in the brief can hold: whoever wrote a part of it would have to know all of it."""
+    digest = sha256()
+    for text in _texts(brief):
+        digest.update(f"{len(text)}:{text}".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:CODE_CHARACTERS]
+
+
+def _texts(brief: Brief) -> Iterator[str]:
+    yield from (brief.previous, brief.request)
+    for utterance in brief.utterances:
+        yield utterance.words
+        yield from (result.text for result in utterance.results)

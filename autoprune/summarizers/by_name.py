@@ -1,4 +1,4 @@
-"""The summarizers that `--summarizer` can name, one line each; what ships a summarizer of its own adds a line."""
+"""The summarizers that `--summarizer` can name. To ship one of your own, add a line to the table."""
 
 from collections.abc import Callable, Mapping
 

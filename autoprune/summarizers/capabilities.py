@@ -1,4 +1,4 @@
-"""Read what a summarizer says of itself; where it says nothing, the defaults that `brief.Summarizer` documents."""
+"""Read the optional attributes of a summarizer, with the defaults that `Summarizer` documents."""
 
 
 def calls_model(summarizer: object) -> bool:

@@ -1,4 +1,4 @@
-"""A summary of a history that is longer than its summarizer's window: in parts, which are then made one."""
+"""Sum up a history that is longer than a summarizer's window: in parts, and then the parts' summaries as one."""
 
 import math
 import sys
@@ -15,15 +15,15 @@ from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Summa
 from autoprune.summarizers.capabilities import calls_model, identity_of, keeps_request
 from autoprune.summarizers.driver import CONCURRENCY, run
 from autoprune.summarizers.selection import styled, told
-from autoprune.summarizers.utterances import JOINT_TOKENS, Utterance, rendered
+from autoprune.summarizers.utterances import JOINT_TOKENS, Utterance, render
 
 DEPTH = 5
 CALLS = 16
 FAN_IN = 4  # partial summaries that one question has room for, at least
 LEAST_PART = 16  # tokens; a partial summary in less room says nothing
 FRAME_TOKENS = 16  # around a partial summary in a question
-GROWTH = 50  # parts that are too many are made longer by their length through this
-REQUEST_SHARE = 4  # of a part that is shortened, its first request takes at most the room through this
+GROWTH = 50  # too many parts are made longer by their length divided by this
+REQUEST_SHARE = 4  # in a shortened part the first request takes at most the room divided by this
 
 Utterances: TypeAlias = tuple[Utterance, ...]
 Partials: TypeAlias = tuple[Written, ...]
@@ -32,7 +32,7 @@ Round: TypeAlias = Generator[Sequence[Ask], Sequence[Answer], Partials | Failed]
 
 @dataclass(frozen=True)
 class Sizes:
-    """Tokens: of the record in a question, of a partial summary, of the last one; and partial ones in one question."""
+    """The tokens that a question, a partial summary and the last summary may have."""
 
     room: int
     partial: int
@@ -40,13 +40,13 @@ class Sizes:
 
     @property
     def fan_in(self) -> int:
-        """How many partial summaries one question makes one."""
+        """The number of partial summaries that one question makes one."""
         return (self.room - self.whole) // (self.partial + FRAME_TOKENS)
 
 
 @dataclass(frozen=True)
 class Chunked:
-    """Lets `inner` summarize a history in parts of at most `window_tokens`, and then the parts' summaries as one.
+    """Let `inner` sum up a history in parts of at most `window_tokens`, and then the parts' summaries as one.
 
     `window_tokens` is for what a brief says (the summary so far, the request, the utterances) and the summary, in
     tokens as the brief counts; leave room for the instructions that `inner` adds. A history that fits is given to
@@ -91,23 +91,23 @@ class Chunked:
 
     @property
     def identity(self) -> str:
-        """What `inner` is called, and how its work is cut."""
+        """The identity of `inner`, and how its work is cut."""
         self.check()
         return f"{identity_of(self.inner)} in parts of {self.window_tokens}, {self.calls} calls, {self.depth} rounds"
 
     def check(self) -> None:
-        """Raises SettingsError for a number that is none."""
+        """Raise SettingsError for a number that is out of range."""
         for name in ("window_tokens", "concurrency", "depth", "calls"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise SettingsError(f"{name} is {value!r}: give a number, 1 or more")
 
     def __call__(self, brief: Brief) -> Answer:
-        """The summary; the parts are asked in threads."""
+        """Return the summary; the parts are asked in threads."""
         return run(self.steps(brief), self.concurrency)
 
     def steps(self, brief: Brief) -> Steps:
-        """Yields the questions of a round in lots of `concurrency`, is sent their answers, returns the summary."""
+        """Yield the questions of a round, `concurrency` at a time, and return the summary."""
         self.check()
         sizes = self._sizes(brief)
         if sizes.partial < LEAST_PART:
@@ -129,7 +129,7 @@ class Chunked:
         return Sizes(room, min(whole, (room - whole) // FAN_IN - FRAME_TOKENS), whole)
 
     def _round(self, parts: Sequence[Brief]) -> Round:
-        """The summaries of parts, or the first failure."""
+        """Return the summaries of the parts, or the first failure."""
         made: Partials = ()
         for at in range(0, len(parts), self.concurrency):
             for answer in (yield [Ask(self.inner, part) for part in parts[at : at + self.concurrency]]):
@@ -139,7 +139,7 @@ class Chunked:
         return made if len(parts) == 1 else tuple(map(_noted, made, parts))
 
     def _parts(self, brief: Brief, sizes: Sizes) -> list[Brief]:
-        """What is asked first: the brief itself where it fits, else its parts."""
+        """Return what is asked first: the brief itself where it fits, else its parts."""
         groups = _groups(brief.utterances)
         weights = [_weight(group, brief) for group in groups]
         if sum(weights) <= sizes.room - brief.max_tokens:
@@ -151,7 +151,7 @@ class Chunked:
         return [replace(one, max_tokens=sizes.partial if len(parts) > 1 else sizes.whole) for one in briefs]
 
     def _most_parts(self, fan_in: int) -> int:
-        """How many parts a history may have, so that all questions are within `calls` and all rounds within `depth`."""
+        """Return how many parts a history may have, so that `calls` and `depth` are enough for all questions."""
 
         def questions(parts: int) -> int:
             return 1 if parts == 1 else parts + questions(math.ceil(parts / fan_in))
@@ -162,7 +162,7 @@ class Chunked:
 
 
 def _groups(utterances: Utterances) -> list[Utterances]:
-    """The utterances, those together that no cut may part: a call, its result and what stands between them."""
+    """Return the utterances in groups that no cut may part: a call, its result and what stands between them."""
     calls = {call.location: at for at, one in enumerate(utterances) for call in one.calls}
     opened = [
         min((calls.get(each.call.location, at) if each.call else max(at - 1, 0) for each in one.results), default=at)
@@ -174,12 +174,12 @@ def _groups(utterances: Utterances) -> list[Utterances]:
 
 
 def _weight(group: Utterances, brief: Brief) -> int:
-    """The tokens of utterances as a summarizer reads them."""
-    return brief.count(rendered(group, brief.count, sys.maxsize)) + JOINT_TOKENS
+    """Return the tokens of utterances as a summarizer reads them."""
+    return brief.count(render(group, brief.count, sys.maxsize)) + JOINT_TOKENS
 
 
 def _packed(groups: Sequence[Utterances], weights: Sequence[int], limit: int, most: int) -> list[Utterances]:
-    """The groups in at most `most` parts, each of at most `limit` tokens as far as that is possible."""
+    """Return the groups in at most `most` parts, each of at most `limit` tokens as far as that is possible."""
     parts = [*_filled(groups, weights, limit)]
     limit = max(limit, sum(weights) // most)
     while len(parts) > most:
@@ -201,17 +201,17 @@ def _filled(groups: Sequence[Utterances], weights: Sequence[int], limit: int) ->
 
 
 def _within(part: Utterances, brief: Brief, room: int) -> Utterances:
-    """A part as it is, or where it is longer than the room: the first request in it, and the rest as one short text."""
+    """Return a part that fits: as it is, or its first request and the rest as one shortened text."""
     if _weight(part, brief) <= room:
         return part
     request = sections.cut(sections.first_request(part), room // REQUEST_SHARE, brief.count)
-    rest = rendered(part, brief.count, room - brief.count(request) - FRAME_TOKENS)
+    rest = render(part, brief.count, room - brief.count(request) - FRAME_TOKENS)
     asked = (Utterance(Speaker.USER, request),) if request else ()
     return (*asked, Utterance(Speaker.OTHER, rest))
 
 
 def _consolidating(brief: Brief, made: Partials, sizes: Sizes) -> list[Brief]:
-    """The questions that make fewer summaries of many: each goes on from the first of its own."""
+    """Return the questions that make fewer summaries of many: each goes on from the first of its own."""
     lots = math.ceil(len(made) / sizes.fan_in)
     edges = [len(made) * at // lots for at in range(lots + 1)]
     room = sizes.whole if lots == 1 else sizes.partial
@@ -223,7 +223,7 @@ def _consolidating(brief: Brief, made: Partials, sizes: Sizes) -> list[Brief]:
 
 
 def _noted(answer: Written, part: Brief) -> Written:
-    """The summary of a part; where it is longer than its room, with a note that it will be cut."""
+    """Return the summary of a part; where it is longer than its room, with a note that it will be cut."""
     size = part.count(answer.text)
     if size <= part.max_tokens:
         return answer

@@ -1,8 +1,8 @@
-"""Asks summarizers what steps want to know, in threads or in asyncio. Decides nothing, and no exception leaves it.
+"""Ask summarizers, in threads or in asyncio, and turn whatever they give or raise into an answer.
 
 A question that may wait for somebody is asked in a daemon thread of its own, never in a pool: Python waits for a pool's
 threads before it exits, so Ctrl-C would hang as long as a server does. Nothing can end a thread that hangs; when the
-time is up it is left behind, and what it says later is not heard.
+time is up it is left behind, and its answer is ignored.
 """
 
 import asyncio
@@ -26,10 +26,10 @@ LONGEST_REASON = 300  # characters of an error that are reported; some hold a wh
 
 @dataclass
 class Budget:
-    """How many more questions may be asked of a model, and for how long; one that calls none may be asked at any time.
+    """How many more questions may be asked of a model, and for how long; others may be asked at any time.
 
-    A question is one call of a summarizer. What it costs is the summarizer's promise: `OpenAISummarizer` makes at most
-    two requests of one question, each tried again as often as it was told to. The time is for all questions together,
+    A question is one call of a summarizer. How many requests it makes is up to the summarizer: `OpenAISummarizer` makes
+    at most two, each tried again as often as it was told to. The time is for all questions together,
     in seconds from when the budget is made; None for no limit.
     """
 
@@ -49,11 +49,11 @@ class Budget:
 
     @property
     def late(self) -> Failed:
-        """What is said of an answer that did not come in time."""
+        """The answer in place of one that did not come in time."""
         return Failed(f"no answer within {self.seconds or 0:g} seconds")
 
     def refusal(self, ask: Ask) -> str | None:
-        """Why a question may not be asked; None where it may, and then it is taken off."""
+        """Return why a question may not be asked; where it may, count it and return None."""
         if not may_wait(ask.summarizer):
             return None
         if self.left == 0:
@@ -69,7 +69,7 @@ UNLIMITED = 1_000_000  # calls, where nobody counts them
 
 
 def steps_of(summarizer: Summarizer, brief: Brief) -> Steps:
-    """The steps of any summarizer: its own, or the one question that it is. What its own raise is a failure."""
+    """Run the steps of a summarizer that has some, or ask the one question that it is; a failure where they raise."""
     own = getattr(summarizer, "steps", None)
     if not callable(own):
         (answer,) = yield [Ask(summarizer, brief)]
@@ -81,7 +81,7 @@ def steps_of(summarizer: Summarizer, brief: Brief) -> Steps:
 
 
 def run(steps: Steps, concurrency: int = CONCURRENCY, budget: Budget | None = None) -> Answer:
-    """What steps come to. The questions of a batch are asked in threads, at most `concurrency` at the same time.
+    """Run steps to their answer. The questions of a batch are asked in threads, `concurrency` of them at a time.
 
     An awaitable is run to its end in an event loop of its own. Where the caller is within a running loop it is
     refused, since it may hold what belongs to that loop: `arun` is for there.
@@ -94,7 +94,7 @@ def run(steps: Steps, concurrency: int = CONCURRENCY, budget: Budget | None = No
 
 
 async def arun(steps: Steps, concurrency: int = CONCURRENCY, budget: Budget | None = None) -> Answer:
-    """The same in asyncio. Summarizers are called in threads, so that one that waits holds up no one else."""
+    """Run steps to their answer in asyncio. Summarizers are called in threads: one that waits blocks no other."""
     limits = budget or Budget(UNLIMITED)
     gate = asyncio.Semaphore(max(concurrency, 1))
     asked = _advanced(steps, None)
@@ -105,7 +105,7 @@ async def arun(steps: Steps, concurrency: int = CONCURRENCY, budget: Budget | No
 
 
 def answered(ask: Ask, *, is_within_loop: bool = False, budget: Budget | None = None) -> Answer:
-    """The answer to one question, whatever the summarizer gives or raises."""
+    """Return the answer to one question, whatever the summarizer gives or raises."""
     given = _called(ask)
     if not inspect.isawaitable(given):
         return judged(given)
@@ -117,7 +117,7 @@ def answered(ask: Ask, *, is_within_loop: bool = False, budget: Budget | None = 
 
 
 def judged(given: object) -> Answer:
-    """What a summarizer gave, or the exception that it raised, as an answer."""
+    """Return what a summarizer gave, or the exception that it raised, as an answer."""
     match given:
         case Failed():
             return given
@@ -134,7 +134,7 @@ def judged(given: object) -> Answer:
 
 
 def _words(error: BaseException) -> str:
-    """What an exception says, if it can."""
+    """Return what an exception says, if it can."""
     try:
         return str(error)
     except Exception:  # a stranger's exception is a stranger's callable too
@@ -142,7 +142,7 @@ def _words(error: BaseException) -> str:
 
 
 def tried(function: Callable[..., object], *arguments: object) -> object:
-    """What a function of the caller's gives, a mapping's say; Failed where it raises."""
+    """Call a caller's function and return what it gives; Failed where it raises."""
     try:
         return function(*arguments)
     except Exception as error:  # a stranger's callable, as in `_called`
@@ -150,7 +150,7 @@ def tried(function: Callable[..., object], *arguments: object) -> object:
 
 
 def _advanced(steps: Steps, answers: Sequence[Answer] | None) -> Sequence[Ask] | Answer:
-    """The next batch of questions, or what the steps come to."""
+    """Return the next batch of questions, or what the steps come to."""
     try:
         asked = next(steps) if answers is None else steps.send(answers)
     except StopIteration as end:
@@ -162,13 +162,13 @@ def _advanced(steps: Steps, answers: Sequence[Answer] | None) -> Sequence[Ask] |
 
 
 def _afforded(asks: Sequence[Ask], budget: Budget) -> list[Ask]:
-    """The questions, those above the budget answered beforehand."""
+    """Return the questions, with a refusal in place of each one above the budget."""
     return [ask if (why := budget.refusal(ask)) is None else Ask(_Refusal(why), ask.brief) for ask in asks]
 
 
 @dataclass(frozen=True)
 class _Refusal:
-    """Answers a question that may not be asked."""
+    """A summarizer that answers a question that may not be asked."""
 
     why: str
     calls_model = False
@@ -178,7 +178,7 @@ class _Refusal:
 
 
 def _in_threads(asks: Sequence[Ask], concurrency: int, budget: Budget) -> list[Answer]:
-    """The answers to all questions. What does not wait for anybody is called here, all else in daemon threads."""
+    """Return the answers to all questions: those that wait for nobody are asked here, all others in daemon threads."""
     answer = partial(answered, is_within_loop=_is_within_loop(), budget=budget)
     waiting: SimpleQueue[Job] = SimpleQueue()
     slow = [number for number, ask in enumerate(asks) if may_wait(ask.summarizer)]
@@ -228,7 +228,7 @@ async def _awaited(ask: Ask, gate: asyncio.Semaphore, budget: Budget) -> Answer:
 
 
 async def _in_time(asked: Coroutine[Any, Any, object], budget: Budget) -> Answer:
-    """What comes of a question, or that nothing came in time."""
+    """Await the answer to a question, but no longer than there is time."""
     question = asyncio.ensure_future(asked)
     try:
         # Not `wait_for`, which waits for what it cancels: a summarizer may refuse to be cancelled.
@@ -239,7 +239,7 @@ async def _in_time(asked: Coroutine[Any, Any, object], budget: Budget) -> Answer
 
 
 async def _asked(ask: Ask) -> object:
-    """What a summarizer gives, called in a daemon thread and then awaited where it is awaitable."""
+    """Call a summarizer in a daemon thread and await what it gives."""
     loop = asyncio.get_running_loop()
     given: asyncio.Future[object] = loop.create_future()
 
@@ -261,7 +261,7 @@ async def _asked(ask: Ask) -> object:
 
 
 def _called(ask: Ask) -> object:
-    """What a summarizer gives, or the exception that it raises."""
+    """Return what a summarizer gives, or the exception that it raises."""
     try:
         return ask.summarizer(ask.brief)
     except Exception as error:  # a stranger's callable: no fault of it may end a prune, and the report tells of it
@@ -269,7 +269,7 @@ def _called(ask: Ask) -> object:
 
 
 async def _settled(given: object) -> object:
-    """The same, where it is awaitable awaited."""
+    """Return a value, or what it comes to where it is awaitable."""
 
     async def whole(awaitable: Awaitable[object]) -> object:
         return await awaitable

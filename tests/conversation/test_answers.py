@@ -23,8 +23,8 @@ from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 from autoprune.summarizers.action_trace import ActionTrace
 from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.digest.digest import Digest
-from autoprune.summarizers.openai.snapshot import kept, parsed
-from autoprune.summarizers.utterances import rendered, utterances
+from autoprune.summarizers.openai import _snapshot
+from autoprune.summarizers.utterances import render, utterances
 from autoprune.tokens import exact
 
 COUNT = exact()
@@ -246,17 +246,17 @@ def test_a_refused_call_is_no_error_that_is_left_to_resolve():
 
 
 def test_a_model_reads_them_under_the_users_heading():
-    text = rendered(told(answer()), COUNT, 5_000)
+    text = render(told(answer()), COUNT, 5_000)
     heading = text[: text.index("[answered AskUserQuestion]")].rstrip().rpartition("\n")[2]
     assert heading.endswith(". user")
 
 
 def test_a_constraint_of_a_models_may_rest_on_them():
-    snapshot = parsed('{"goal": "g", "constraints": ["never push"], "done": ["x"]}')
+    snapshot = _snapshot.parse('{"goal": "g", "constraints": ["never push"], "done": ["x"]}')
     tools_only = [one for one in told(read()) if not one.words.strip()]
-    assert kept(snapshot, Brief(tuple(tools_only), request="Fix it.")).constraints == ()
+    assert _snapshot.keep(snapshot, Brief(tuple(tools_only), request="Fix it.")).constraints == ()
     with_answer = [one for one in told(refused()) if one.words.startswith("[refused") or not one.words.strip()]
-    assert kept(snapshot, Brief(tuple(with_answer), request="Fix it.")).constraints == ("never push",)
+    assert _snapshot.keep(snapshot, Brief(tuple(with_answer), request="Fix it.")).constraints == ("never push",)
 
 
 def test_a_summary_of_folded_messages_holds_them():

@@ -26,7 +26,7 @@ from autoprune.pruners.conversation import ConversationPruner
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import snapshot
 from autoprune.summarizers.brief import Brief, Written
-from autoprune.summarizers.openai import prompts
+from autoprune.summarizers.openai import _prompts
 from autoprune.summarizers.openai.summarizer import OpenAISummarizer
 from autoprune.tokens import exact
 
@@ -430,7 +430,7 @@ def test_a_model_is_asked_about_one_result_and_gets_all_of_it():
     assert "The record is the output of one tool." in str(chosen.instructions)
     assert str(chosen.instructions).endswith("Write German.")
     pruner(asked := Asked()).prune(openai_chat([lines("a.py", 900)], ["ok"]), AUTO)
-    _, prompt = prompts.messages(asked.briefs[0], "Be short.", None)
+    _, prompt = _prompts.messages(asked.briefs[0], "Be short.", None)
     assert lines("a.py", 900).strip() in prompt["content"]
     free = replace(openai, style="free")
     assert shortener(AUTO, free).summarizer is free

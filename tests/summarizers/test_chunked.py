@@ -20,7 +20,7 @@ from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Wri
 from autoprune.summarizers.capabilities import identity_of
 from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.driver import Budget, answered, arun, judged, run, steps_of
-from autoprune.summarizers.utterances import Utterance, rendered
+from autoprune.summarizers.utterances import Utterance, render
 from autoprune.tokens import exact
 
 COUNT = exact()
@@ -57,7 +57,7 @@ def brief_of(said: Sequence[Utterance], **settings: Any) -> Brief:
 def size(brief: Brief) -> int:
     """The words of all that a brief says, and of the summary."""
     return (
-        say.words(rendered(brief.utterances, say.words, 10**9))
+        say.words(render(brief.utterances, say.words, 10**9))
         + say.words(brief.previous)
         + say.words(brief.request)
         + brief.max_tokens
@@ -204,7 +204,7 @@ def test_whatever_the_history_every_question_fits_and_they_are_few(
     assert isinstance(summarizer(brief), Written | Failed)
     assert len(inner.asked) <= calls
     assert inner.asked == [brief] or all(
-        COUNT(rendered(one.utterances, COUNT, 10**9)) + COUNT(one.previous) + one.max_tokens <= window
+        COUNT(render(one.utterances, COUNT, 10**9)) + COUNT(one.previous) + one.max_tokens <= window
         for one in inner.asked
     )
 

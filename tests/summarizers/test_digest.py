@@ -25,10 +25,11 @@ from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse
 from autoprune.summarizers import _shell
 from autoprune.summarizers.brief import Brief
-from autoprune.summarizers.digest.bookkeeping import continued
+from autoprune.summarizers.digest._contents import Contents
+from autoprune.summarizers.digest._contents import parse as read_back
+from autoprune.summarizers.digest._findings import findings
+from autoprune.summarizers.digest._reading import extend
 from autoprune.summarizers.digest.digest import Digest
-from autoprune.summarizers.digest.findings import findings
-from autoprune.summarizers.digest.ledger import Ledger, parsed
 from autoprune.summarizers.sections import read
 from autoprune.summarizers.utterances import Utterance, utterances
 from autoprune.tokens import Count, exact
@@ -902,13 +903,13 @@ def test_any_brief_gives_a_digest_within_its_tokens(
 @QUICK
 @given(conversations())
 def test_a_ledger_is_read_back_as_it_was_written(told: tuple[Utterance, ...]):
-    ledger = continued(Ledger(), told)
-    text = str(ledger)
-    assert str(parsed(text)) == text
-    again = parsed(text)
-    assert (again.goal, again.folder) == (ledger.goal, ledger.folder)
+    contents = extend(Contents(), told)
+    text = str(contents)
+    assert str(read_back(text)) == text
+    again = read_back(text)
+    assert (again.goal, again.folder) == (contents.goal, contents.folder)
     assert {title: dict(entries) for title, entries in again.lists.items()} == {
-        title: dict(entries) for title, entries in ledger.lists.items() if entries
+        title: dict(entries) for title, entries in contents.lists.items() if entries
     }
 
 

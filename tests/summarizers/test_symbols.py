@@ -13,7 +13,7 @@ from utterances import answered, call, model, result, tool, user, utterances, wo
 from autoprune.summarizers.brief import Ask, Brief, Failed, Written
 from autoprune.summarizers.driver import run
 from autoprune.summarizers.sections import read
-from autoprune.summarizers.symbols import Question, Symbols, few_words, instructions, line, symbolized
+from autoprune.summarizers.symbols import Question, Symbols, few_words, instructions, line, lines_in
 from autoprune.summarizers.utterances import Utterance
 from autoprune.tokens import exact
 
@@ -116,7 +116,7 @@ def test_the_models_lines_stand_in_their_order():
     ],
 )
 def test_an_answer_counts_only_if_it_has_a_short_line_for_each_message(text: str, lines: list[str]):
-    assert symbolized(text, 2, 3) == lines
+    assert lines_in(text, 2, 3) == lines
 
 
 def test_where_the_model_fails_the_lines_of_that_batch_are_made_of_the_messages():

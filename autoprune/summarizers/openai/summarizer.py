@@ -1,4 +1,4 @@
-"""Summaries by any server that speaks OpenAI's Chat Completions. The only module that knows that API's client."""
+"""Ask for summaries at any server that speaks OpenAI's Chat Completions."""
 
 import inspect
 import json
@@ -14,7 +14,7 @@ from autoprune.errors import SettingsError
 from autoprune.summarizers import sections
 from autoprune.summarizers.brief import Brief, Parameters, Written
 from autoprune.summarizers.chunked import Chunked
-from autoprune.summarizers.openai import prompts, replies, snapshot
+from autoprune.summarizers.openai import _prompts, _replies, _snapshot
 from autoprune.summarizers.spent import NOTHING
 
 if TYPE_CHECKING:
@@ -24,16 +24,16 @@ TIMEOUT = 120.0  # seconds; a summary of a long history is slow to come
 RETRIES = 2
 INSTRUCTION_TOKENS = 2_000  # of a window, for what the model is told
 OWN_FIELDS = frozenset(("model", "messages", "stream", "extra_headers"))
-# A connection each: an idle one would be bound to the event loop that it was opened in, and a synchronous prune opens a
-# loop for each awaited summary.
+# Each request has a connection of its own: an idle one would stay bound to the event loop that it was opened in, and a
+# synchronous prune opens a loop for each awaited summary.
 HEADERS: Mapping[str, str] = {"Connection": "close"}
 
-Exchange: TypeAlias = Generator[list[prompts.Message], Any, Written]
+Exchange: TypeAlias = Generator[list[_prompts.Message], Any, Written]
 
 
 @dataclass(frozen=True)
 class OpenAISummarizer(Copied):
-    """Asks `model` through an `openai.OpenAI` or `openai.AsyncOpenAI` client; with the latter the summary is awaited.
+    """Ask `model` through an `openai.OpenAI` or `openai.AsyncOpenAI` client; with the latter the summary is awaited.
 
     `style` is what the summary looks like: "snapshot", a structured state of the work; "outcomes", sections of what
     exists and what does not; "titled", one summary under a title; "prose", the same without the title; "free", as
@@ -48,8 +48,8 @@ class OpenAISummarizer(Copied):
 
     `window` is the model's context window in tokens as the brief counts them; the history is cut to what is left of
     it. `parameters` are further fields of the request. None are sent by default, since servers differ in what they
-    refuse: of response formats, some know only "json_object", some only "json_schema" (`snapshot.RESPONSE_FORMAT`), and
-    some the one of "max_tokens" and "max_completion_tokens" and not the other. `provider` is whose prices apply, by
+    refuse: of response formats, some know only "json_object", some only "json_schema" (`RESPONSE_FORMAT`), and some
+    the one of "max_tokens" and "max_completion_tokens" and not the other. `provider` is whose prices apply, by
     the name that genai-prices has for it; without one it is found by the client's address, and the cost is None where
     that is not known.
 
@@ -70,13 +70,13 @@ class OpenAISummarizer(Copied):
         yield from (("client", self.client), ("parameters", self.parameters))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "OpenAISummarizer":
-        """A deep copy with the same client: that holds locks and connections, and is made to be shared."""
+        """Return a deep copy with the same client, which holds locks and connections and is made to be shared."""
         memo[id(self.client)] = self.client
         return super().__deepcopy__(memo)
 
     @property
     def calls_model(self) -> bool:
-        """True."""
+        """Whether a model is called: always."""
         return True
 
     @property
@@ -93,10 +93,10 @@ class OpenAISummarizer(Copied):
 
         One in the free style was told what to write before: it stays as it is.
         """
-        if not alone and self.style == prompts.FREE:
+        if not alone and self.style == _prompts.FREE:
             return self
         own = "" if alone else (self.instructions or "").strip()
-        return replace(self, style=prompts.FREE, instructions="\n\n".join(filter(None, (instructions, own))))
+        return replace(self, style=_prompts.FREE, instructions="\n\n".join(filter(None, (instructions, own))))
 
     def in_parts(self) -> "OpenAISummarizer | Chunked":
         """Return one that reads in parts what is longer than the window, if that is known and not tiny."""
@@ -108,16 +108,18 @@ class OpenAISummarizer(Copied):
     def identity(self) -> str:
         """The model, the style, and a hash of all else that a summary depends on. Raises SettingsError."""
         self.check()
-        settings = (prompts.system(self.style, self.instructions), self.window, dict(self.parameters))
+        settings = (_prompts.system(self.style, self.instructions), self.window, dict(self.parameters))
         written = json.dumps(settings, sort_keys=True, default=str)
         return f"{self.model} {self.style} {sha256(written.encode()).hexdigest()[:12]}"
 
     def check(self) -> None:
-        """Raises SettingsError for a style that there is not, and for numbers that are none."""
-        if self.style not in prompts.STYLES:
-            raise SettingsError(f"style is {self.style!r}: it is one of {', '.join(prompts.STYLES)}")
-        if self.style == prompts.FREE and not (self.instructions or "").strip():
-            raise SettingsError(f'style is "{prompts.FREE}" without instructions: say what the summary is to look like')
+        """Raise SettingsError for a style that there is not, and for numbers out of range."""
+        if self.style not in _prompts.STYLES:
+            raise SettingsError(f"style is {self.style!r}: it is one of {', '.join(_prompts.STYLES)}")
+        if self.style == _prompts.FREE and not (self.instructions or "").strip():
+            raise SettingsError(
+                f'style is "{_prompts.FREE}" without instructions: say what the summary is to look like'
+            )
         if taken := OWN_FIELDS & self.parameters.keys():
             raise SettingsError(f"parameters hold {min(taken)!r}, which the summarizer sets itself")
         if not _is_number(self.timeout, int | float) or self.timeout <= 0:
@@ -128,10 +130,10 @@ class OpenAISummarizer(Copied):
             raise SettingsError(f"window is {self.window!r}: give tokens, 1 or more, or None")
 
     def __call__(self, brief: Brief) -> Written | Awaitable[Written]:
-        """The summary, or with an asynchronous client an awaitable of it."""
+        """Return the summary, or with an asynchronous client an awaitable of it."""
         self.check()
         exchange = self._exchange(brief)
-        request: list[prompts.Message] | Written = next(exchange)
+        request: list[_prompts.Message] | Written = next(exchange)
         while not isinstance(request, Written):
             reply = self._asked(request)
             if inspect.isawaitable(reply):
@@ -145,35 +147,35 @@ class OpenAISummarizer(Copied):
             request = _advanced(exchange, await self._asked(request))
         return request
 
-    def _asked(self, messages: list[prompts.Message]) -> Any:
+    def _asked(self, messages: list[_prompts.Message]) -> Any:
         client = self.client.with_options(timeout=self.timeout, max_retries=self.retries)
         create: Any = client.chat.completions.create
         return create(model=self.model, messages=messages, extra_headers=HEADERS, **self.parameters)
 
     def _exchange(self, brief: Brief) -> Exchange:
-        """Yields what to send, is sent the completions, returns the summary."""
-        asked = prompts.messages(brief, prompts.system(self.style, self.instructions), self.window)
+        """Yield what to send, be sent the completions, and return the summary."""
+        asked = _prompts.messages(brief, _prompts.system(self.style, self.instructions), self.window)
         reply = yield asked
-        answer = replies.text_of(reply)
+        answer = _replies.text_of(reply)
         if self.style != "snapshot":
             return self._written(_within(answer, brief), reply)
         try:
-            return self._written(snapshot.told(answer, brief), reply)
-        except snapshot.SnapshotError as error:
-            again = yield [*asked, *prompts.mended(answer, str(error))]
-        return self._written(snapshot.told(replies.text_of(again), brief), reply, again)
+            return self._written(_snapshot.finish(answer, brief), reply)
+        except _snapshot.SnapshotError as error:
+            again = yield [*asked, *_prompts.mended(answer, str(error))]
+        return self._written(_snapshot.finish(_replies.text_of(again), brief), reply, again)
 
     def _written(self, told: tuple[str, tuple[str, ...]], *given: Any) -> Written:
         """Return a summary with its notes, and with what the replies took that it was made of."""
         address = str(self.client.base_url)
-        spent = [replies.spent(reply.usage, self.model, self.provider, address) for reply in given]
+        spent = [_replies.spent(reply.usage, self.model, self.provider, address) for reply in given]
         cost = None if None in [each.cost for each in spent] else sum(spent, NOTHING).cost
         tokens = sum(each.input_tokens for each in spent), sum(each.output_tokens for each in spent)
         return Written(told[0], *tokens, cost, self.model, told[1])
 
 
 def from_environment(model: str, style: str = "snapshot") -> OpenAISummarizer:
-    """A summarizer whose client takes its key from OPENAI_API_KEY, and its address from OPENAI_BASE_URL.
+    """Return a summarizer whose client takes its key from OPENAI_API_KEY, its address from OPENAI_BASE_URL.
 
     Raises SettingsError where there is no key.
     """
@@ -189,8 +191,8 @@ def _is_number(value: object, kind: type | UnionType) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-def _advanced(exchange: Exchange, reply: object) -> list[prompts.Message] | Written:
-    """What to send next, or the summary."""
+def _advanced(exchange: Exchange, reply: object) -> list[_prompts.Message] | Written:
+    """Return what to send next, or the summary."""
     try:
         return exchange.send(reply)
     except StopIteration as end:
@@ -199,10 +201,10 @@ def _advanced(exchange: Exchange, reply: object) -> list[prompts.Message] | Writ
 
 
 def _within(answer: str, brief: Brief) -> tuple[str, tuple[str, ...]]:
-    """The answer, cut to the room where it is longer, which is noted. Raises ReplyError where no word fits."""
+    """Return the answer, cut to the room where it is longer, with a note. Raise ReplyError where no word fits."""
     text = sections.cut(answer, brief.max_tokens, brief.count)
     if not text:
-        raise replies.ReplyError(f"a summary of {brief.max_tokens} tokens has no room for a word")
+        raise _replies.ReplyError(f"a summary of {brief.max_tokens} tokens has no room for a word")
     if text == answer:
         return text, ()
     return text, (f"an answer had {brief.count(answer)} tokens and was cut to {brief.max_tokens}",)

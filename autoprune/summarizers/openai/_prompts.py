@@ -1,19 +1,17 @@
-"""What a model is told when it is asked for a summary. Calls no model, reads no answer.
+"""Write the prompt that asks a model for a summary.
 
 The history is data: it stands between lines that hold a code which is derived from the history itself, so nothing in it
 can close them, and the same brief always makes the same prompt, byte for byte.
 """
 
 import sys
-from collections.abc import Iterator, Mapping
-from hashlib import sha256
+from collections.abc import Mapping
 
-from autoprune.summarizers.brief import Brief
-from autoprune.summarizers.utterances import rendered, sendable
+from autoprune.summarizers.brief import Brief, code_of
+from autoprune.summarizers.utterances import render, sendable
 
 Message = Mapping[str, str]
 
-CODE_CHARACTERS = 16
 WORDS_PER_TOKEN = 0.6  # of English prose with paths and code in it; models count words better than tokens
 LEAST_WORDS = 40
 LONGEST_QUOTE = 8_000  # characters of an answer that is sent back to be mended
@@ -90,13 +88,13 @@ STYLES: Mapping[str, str] = {"snapshot": SNAPSHOT, "outcomes": OUTCOMES, "titled
 
 
 def system(style: str, instructions: str | None) -> str:
-    """What the model is told before it sees the record: the same for every brief."""
+    """Return what the model is told before it sees the record: the same for every brief."""
     own = f"WHAT THE PERSON WHO RUNS THE AGENT ASKS OF YOU\n{instructions}" if instructions else ""
     return sendable("\n\n".join(filter(None, (ROLE, STYLES[style], own))))
 
 
 def messages(brief: Brief, instructions: str, window: int | None) -> list[Message]:
-    """The prompt for a brief; where the window is known, the history is cut to what is left of it.
+    """Return the prompt for a brief; where the window is known, the history is cut to what is left of it.
 
     Raises ValueError where the window leaves no room for the history.
     """
@@ -107,7 +105,7 @@ def messages(brief: Brief, instructions: str, window: int | None) -> list[Messag
         room = window - used - brief.max_tokens
         if room < LEAST_ROOM:
             raise ValueError(f"a window of {window:,} tokens has no room for the history beside {used:,} of the prompt")
-    history = rendered(brief.utterances, brief.count, room, delimiter=code)
+    history = render(brief.utterances, brief.count, room, delimiter=code)
     return [
         {"role": "system", "content": instructions},
         {"role": "user", "content": sendable(_record(brief, code, history))},
@@ -115,28 +113,13 @@ def messages(brief: Brief, instructions: str, window: int | None) -> list[Messag
 
 
 def mended(answer: str, problem: str) -> list[Message]:
-    """What is added to a prompt whose answer cannot be used, to ask for a better one."""
+    """Return what is added to a prompt whose answer cannot be used, to ask for a better one."""
     again = f"That cannot be used: {problem}. Answer again with the one JSON object and nothing else."
     return [{"role": "assistant", "content": answer[:LONGEST_QUOTE]}, {"role": "user", "content": sendable(again)}]
 
 
-def code_of(brief: Brief) -> str:
-    """A code that nothing in the brief can hold: whoever wrote a part of it would have to know all of it."""
-    digest = sha256()
-    for text in _texts(brief):
-        digest.update(f"{len(text)}:{text}".encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()[:CODE_CHARACTERS]
-
-
-def _texts(brief: Brief) -> Iterator[str]:
-    yield from (brief.previous, brief.request)
-    for utterance in brief.utterances:
-        yield utterance.words
-        yield from (result.text for result in utterance.results)
-
-
 def _record(brief: Brief, code: str, history: str) -> str:
-    """The record, and what to do with it."""
+    """Return the record, and what to do with it."""
     words = max(int(brief.max_tokens * WORDS_PER_TOKEN), LEAST_WORDS)
     parts = (
         _part("the summary so far", brief.previous, code),

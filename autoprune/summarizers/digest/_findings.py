@@ -1,4 +1,4 @@
-"""Which sentences of a text are worth keeping: findings and decisions. Calls no model."""
+"""Pick the sentences of a text that are worth keeping: findings and decisions."""
 
 import re
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ STEP = re.compile(
 
 
 def findings(words: str) -> Iterator[str]:
-    """The sentences of the assistant's that tell a cause, an outcome or a decision; a short one with the next."""
+    """Yield the assistant's sentences that tell a cause, an outcome or a decision; a short one with the next."""
     before = ""
     for sentence in sentences(words):
         is_step = bool(STEP.match(sentence))
@@ -49,7 +49,7 @@ def findings(words: str) -> Iterator[str]:
 
 
 def sentences(words: str) -> Iterator[str]:
-    """The sentences of a text, each on one line; code in fences, and what is too long or too short, are left out."""
+    """Yield the sentences of a text, each on one line, but for fenced code and for too long or too short ones."""
     text = words if len(words) <= 2 * LOOKED_AT else f"{words[:LOOKED_AT]}\n{words[-LOOKED_AT:]}"
     for sentence in END.split(CODE.sub("\n", text)):
         plain = one_line(BULLET.sub("", sentence), 2 * LONGEST)

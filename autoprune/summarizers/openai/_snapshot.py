@@ -1,4 +1,4 @@
-"""A summary as a snapshot of the state of the work: read from a model's JSON, kept whole, shortened, written as text.
+"""Read a summary from a model's JSON, as a snapshot of the work; keep it whole, shorten it, write it as text.
 
 What the user asked for cannot be lost to a model that was talked into forgetting it: the first request stands in the
 snapshot word for word, constraints are only ever added, and the goal changes only where the user has spoken. What tools
@@ -35,7 +35,7 @@ LISTS = ("constraints", "done", "decisions", "files", "next", "open_questions", 
 GIVEN_UP = ("done", "files", "open_questions", "decisions", "landmines", "next", "current_state", "constraints", "goal")
 SHARES = (2, 4, 8, 0)  # a field is shortened to a half, a quarter, an eighth, and to nothing
 FIRST_ITEMS = ("constraints", "next")  # of which the first items count most
-REQUEST_SHARE = 2  # the first request takes at most the room through this
+REQUEST_SHARE = 2  # the first request takes at most the room divided by this
 LEFT_OUT = re.compile(r"\[… ([0-9]{1,9}) items? left out …\]")
 BRACES = 50  # places where an answer's JSON may begin, that are tried
 
@@ -82,25 +82,25 @@ RESPONSE_FORMAT: Mapping[str, object] = {
 }
 
 
-def finished(answer: str, brief: Brief) -> str:
-    """The summary that a model's answer comes to, within the brief's room. Raises SnapshotError."""
-    return told(answer, brief)[0]
+def finish_text(answer: str, brief: Brief) -> str:
+    """Return the summary that a model's answer comes to, within the brief's room. Raise SnapshotError."""
+    return finish(answer, brief)[0]
 
 
-def told(answer: str, brief: Brief) -> tuple[str, tuple[str, ...]]:
-    """The same, and what the report should say of it. Raises SnapshotError."""
-    whole = kept(parsed(answer), brief)
-    text = shortened(whole, brief.max_tokens, brief.count)
-    if text == written(whole):
+def finish(answer: str, brief: Brief) -> tuple[str, tuple[str, ...]]:
+    """Return the summary that a model's answer comes to, and notes for the report. Raise SnapshotError."""
+    whole = keep(parse(answer), brief)
+    text = shorten(whole, brief.max_tokens, brief.count)
+    if text == write(whole):
         return text, ()
-    size = brief.count(written(whole))
+    size = brief.count(write(whole))
     missing = sum(_items_in(getattr(whole, name)) - _items_in(getattr(read(text), name)) for name in LISTS)
     what = f": {sections.figure(missing, 'item')} left out" if missing else ""
     return text, (f"a snapshot had {size} tokens and was shortened to {brief.max_tokens}{what}",)
 
 
-def parsed(answer: str) -> Snapshot:
-    """The snapshot in an answer, also with a code fence or words around it. Raises SnapshotError."""
+def parse(answer: str) -> Snapshot:
+    """Return the snapshot in an answer, also with a code fence or words around it. Raise SnapshotError."""
     document = _document(answer)
     problems: list[str] = []
 
@@ -118,8 +118,8 @@ def parsed(answer: str) -> Snapshot:
     return Snapshot(**found)
 
 
-def kept(made: Snapshot, brief: Brief) -> Snapshot:
-    """The snapshot with what no model may drop, and without what only a user may say where no user has spoken.
+def keep(made: Snapshot, brief: Brief) -> Snapshot:
+    """Return the snapshot with what no model may drop, and without what only the user may say, where none spoke.
 
     The first request and all constraints stay. The goal stays what it was unless the user has said more; where all that
     the user said is the first request, or stays in the conversation, that is the goal, and none of the model's is
@@ -142,33 +142,33 @@ def kept(made: Snapshot, brief: Brief) -> Snapshot:
     )
 
 
-def shortened(snapshot: Snapshot, max_tokens: int, count: Count) -> str:
-    """The snapshot as text of at most `max_tokens`: field by field, the oldest items first, goal and constraints last.
+def shorten(snapshot: Snapshot, max_tokens: int, count: Count) -> str:
+    """Return the snapshot as text of at most `max_tokens`: the oldest items go first, goal and constraints last.
 
     Raises SnapshotError where not a word fits.
     """
     request = sections.cut(snapshot.request, max_tokens // REQUEST_SHARE, count)
     for fitting in _shorter(replace(snapshot, request=request), count):
-        text = written(fitting)
+        text = write(fitting)
         if text and count(text) <= max_tokens:
             return text
-    text = sections.cut(written(snapshot), max_tokens, count)
+    text = sections.cut(write(snapshot), max_tokens, count)
     if not text:
         raise SnapshotError(f"a summary of {max_tokens} tokens has no room for a word")
     return text
 
 
-def written(snapshot: Snapshot) -> str:
-    """The snapshot as the model reads it; `read` makes it a snapshot again."""
+def write(snapshot: Snapshot) -> str:
+    """Return the snapshot as the model reads it; `read` makes it a snapshot again."""
     bodies = ((title, getattr(snapshot, name)) for name, title in TITLES.items())
-    return sections.written(
+    return sections.write(
         sections.Section(title, body if isinstance(body, str) else "\n".join(map(_item, body)))
         for title, body in bodies
     )
 
 
 def read(text: str) -> Snapshot:
-    """The snapshot that a text shows; what is no part of one is left out, so that any other text is an empty one."""
+    """Return the snapshot that a text shows; a text that shows none gives an empty one."""
     bodies = {section.title: section.body for section in reversed(sections.read(text) or ())}
     found = {name: bodies.get(title, "") for name, title in TITLES.items()}
     lists: dict[str, Any] = {name: _listed(found[name]) for name in LISTS}
@@ -176,7 +176,7 @@ def read(text: str) -> Snapshot:
 
 
 def _stated(previous: str) -> Snapshot:
-    """The snapshot that stands in a text: by itself, or in a summary that was made without a model in between."""
+    """Return the snapshot in a text: by itself, or in a summary that was made without a model in between."""
     found = read(previous)
     earlier = next((one.body for one in sections.read(previous) or () if one.title == sections.EARLIER), "")
     inside = read(earlier)
@@ -189,7 +189,7 @@ def _stated(previous: str) -> Snapshot:
 
 
 def _added(made: Snapshot, before: Snapshot, brief: Brief) -> tuple[str, ...]:
-    """The constraints that are new, where the user may have stated any: by words, or in a summary of some."""
+    """Return the constraints that are new, where the user may have stated any: in words, or in a summary."""
     has_parts = any(one.speaker is Speaker.OTHER for one in brief.utterances)
     is_stated = has_parts or bool(sections.first_request(brief.utterances))
     known = {_plain(one) for one in before.constraints}
@@ -197,7 +197,7 @@ def _added(made: Snapshot, before: Snapshot, brief: Brief) -> tuple[str, ...]:
 
 
 def _document(answer: str) -> Mapping[str, object]:
-    """The first JSON object in an answer that has a field of a snapshot."""
+    """Return the first JSON object in an answer that has a field of a snapshot."""
     decoder = json.JSONDecoder(strict=False)
     for brace in islice(re.finditer(r"\{", answer), BRACES):
         try:
@@ -236,7 +236,7 @@ def _items(value: object) -> tuple[str, ...]:
 
 
 def _plain(text: str) -> str:
-    """A text without what a copy may differ in."""
+    """Return a text without what a copy may differ in."""
     return " ".join(text.split()).casefold().rstrip(".")
 
 
@@ -245,12 +245,12 @@ def _item(text: str) -> str:
 
 
 def _listed(body: str) -> tuple[str, ...]:
-    """The items of a list as `_item` writes them."""
+    """Return the items of a list as `_item` writes them."""
     return tuple(item.replace("\n  ", "\n").strip() for item in re.split(r"(?:\A|\n)- ", body) if item.strip())
 
 
 def _shorter(snapshot: Snapshot, count: Count) -> Iterable[Snapshot]:
-    """The snapshot, and then shorter and shorter ones."""
+    """Yield the snapshot, and then shorter and shorter ones."""
     yield snapshot
     now = snapshot
     for names in (GIVEN_UP[:-2], GIVEN_UP[-2:]):
@@ -261,7 +261,7 @@ def _shorter(snapshot: Snapshot, count: Count) -> Iterable[Snapshot]:
 
 
 def _share(value: Any, name: str, share: int, count: Count) -> Any:
-    """A part of a field: of a text its head and tail, of a list its last items or, in some, its first."""
+    """Return a part of a field: of a text its head and tail, of a list its last items or, in some, its first."""
     if isinstance(value, str):
         return sections.cut(value, count(value) // share if share else 0, count)
     items = [item for item in value if not LEFT_OUT.fullmatch(item)]
@@ -275,5 +275,5 @@ def _share(value: Any, name: str, share: int, count: Count) -> Any:
 
 
 def _items_in(value: Sequence[str]) -> int:
-    """The items of a list, without a mark for what is missing."""
+    """Return the number of items in a list, without a mark for what is missing."""
     return sum(not LEFT_OUT.fullmatch(item) for item in value)

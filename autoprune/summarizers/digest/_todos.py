@@ -1,4 +1,4 @@
-"""What is still to be done, by the calls of a tool that keeps a list of it. Reads alone."""
+"""Follow the agent's list of what is still to be done, by the calls of a tool that keeps it."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,7 +7,7 @@ from itertools import islice
 from autoprune.conversation.calls import arguments
 from autoprune.summarizers._files import words_of
 from autoprune.summarizers.actions import Action
-from autoprune.summarizers.digest.findings import CODE
+from autoprune.summarizers.digest._findings import CODE
 from autoprune.summarizers.sections import one_line
 
 LONGEST = 200  # characters of an item
@@ -23,8 +23,8 @@ OPEN = "[ ]"
 NUMBER = re.compile(r"#(\d{1,6})")
 
 
-def planned(action: Action, plan: Mapping[str, str]) -> Mapping[str, str]:
-    """The plan after a call: itself, a new list, or with one task more or changed. Its entries are the names."""
+def update_plan(action: Action, plan: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the plan after a call: itself, a new list, or with one task more or changed."""
     words = words_of(action.tool)
     if not action.call or action.failed or "read" in words:
         return plan
@@ -37,7 +37,7 @@ def planned(action: Action, plan: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _filled(items: list[str]) -> Mapping[str, str]:
-    """The items, those that are done first: they are forgotten first."""
+    """Return the items, those that are done first: they are forgotten first."""
     return dict.fromkeys(sorted(items, key=lambda item: not item.startswith("[x]")), "")
 
 
@@ -59,7 +59,7 @@ def _items(value: object, depth: int) -> Iterator[str]:
 
 
 def _changed(plan: Mapping[str, str], action: Action, known: Mapping[str, object]) -> Mapping[str, str]:
-    """A plan with one task more, or with another status of one; tasks are known by their numbers."""
+    """Return a plan with one task more, or with another status of one; tasks are known by their numbers."""
     said = action.result.text if action.result else ""
     number = str(known.get("taskId") or next(iter(NUMBER.findall(said)), ""))
     before = next((item for item in plan if number and f" #{number} " in item), "")

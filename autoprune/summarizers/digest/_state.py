@@ -1,4 +1,4 @@
-"""How things stand, as commands printed it last: version control, tests, and short values. Reads alone."""
+"""Read how things stand from what commands printed last: version control, tests, and short values."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from autoprune.summarizers.sections import figure, one_line
 
 STATUS, COMMIT = "git status", "last commit"
 LONGEST = 240  # characters of a state
-LONGEST_NAME = 100  # of a command in one
+LONGEST_NAME = 100  # of the command in a state
 LONGEST_VALUE = 160  # characters of a value
 LONGEST_OUTPUT = 400  # characters of a result that may be nothing but a value
 LOOKED_AT = 20_000  # characters of a result, of its end
@@ -44,7 +44,7 @@ FIGURES = re.compile(
 )
 GO = re.compile(r"^(ok|FAIL|--- FAIL:)\s+(\S+)", re.MULTILINE)
 VALUE = re.compile(r"\d|[/=@]|\btrue\b|\bfalse\b")
-# Lines that look like values, and tell nothing of one: what programs of agents add, and what git says of itself.
+# Lines that look like values and are none: what programs of agents add, and what git says of itself.
 NO_VALUE = re.compile(
     r"Process running with session ID|Command running in background|Switched to |Saved working directory"
     r"|\[Current working directory|\[Python Interpreter|\(Open file:|\(Current directory:"
@@ -52,7 +52,7 @@ NO_VALUE = re.compile(
 
 
 def states(action: Action) -> Iterator[tuple[str, str]]:
-    """What a command says of version control and of tests: the kind of each, and how it stands."""
+    """Yield what a command says of version control and of tests: the kind of each, and how it stands."""
     if not action.command or not action.result:
         return
     text = _printed(action.result.text)[-LOOKED_AT:]
@@ -68,7 +68,7 @@ def states(action: Action) -> Iterator[tuple[str, str]]:
 
 
 def value(action: Action) -> str:
-    """The one short line that a command printed, if that looks like a value; "" for any other."""
+    """Return the one short line that a command printed, if it looks like a value; "" for any other."""
     is_short = len(action.name) <= LONGEST_NAME and action.result and len(action.result.text) <= LONGEST_OUTPUT
     if not action.command or not action.result or action.failed or not is_short:
         return ""
@@ -83,7 +83,7 @@ def value(action: Action) -> str:
 
 
 def _printed(text: str) -> str:
-    """What a command printed, where its result is a JSON document that holds it."""
+    """Return what a command printed, where its result is a JSON document that holds it."""
     try:
         known = json.loads(text) if text[:1] == "{" and len(text) <= LOOKED_AT else None
     except (ValueError, RecursionError):
@@ -120,7 +120,7 @@ def _pushed(text: str) -> str:
 
 
 def _tests(action: Action, text: str) -> str:
-    """The command of a test run, with its figures."""
+    """Return the command of a test run, with its figures."""
     command = _shell.essence(action.command)
     bare = _shell.QUOTED.sub("''", command)
     if not TESTING.search(bare) and not RUNNERS.search(bare):
@@ -133,7 +133,7 @@ def _tests(action: Action, text: str) -> str:
 
 
 def _packages(found: Sequence[tuple[str, str]]) -> str:
-    """What `go test` says of packages and tests."""
+    """Return what `go test` says of packages and tests."""
     passed = sum(word == "ok" for word, _ in found)
     failed = [name for word, name in found if word != "ok"]
     named = f" ({', '.join(failed[:SHOWN])})" if failed else ""

@@ -1,11 +1,11 @@
-"""What a digest keeps of a conversation, and how it is written and read back. Decides nothing about what fits."""
+"""The contents of a digest: what it keeps of a conversation, written as text and read back."""
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from autoprune.summarizers.sections import EARLIER, GOAL, Section, figure, read, written
+from autoprune.summarizers.sections import EARLIER, GOAL, Section, figure, read, write
 
 REQUESTS = "What the user asked later, and the answers"
 FOLDER = "The folder that paths are in"
@@ -27,7 +27,7 @@ TO = " → "
 ANSWER = "  → "
 LEFT_OUT = re.compile(r"\[([0-9]{1,9}) older (?:one|ones) left out\]")
 ENTRY = re.compile(r"- (?:\(([0-9]{1,9}) lines?(?:, asked ([0-9]{1,9}) times)?\) )?(.*)", re.DOTALL)
-NOTHING = "nothing was said or done"  # the text of an empty ledger
+NOTHING = "nothing was said or done"  # the text where there are no contents
 COUNTED = re.compile(r"([^,×]+?)(?: ×([0-9]{1,9}))?(?:, |\Z)")
 FIRST = "(the first request)"  # stands for it where only its answer is told
 
@@ -35,8 +35,8 @@ List = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Turn:
-    """What the user asked, how many times in a row, and the assistant's last words to it on one line.
+class Exchange:
+    """A request of the user, how many times it was made in a row, and the assistant's last words to it.
 
     `request` is "" for the first request, which stands apart.
     """
@@ -47,49 +47,49 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Ledger:
-    """What is kept: the first request, somebody else's summary, later turns, and lists from entries to values.
+class Contents:
+    """The first request, somebody else's summary, later exchanges, and lists from entries to values.
 
-    Paths in the lists are relative to `folder` where they stand in it. Turns and entries are oldest first; `left_out`
-    says how many of each were there before.
+    Paths in the lists are relative to `folder` where they stand in it. Exchanges and entries are oldest first;
+    `left_out` says how many older ones of each were left out.
     """
 
     goal: str = ""
     earlier: str = ""
     folder: str = ""
-    turns: tuple[Turn, ...] = ()
+    exchanges: tuple[Exchange, ...] = ()
     lists: Mapping[str, List] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """The text, which `parsed` reads back."""
+        """Return the text, which `parse` reads back."""
         lists = (Section(title, self._body(title, _lines(title, self.lists.get(title, {})))) for title in LISTS)
         folder = Section(FOLDER, self.folder)
-        turns = Section(REQUESTS, self._body(REQUESTS, _turn_lines(self.turns)))
-        return written((Section(GOAL, self.goal), Section(EARLIER, self.earlier), turns, folder, *lists))
+        exchanges = Section(REQUESTS, self._body(REQUESTS, _exchange_lines(self.exchanges)))
+        return write((Section(GOAL, self.goal), Section(EARLIER, self.earlier), exchanges, folder, *lists))
 
     def _body(self, title: str, lines: Iterable[str]) -> str:
         shown, missing = [*lines], self.left_out.get(title, 0)
         return "\n".join(([f"[{figure(missing, 'older one')} left out]"] if missing and shown else []) + shown)
 
 
-def parsed(text: str) -> Ledger:
-    """The ledger that a text was written from; of any other text a ledger that holds it as an earlier summary.
+def parse(text: str) -> Contents:
+    """Return the contents that a digest was written from; any other text becomes an earlier summary in them.
 
     In the sections of another summarizer the first request is known by its title.
     """
     found = read(text) if text != NOTHING else ()
     if found is None:
-        return Ledger(earlier=text.strip())
+        return Contents(earlier=text.strip())
     if not {section.title for section in found} <= {GOAL, EARLIER, REQUESTS, FOLDER, *LISTS}:
         goal = next((section.body for section in found if section.title == GOAL), "")
-        return Ledger(goal, written(section for section in found if section.title != GOAL))
+        return Contents(goal, write(section for section in found if section.title != GOAL))
     bodies = {section.title: section.body for section in found}
     goal, earlier, folder = (bodies.pop(title, "") for title in (GOAL, EARLIER, FOLDER))
     left_out = {title: missing for title, body in bodies.items() if (missing := _missing(body))}
-    turns = tuple(_turns(_rest(bodies.pop(REQUESTS, ""))))
+    exchanges = tuple(_exchanges(_rest(bodies.pop(REQUESTS, ""))))
     lists = {title: dict(_entries(title, _rest(body))) for title, body in bodies.items()}
-    return Ledger(goal, earlier, folder, turns, lists, left_out)
+    return Contents(goal, earlier, folder, exchanges, lists, left_out)
 
 
 def _missing(body: str) -> int:
@@ -106,7 +106,7 @@ def _lines(title: str, entries: List) -> Iterator[str]:
 
 
 def line(title: str, key: str, value: str) -> str:
-    """An entry of a list."""
+    """Return an entry of a list as a line."""
     return f"- {key}{TO}{value}" if title in VALUED else f"- {key}"
 
 
@@ -116,26 +116,26 @@ def _entries(title: str, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
         yield (key, value) if to or key else (value, "")
 
 
-def _turn_lines(turns: Iterable[Turn]) -> Iterator[str]:
-    for turn in turns:
-        if turn.request or turn.answer:
-            yield request_line(turn)
-        if turn.answer:
-            yield f"{ANSWER}{turn.answer}"
+def _exchange_lines(exchanges: Iterable[Exchange]) -> Iterator[str]:
+    for exchange in exchanges:
+        if exchange.request or exchange.answer:
+            yield request_line(exchange)
+        if exchange.answer:
+            yield f"{ANSWER}{exchange.answer}"
 
 
-def request_line(turn: Turn) -> str:
-    """A request as it stands in the text: one of several lines, or asked several times, begins with their numbers."""
-    text = turn.request
+def request_line(exchange: Exchange) -> str:
+    """Return a request as it stands in the text; the number of lines, and of times, comes first where above 1."""
+    text = exchange.request
     if not text:
         return f"- {FIRST}"
-    if "\n" not in text and turn.times == 1 and text[0] != "(":
+    if "\n" not in text and exchange.times == 1 and text[0] != "(":
         return f"- {text}"
-    times = f", asked {turn.times} times" if turn.times > 1 else ""
+    times = f", asked {exchange.times} times" if exchange.times > 1 else ""
     return f"- ({figure(text.count(chr(10)) + 1, 'line')}{times}) {text}"
 
 
-def _turns(lines: list[str]) -> Iterator[Turn]:
+def _exchanges(lines: list[str]) -> Iterator[Exchange]:
     at = 0
     while at < len(lines):
         begin = at
@@ -145,11 +145,11 @@ def _turns(lines: list[str]) -> Iterator[Turn]:
         at += size
         answer = lines[at].removeprefix(ANSWER) if at < len(lines) and lines[at].startswith(ANSWER) else ""
         at += bool(answer)
-        yield Turn("" if lines[begin] == f"- {FIRST}" else request, answer, int(match[2] or 1) if match else 1)
+        yield Exchange("" if lines[begin] == f"- {FIRST}" else request, answer, int(match[2] or 1) if match else 1)
 
 
 def tally(*values: str) -> str:
-    """Words and how many times each was said, in several values together: "read" and "read ×2" are "read ×3"."""
+    """Return words with how often each was said in several values together: "read" and "read ×2" are "read ×3"."""
     total: Counter[str] = Counter()
     for value in values:
         total.update({word: int(times or 1) for word, times in COUNTED.findall(value)})

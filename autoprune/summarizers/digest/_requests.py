@@ -1,4 +1,4 @@
-"""A long request of the user's in fewer words: its beginning, its end, and what it asks for. Calls no model."""
+"""Shorten a long request of the user's to its beginning, its end, and what it asks for."""
 
 import re
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ ASKS = re.compile(
 )
 
 
-def shortened(request: str, limit: int, count: Count) -> str:
+def shorten(request: str, limit: int, count: Count) -> str:
     """Return a request of at most about `limit` tokens: itself, or its head, its tail and the sentences that ask.
 
     A mark says how many characters are left out; one that was shortened before keeps a single mark.
@@ -45,7 +45,7 @@ def shortened(request: str, limit: int, count: Count) -> str:
 
 
 def _parts(request: str) -> tuple[str, int, str]:
-    """What stands before and behind the mark of a request that was shortened; else all of it, twice."""
+    """Return what stands before and behind the mark of a shortened request; of any other all of it, twice."""
     marks = [*MARK.finditer(request)]
     if not marks:
         return request, 0, request
@@ -54,7 +54,7 @@ def _parts(request: str) -> tuple[str, int, str]:
 
 
 def _in_characters(first: str, missing: int, last: str, most: int) -> str:
-    """The beginning of one text and the end of another in about so many characters, with a mark between."""
+    """Return the beginning of one text and the end of another in about `most` characters, with a mark between."""
     if most < 2 * LEAST:
         return first[: max(most - 1, 1)].rstrip() + "…"
     head = _begun(first, int(most * HEAD_SHARE))
@@ -91,7 +91,7 @@ def _ended(text: str, most: int) -> str:
 
 
 def _asking(rest: str, last: str, room: int) -> Iterator[str]:
-    """The sentences that ask in what may be left out: the last one, and the first one where both have room."""
+    """Yield the sentences that ask in what may be left out: the last one, and the first one if both have room."""
     text = rest if rest and last.endswith(rest) else f"{rest}\n{last}"
     text = text if len(text) <= 2 * LOOKED_AT else f"{text[:LOOKED_AT]}\n{text[-LOOKED_AT:]}"
     found = [one for part in END.split(text) if SHORTEST <= len(one := part.strip()) <= LONGEST and ASKS.search(one)]

@@ -1,4 +1,4 @@
-"""The folder that most paths of a ledger are in: it is told once, and left out of the paths. Pure."""
+"""Shorten the paths in a digest by the folder that most of them are in, which is told once."""
 
 import re
 from collections import Counter
@@ -6,31 +6,41 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from autoprune.summarizers.digest.ledger import CHANGED, COMMANDS, LAST, OPEN, READ, RESOLVED, VALUES, Ledger, tally
+from autoprune.summarizers.digest._contents import (
+    CHANGED,
+    COMMANDS,
+    LAST,
+    OPEN,
+    READ,
+    RESOLVED,
+    VALUES,
+    Contents,
+    tally,
+)
 
 LEAST_PATHS = 3  # in a folder, for it to be worth a section
-LEAST_DEPTH = 2  # names in a folder's path: "/tmp" is none
+LEAST_DEPTH = 2  # names in a folder's path: "/tmp" has too few
 LONGEST = 300  # characters of a folder's path
 SHORTENED = frozenset((CHANGED, READ, COMMANDS, VALUES, OPEN, RESOLVED, LAST))
 
 
-def relative(ledger: Ledger, worked_in: Sequence[str]) -> Ledger:
-    """The ledger with paths relative to its folder; one that has none yet gets the one that most paths are in.
+def make_relative(contents: Contents, worked_in: Sequence[str]) -> Contents:
+    """Return the contents with paths relative to their folder; without one they get the one that most paths are in.
 
     `worked_in` are the folders that commands were run in.
     """
-    folder = ledger.folder or _folder(ledger, worked_in)
+    folder = contents.folder or _folder(contents, worked_in)
     if not folder:
-        return ledger
+        return contents
     lists = {
         title: _merged(title, entries, folder) if title in SHORTENED else entries
-        for title, entries in ledger.lists.items()
+        for title, entries in contents.lists.items()
     }
-    return replace(ledger, folder=folder, lists=lists)
+    return replace(contents, folder=folder, lists=lists)
 
 
-def shortened(text: str, folder: str) -> str:
-    """A text with the paths in a folder relative to it."""
+def shorten(text: str, folder: str) -> str:
+    """Return a text with the paths in a folder relative to it."""
     return _inside(folder).sub("", text) if folder and folder in text else text
 
 
@@ -40,18 +50,18 @@ def _inside(folder: str) -> re.Pattern[str]:
 
 
 def _merged(title: str, entries: Mapping[str, str], folder: str) -> dict[str, str]:
-    """Entries with shorter paths; of those that become one the last, or what was done with a file in all of them."""
+    """Return entries with shorter paths; where two become one, the last, or for files what both say together."""
     found: dict[str, str] = {}
     for key, value in entries.items():
-        short = shortened(key, folder)
+        short = shorten(key, folder)
         before = found.pop(short, "")
         found[short] = tally(before, value) if title in (CHANGED, READ) else value
     return found
 
 
-def _folder(ledger: Ledger, worked_in: Sequence[str]) -> str:
-    """The folder that most commands were run in; else the one that saves most characters, if it saves enough."""
-    paths = [path for title in (CHANGED, READ) for path in ledger.lists.get(title, {})]
+def _folder(contents: Contents, worked_in: Sequence[str]) -> str:
+    """Return the folder that most commands were run in; else the one that saves most characters, if enough."""
+    paths = [path for title in (CHANGED, READ) for path in contents.lists.get(title, {})]
     around = Counter(folder for path in paths if path[0] == "/" for folder in _around(path))
     found = [(times * len(folder), folder) for folder, times in around.items() if times >= LEAST_PATHS]
     for folder, _ in Counter(folder for folder in worked_in if folder.count("/") >= LEAST_DEPTH).most_common(1):
@@ -61,7 +71,7 @@ def _folder(ledger: Ledger, worked_in: Sequence[str]) -> str:
 
 
 def _around(path: str) -> Iterator[str]:
-    """The folders that a path is in, the nearest last."""
+    """Yield the folders that a path is in, the nearest last."""
     at = path.find("/", 1)
     for depth in range(1, path.count("/")):
         if depth >= LEAST_DEPTH and at <= LONGEST:

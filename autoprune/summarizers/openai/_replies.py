@@ -1,4 +1,4 @@
-"""What a model's reply says: its text, and what it took. Asks nothing."""
+"""Read a model's reply: its text, and what it took."""
 
 import re
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ class ReplyError(ValueError):
 
 
 def text_of(reply: Any) -> str:
-    """The text of a chat completion. Raises ReplyError where there is none, or not all of it."""
+    """Return the text of a chat completion. Raise ReplyError where there is none, or not all of it."""
     if not reply.choices:
         raise ReplyError("the reply holds no choice")
     choice = reply.choices[0]
@@ -35,7 +35,7 @@ def text_of(reply: Any) -> str:
 
 
 def _words(content: object) -> str:
-    """The words of a content: a text, or blocks as some servers send them, thoughts among them."""
+    """Return the words of a content: a text, or blocks as some servers send them, thoughts among them."""
     match content:
         case str():
             return content

@@ -1,4 +1,4 @@
-"""One text summed up by itself, by the summarizers that sum up conversations. Cuts it where there is none."""
+"""Sum up one text by itself, with the summarizers that sum up conversations."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -80,7 +80,7 @@ def _steps(summarizer: Summarizer | None, brief: Brief) -> Steps:
 
 
 def _pieces(text: str, count: Count) -> Iterator[str]:
-    """The text in pieces of whole lines, of about as many tokens each; a line that is longer is cut."""
+    """Yield the text in pieces of whole lines, of about as many tokens each; cut a line that is longer."""
     length = max(1, len(text) * PIECE_TOKENS // max(count(text), 1))  # characters
     piece = ""
     for line in text.splitlines(keepends=True):
@@ -93,7 +93,7 @@ def _pieces(text: str, count: Count) -> Iterator[str]:
 
 
 def _settled(text: str, brief: Brief, answer: Answer) -> str:
-    """The summary, cut to its room where it is longer; the text cut where there is none."""
+    """Return the summary, cut to its room where it is longer; without one, return the text, cut."""
     if isinstance(answer, Written):
         for note in answer.notes:
             logger.warning(note)
