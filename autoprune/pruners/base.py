@@ -28,8 +28,15 @@ from autoprune.pruners.events import BeforePrune, OnPruned, PruneEvent, tell, ve
 from autoprune.pruners.history import Memory
 from autoprune.pruners.terms import Terms, ratio
 from autoprune.report import Report, statistics, token_figures
-from autoprune.settings.args import given, overhead, safe_zone, text_setting, unasked, used
-from autoprune.settings.environment import variables
+from autoprune.settings import (
+    attribute_values,
+    missing_safe_zone,
+    overhead_tokens,
+    resolve,
+    safe_zone,
+    text_setting,
+    variables,
+)
 from autoprune.strategies.by_name import NAMES, available, config, description, is_named
 from autoprune.tokens import REPLY_TOKENS, Count, Memo, for_model, scaled
 
@@ -148,14 +155,14 @@ class Pruner(Copied):
 
     def count_tokens(self, conversation: list[Any], *, calibration: float = 1.0) -> int:
         """Tokens of the prompt that a conversation makes: what the safe zone is compared with."""
-        transcript = self._parse(checked(conversation), overhead(self.args, self._environ))
+        transcript = self._parse(checked(conversation), overhead_tokens(self.args, self._environ))
         return scaled(transcript.tokens, ratio(calibration))
 
     def get_cleanup_statistics(
         self, original_conversations: list[Any], pruned_conversations: list[Any]
     ) -> dict[str, int | float]:
         """What became of one conversation in the other, also after messages were dropped or changed by someone else."""
-        beside = overhead(self.args, self._environ)
+        beside = overhead_tokens(self.args, self._environ)
         both = checked(original_conversations), checked(pruned_conversations)
         before, after = (self._parse(list(apart(each)), beside, wants_inputs=True) for each in both)
         found = statistics(before, after, self._terms(None, 1.0).placeholder)
@@ -207,7 +214,7 @@ class Pruner(Copied):
     def _terms(self, strategy: object, calibration: float) -> Terms:
         """What the prune depends on; what was given for the last one is not checked again."""
         chosen, fallback = self._chosen(strategy)
-        on = chosen, fallback, calibration, self.replacement_message, *given(self.args)
+        on = chosen, fallback, calibration, self.replacement_message, *attribute_values(self.args)
         if self._last and all(map(operator.is_, on, self._last[0])):
             return self._last[1]
         terms = self._terms_anew(chosen, fallback, calibration)
@@ -219,18 +226,18 @@ class Pruner(Copied):
         return Terms(
             chosen,
             safe_zone(self.args, self._environ),
-            overhead(self.args, self._environ),
+            overhead_tokens(self.args, self._environ),
             ratio(calibration),
             Placeholder(count, self.replacement_message, self._element),
             self._text("format"),
-            used("thinking_policy", partial(policy, model=self._text("model")), self.args, self._environ),
-            tuple(note for note in (fallback, estimate, unasked(self.args, self._environ)) if note),
+            resolve("thinking_policy", partial(policy, model=self._text("model")), self.args, self._environ),
+            tuple(note for note in (fallback, estimate, missing_safe_zone(self.args, self._environ)) if note),
         )
 
     def _chosen(self, strategy: object) -> tuple[Any, str | None]:
         """The strategy that was asked for, and what should be said of that."""
         if strategy is None:
-            made: tuple[Any, str | None] = used("strategy", self._by_default, self.args, self._environ)
+            made: tuple[Any, str | None] = resolve("strategy", self._by_default, self.args, self._environ)
             return made
         if isinstance(strategy, str):
             return self._named(strategy)
@@ -275,7 +282,7 @@ class Pruner(Copied):
         return known
 
     def _parser(self, *, wants_inputs: bool, found: Running | None = None) -> Parser:
-        chosen = used("format", partial(named, formats=self.formats), self.args, self._environ)
+        chosen = resolve("format", partial(named, formats=self.formats), self.args, self._environ)
         names = self._is_tool_result_message, self._extract_tool_name
         return Parser(self._count()[0], *names, chosen, wants_inputs=wants_inputs, standing=standing_behind(found))
 

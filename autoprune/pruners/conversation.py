@@ -26,7 +26,7 @@ from autoprune.pruners.history import FoldHistory
 from autoprune.pruners.large_results import shortener
 from autoprune.pruners.terms import Terms
 from autoprune.pruners.writing import Desk
-from autoprune.settings.args import group_size
+from autoprune.settings import group_size
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.presets import PRESETS, written
 from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, identity_of, run
