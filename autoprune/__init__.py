@@ -14,7 +14,7 @@ from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.events import PruneEvent
 from autoprune.pruners.result import Result
 from autoprune.report import Report
-from autoprune.settings.args import PruneArgs, effective_settings
+from autoprune.settings import PruneArgs, effective_settings
 from autoprune.tokens import calibration
 
 if TYPE_CHECKING:

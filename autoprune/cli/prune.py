@@ -18,7 +18,7 @@ from autoprune.pruners.by_name import chosen, pruner_for
 from autoprune.report import Report
 from autoprune.report.explanation import Explanation
 from autoprune.report.tables import summary
-from autoprune.settings.args import PruneArgs
+from autoprune.settings import PruneArgs
 
 EXAMPLES = options.examples(
     "prune session.jsonl -s 50k -o pruned.json",

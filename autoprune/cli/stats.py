@@ -10,7 +10,7 @@ from autoprune.cli.output import show, show_json
 from autoprune.cli.readers import readers
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.report.tables import statistics
-from autoprune.settings.args import PruneArgs
+from autoprune.settings import PruneArgs
 
 EXAMPLES = options.examples("stats session.jsonl pruned.json", "stats session.jsonl pruned.json --json")
 

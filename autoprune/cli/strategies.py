@@ -6,7 +6,7 @@ from autoprune.cli.tables import strategies
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.by_name import typed
 from autoprune.pruners.conversation import ConversationPruner
-from autoprune.settings.args import PruneArgs
+from autoprune.settings import PruneArgs
 
 EXAMPLES = options.examples("strategies", "prune session.jsonl --strategy 'keep_last(n=20)'")
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from autoprune.providers import Problem, Repair
 from autoprune.report.tables import printable, table_of
 from autoprune.sessions import Session
-from autoprune.settings.environment import Setting
+from autoprune.settings import Setting
 
 # What counts where nobody gave a setting that has no default value.
 NOBODYS = {"strategy": "tool_output_cleanup", "format": "found out for each message", "thinking_policy": "by the model"}

@@ -26,8 +26,15 @@ from autoprune.pruners._terms import Terms, ratio
 from autoprune.pruners.events import BeforePrune, OnPruned, PruneEvent, tell, veto
 from autoprune.pruners.result import Result
 from autoprune.report import Report, statistics, token_figures
-from autoprune.settings.args import given, overhead, safe_zone, text_setting, unasked, used
-from autoprune.settings.environment import variables
+from autoprune.settings import (
+    attribute_values,
+    missing_safe_zone,
+    overhead_tokens,
+    resolve,
+    safe_zone,
+    text_setting,
+    variables,
+)
 from autoprune.strategies.by_name import config, description
 from autoprune.tokens import REPLY_TOKENS, Count, Memo, for_model, scaled
 
@@ -154,14 +161,14 @@ class Pruner(Copied):
 
     def count_tokens(self, conversation: list[Any], *, calibration: float = 1.0) -> int:
         """Tokens of the prompt that a conversation makes: what the safe zone is compared with."""
-        transcript = self._parse(checked(conversation), overhead(self.args, self._environ))
+        transcript = self._parse(checked(conversation), overhead_tokens(self.args, self._environ))
         return scaled(transcript.tokens, ratio(calibration))
 
     def get_cleanup_statistics(
         self, original_conversations: list[Any], pruned_conversations: list[Any]
     ) -> dict[str, int | float]:
         """What became of one conversation in the other, also after messages were dropped or changed by someone else."""
-        beside = overhead(self.args, self._environ)
+        beside = overhead_tokens(self.args, self._environ)
         both = checked(original_conversations), checked(pruned_conversations)
         before, after = (self._compared(list(apart(each)), beside) for each in both)
         found = statistics(before, after, self._terms(None, 1.0).placeholder)
@@ -213,7 +220,7 @@ class Pruner(Copied):
     def _terms(self, strategy: object, calibration: float) -> Terms:
         """What the prune depends on; what was given for the last one is not checked again."""
         chosen, fallback = self._chosen(strategy)
-        on = chosen, fallback, calibration, self.replacement_message, *given(self.args)
+        on = chosen, fallback, calibration, self.replacement_message, *attribute_values(self.args)
         if self._last and all(map(operator.is_, on, self._last[0])):
             return self._last[1]
         terms = self._terms_anew(chosen, fallback, calibration)
@@ -225,12 +232,12 @@ class Pruner(Copied):
         return Terms(
             chosen,
             safe_zone(self.args, self._environ),
-            overhead(self.args, self._environ),
+            overhead_tokens(self.args, self._environ),
             ratio(calibration),
             Placeholder(count, self.replacement_message, self._element),
             self._text("format"),
-            used("thinking_policy", partial(policy, model=self._text("model")), self.args, self._environ),
-            tuple(note for note in (fallback, estimate, unasked(self.args, self._environ)) if note),
+            resolve("thinking_policy", partial(policy, model=self._text("model")), self.args, self._environ),
+            tuple(note for note in (fallback, estimate, missing_safe_zone(self.args, self._environ)) if note),
         )
 
     def _chosen(self, strategy: object) -> tuple[Any, str | None]:
@@ -238,7 +245,7 @@ class Pruner(Copied):
         choice = Choice(self.strategies, self.default, self._written)
         if strategy is not None:
             return choice.of(strategy)
-        found: tuple[Any, str | None] = used("strategy", choice.by_default, self.args, self._environ)
+        found: tuple[Any, str | None] = resolve("strategy", choice.by_default, self.args, self._environ)
         return found
 
     def _text(self, name: str) -> str | None:
@@ -259,7 +266,7 @@ class Pruner(Copied):
 
     def _formats(self) -> Sequence[Format]:
         """Return the formats to choose from: the one that the settings name, or all."""
-        return used("format", partial(named, formats=self.formats), self.args, self._environ)
+        return resolve("format", partial(named, formats=self.formats), self.args, self._environ)
 
     def _parse(self, conversation: list[Any], overhead: int, *, wants_inputs: bool = False) -> Transcript:
         fixed = overhead + (REPLY_TOKENS if conversation else 0)

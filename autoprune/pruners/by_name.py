@@ -9,7 +9,7 @@ from autoprune.planning.view import FoldingStrategy
 from autoprune.planning.walk import Strategy
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
-from autoprune.settings.args import PruneArgs
+from autoprune.settings import PruneArgs
 from autoprune.strategies.by_name import WRITTEN_AS_DICT, configured
 from autoprune.strategies.by_name import makers as clearing
 from autoprune.strategies.per_result import PerResult

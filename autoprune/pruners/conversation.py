@@ -26,7 +26,7 @@ from autoprune.pruners._terms import Terms
 from autoprune.pruners._writing import SummaryWriter
 from autoprune.pruners.events import BeforePrune, OnPruned
 from autoprune.pruners.result import Result
-from autoprune.settings.args import group_size
+from autoprune.settings import group_size
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.presets import PRESETS, written
 from autoprune.summarizers.capabilities import identity_of

@@ -78,7 +78,7 @@ def reason(plan: Plan, result: ToolResult) -> str:
 
 
 def tools(plan: Plan) -> Mapping[str, Mapping[str, int]]:
-    """Count each tool's results, their tokens, how many were edited, and what was saved, the largest saving first."""
+    """Count for each tool its results, their tokens, how many were edited and what that saved, the most saved first."""
     table: dict[str, dict[str, int]] = {}
     for result in plan.transcript.results:
         edit = plan.results.get(result)

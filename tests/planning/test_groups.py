@@ -6,7 +6,7 @@ import pytest
 from halves import broken, halves
 from written_short import NATIVE, entries, every_format, every_native_format, messages, parsed
 
-from autoprune.formats.parsing import Parser
+from autoprune.formats import new_parser
 from autoprune.planning._groups import cuts, units
 
 # Pairs
@@ -48,7 +48,7 @@ def test_a_call_that_is_answered_by_an_error_is_answered():  # 5
 
 def test_a_result_belongs_to_its_call_when_the_messages_were_read_again():
     given = messages("U A[c1] R[c1] A", "anthropic")
-    parser = Parser(len)
+    parser = new_parser(len)
     found = [parser.read(message, at) for at, message in enumerate(given)]
     again = parser.read_again(given[1], 1, found[1], in_run=False)
     assert again is not None

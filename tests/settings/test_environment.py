@@ -16,8 +16,21 @@ import pytest
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
-from autoprune.settings.args import effective_settings, group_size, overhead, safe_zone, setting, text_setting, used
-from autoprune.settings.environment import SETTINGS, VARIABLES, Setting, Source, unknown, variables
+from autoprune.settings import (
+    SETTINGS,
+    VARIABLES,
+    Setting,
+    Source,
+    effective_settings,
+    group_size,
+    overhead_tokens,
+    resolve,
+    safe_zone,
+    setting,
+    text_setting,
+    unknown_variables,
+    variables,
+)
 
 HELLO = [{"role": "user", "content": "Hello."}]
 SAID = {
@@ -97,7 +110,7 @@ def test_a_blank_variable_is_none(blank: str):
 
 
 def test_variables_that_name_no_setting_are_found():
-    assert unknown({**SAID, "AUTOPRUNE_SAFEZONE": "1", "AUTOPRUNE_": "", "PRUNE": "2"}) == (
+    assert unknown_variables({**SAID, "AUTOPRUNE_SAFEZONE": "1", "AUTOPRUNE_": "", "PRUNE": "2"}) == (
         "AUTOPRUNE_",
         "AUTOPRUNE_SAFEZONE",
     )
@@ -108,8 +121,8 @@ def test_variables_that_name_no_setting_are_found():
 
 def test_a_default_that_is_given_is_given():
     given = PruneArgs(51_200, conversation_prune_group_size=4, overhead_tokens=0)
-    assert (safe_zone(given, SAID), group_size(given, SAID), overhead(given, SAID)) == (51_200, 4, 0)
-    assert (safe_zone(PruneArgs(), SAID), group_size(PruneArgs(), SAID), overhead(PruneArgs(), SAID)) == (
+    assert (safe_zone(given, SAID), group_size(given, SAID), overhead_tokens(given, SAID)) == (51_200, 4, 0)
+    assert (safe_zone(PruneArgs(), SAID), group_size(PruneArgs(), SAID), overhead_tokens(PruneArgs(), SAID)) == (
         20_480,
         6,
         3_000,
@@ -148,8 +161,8 @@ def test_what_a_mock_answers_is_not_given_but_for_its_safe_zone():
     [
         ("AUTOPRUNE_SAFE_ZONE", "50*1024", safe_zone, 51_200),
         ("AUTOPRUNE_SAFE_ZONE", "0.5", safe_zone, 102_400),
-        ("AUTOPRUNE_OVERHEAD_TOKENS", "0", overhead, 0),
-        ("AUTOPRUNE_OVERHEAD_TOKENS", "2k", overhead, 2_048),
+        ("AUTOPRUNE_OVERHEAD_TOKENS", "0", overhead_tokens, 0),
+        ("AUTOPRUNE_OVERHEAD_TOKENS", "2k", overhead_tokens, 2_048),
         ("AUTOPRUNE_GROUP_SIZE", "1", group_size, 1),
         ("AUTOPRUNE_GROUP_SIZE", "0", group_size, 1),
     ],
@@ -208,7 +221,7 @@ def test_the_value_of_a_variable_is_told_apart_from_what_is_said_of_it():
         raise SettingsError(f"no such thing as {model}")
 
     with pytest.raises(SettingsError, match=r"^AUTOPRUNE_MODEL is 'gpt-4o': no such thing as gpt-4o$"):
-        used("model", refuse, None, SAID)
+        resolve("model", refuse, None, SAID)
 
 
 @pytest.mark.parametrize("ask", [lambda: setting("size", None), lambda: effective_settings(None, {}, size=1)])

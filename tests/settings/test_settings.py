@@ -21,9 +21,7 @@ from autoprune import (
     effective_settings,
     prune_history,
 )
-from autoprune.settings.args import SAFE_ZONE_TOKENS, group_size, overhead, safe_zone
-from autoprune.settings.budgets import budget
-from autoprune.settings.environment import Setting, Source
+from autoprune.settings import SAFE_ZONE_TOKENS, Setting, Source, budget_tokens, group_size, overhead_tokens, safe_zone
 
 WINDOW = 128_000  # of gpt-4o, in genai-prices
 HELLO = [{"role": "user", "content": "Hello."}]
@@ -51,7 +49,7 @@ HELLO = [{"role": "user", "content": "Hello."}]
     ],
 )
 def test_a_budget_may_be_written_as(written: int | float | str, tokens: int):
-    assert budget(written) == tokens
+    assert budget_tokens(written) == tokens
     assert AgenticConversationPruner(PruneArgs(written)).prune(HELLO).report.safe_zone == tokens
 
 
@@ -60,8 +58,8 @@ def test_a_budget_may_be_written_as(written: int | float | str, tokens: int):
     [(0.7, 89_600), ("0.7", 89_600), (" 0.7 ", 89_600), (1.0, WINDOW), ("1.0", WINDOW), (2e-5, 2), ("0.333", 42_624)],
 )
 def test_a_share_is_of_the_window_of_the_model(share: float | str, tokens: int):
-    assert budget(share, model="gpt-4o") == tokens
-    assert budget(share, model="gpt-4o", provider="openai") == tokens
+    assert budget_tokens(share, model="gpt-4o") == tokens
+    assert budget_tokens(share, model="gpt-4o", provider="openai") == tokens
     report = AgenticConversationPruner(PruneArgs(share, model="gpt-4o", provider="openai")).prune(HELLO).report
     assert report.safe_zone == tokens
 
@@ -80,7 +78,7 @@ def test_a_share_of_a_window_that_is_not_known_is_refused(
     share: float | str, model: str | None, provider: str | None, words: str
 ):
     with pytest.raises(SettingsError, match=words):
-        budget(share, model=model, provider=provider)
+        budget_tokens(share, model=model, provider=provider)
 
 
 def shown(value: object) -> str:
@@ -104,7 +102,7 @@ WRONG = [
 @each_row("value", WRONG, ids=shown)
 def test_what_is_no_budget_is_refused_by_its_value_and_with_a_way_to_write_it(value: object):
     with pytest.raises(SettingsError) as refusal:
-        budget(value, model="gpt-4o")
+        budget_tokens(value, model="gpt-4o")
     assert repr(value) in str(refusal.value)
     assert 'write it as 51200, "50k" (k = 1024), "1.5m", "50*1024", or 0.7' in str(refusal.value)
 
@@ -112,7 +110,7 @@ def test_what_is_no_budget_is_refused_by_its_value_and_with_a_way_to_write_it(va
 @given(text=st.text(alphabet="0123456789._*kKmM -+e", max_size=12))
 def test_a_text_is_a_budget_of_at_least_one_token_or_a_settings_error(text: str):
     try:
-        tokens = budget(text, model="gpt-4o")
+        tokens = budget_tokens(text, model="gpt-4o")
     except SettingsError:
         return
     assert tokens >= 1
@@ -141,7 +139,7 @@ def test_any_object_with_a_safe_zone_serves(kind: type):
     args = kind(conversation_prune_safe_zone_tokens=1_000)
     messages = conversations.openai_chat([conversations.words(900)], [conversations.words(500)])
     result = AgenticConversationPruner(args).prune(messages)
-    assert (safe_zone(args), overhead(args), result.report.fallbacks) == (1_000, 0, ())
+    assert (safe_zone(args), overhead_tokens(args), result.report.fallbacks) == (1_000, 0, ())
     assert result.conversation == conversations.openai_chat([None], [conversations.words(500)])
 
 
@@ -322,7 +320,7 @@ def test_an_error_about_a_window_names_the_way_to_give_it(model: str | None):
 @pytest.mark.parametrize("kind", [SimpleNamespace, mock])
 def test_the_settings_of_any_object_are_read(kind: type):
     args = kind(conversation_prune_safe_zone_tokens=0.5, model="gpt-4o", provider="openai", overhead_tokens=100)
-    assert (safe_zone(args), overhead(args)) == (64_000, 100)
+    assert (safe_zone(args), overhead_tokens(args)) == (64_000, 100)
 
 
 @pytest.mark.parametrize("model", [None, "", 7, MagicMock()], ids=shown)
@@ -377,11 +375,11 @@ def test_an_overhead_that_is_no_number_of_tokens_is_refused(kind: type, value: o
 
 def test_a_setting_that_is_none_counts_as_absent():
     args = PruneArgs(1_000, None, overhead_tokens=None)
-    assert (overhead(args), group_size(args), safe_zone(args)) == (0, 4, 1_000)
+    assert (overhead_tokens(args), group_size(args), safe_zone(args)) == (0, 4, 1_000)
 
 
 @pytest.mark.parametrize("value", [[], MagicMock()], ids=shown)
 def test_an_overhead_that_is_nothing_like_a_number_is_refused_in_prune_args_only(value: object):
-    assert overhead(SimpleNamespace(overhead_tokens=value)) == 0
+    assert overhead_tokens(SimpleNamespace(overhead_tokens=value)) == 0
     with pytest.raises(SettingsError, match="overhead_tokens is"):
-        overhead(PruneArgs(overhead_tokens=value))
+        overhead_tokens(PruneArgs(overhead_tokens=value))

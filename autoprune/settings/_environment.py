@@ -1,4 +1,4 @@
-"""The AUTOPRUNE_* variables: which there are, and what they say. Reads no other variable."""
+"""The settings by name, and the AUTOPRUNE_* variables that set them. Reads no other variable."""
 
 import os
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ class Source(StrEnum):
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting as it counts, and who gave it.
+    """A setting's value, and who gave it.
 
     `where` is the place to change it: the keyword of a call ("safe_zone="), the attribute of the arguments
     ("PruneArgs.model"), or the variable ("AUTOPRUNE_MODEL"); "" for a default.
@@ -41,7 +41,7 @@ class Setting:
 
 
 def variables(environ: Mapping[str, str] | None) -> dict[str, str]:
-    """The AUTOPRUNE_* variables of an environment that name a setting and are not blank, as they are now.
+    """Return the AUTOPRUNE_* variables of an environment that name a setting and are not blank, as they are now.
 
     None is the environment of this process. It is no default of a function, which `help` would print with every key.
     """
@@ -50,13 +50,13 @@ def variables(environ: Mapping[str, str] | None) -> dict[str, str]:
     return {variable: text for variable, text in said.items() if text}
 
 
-def unknown(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The AUTOPRUNE_* variables of an environment that name no setting, sorted: perhaps misspelled."""
+def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the AUTOPRUNE_* variables of an environment that name no setting, sorted: perhaps misspelled."""
     known = VARIABLES.values()
     return tuple(sorted(name for name in environ if name.startswith(PREFIX) and name not in known))
 
 
-def blamed(error: SettingsError, variable: str, text: str) -> SettingsError:
-    """The same error with the variable's name in front, for a value that came from it."""
+def blame_variable(error: SettingsError, variable: str, text: str) -> SettingsError:
+    """Return the error that names the variable which a refused value came from."""
     _, is_repeated, rest = str(error).partition(f" is {text!r}: ")
     return SettingsError(f"{variable} is {text!r}: {rest if is_repeated else error}")

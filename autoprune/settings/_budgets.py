@@ -11,36 +11,36 @@ UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
 LARGEST = 10**12  # tokens; no window is near
 LONGEST_TEXT = 40
 AMOUNT = re.compile(r"(\d+(?:_\d+)*(?:\.\d+)?)([km]?)")
-WRITTEN = 'write it as 51200, "50k" (k = 1024), "1.5m", "50*1024", or 0.7 for that share of the model\'s window'
+FORMS = 'write it as 51200, "50k" (k = 1024), "1.5m", "50*1024", or 0.7 for that share of the model\'s window'
 
 
-def budget(
+def budget_tokens(
     value: object, *, model: str | None = None, provider: str | None = None, window_tokens: int | None = None
 ) -> int:
-    """A token budget as it may be written, in tokens. A share is one of `window_tokens`, else of the model's window.
+    """Return a token budget in tokens. A share such as 0.7 is one of `window_tokens`, else of the model's window.
 
     Raises SettingsError for anything that is no positive budget.
     """
-    tokens = amount = number(value)
+    tokens = amount = parse_number(value)
     if isinstance(amount, float) and 0 < amount <= 1:
-        tokens = math.floor(amount * (window_tokens or window(model, provider)))
+        tokens = math.floor(amount * (window_tokens or context_window(model, provider)))
     if tokens is None or not 1 <= tokens <= LARGEST or tokens != math.floor(tokens):
         kind = "" if isinstance(value, int | float | str) else f", a {type(value).__name__}"
-        raise SettingsError(f"the safe zone is {value!r}{kind}: {WRITTEN}")
+        raise SettingsError(f"the safe zone is {value!r}{kind}: {FORMS}")
     return int(tokens)
 
 
-def number(value: object) -> int | float | None:
-    """The number that a budget stands for, a float for a share of a window; None where it is none."""
+def parse_number(value: object) -> int | float | None:
+    """Return the number that a budget stands for, a float for a share of a window; None where it is none."""
     if isinstance(value, str):
-        return _written(value.replace(" ", "").lower())
+        return _parse_text(value.replace(" ", "").lower())
     if isinstance(value, bool) or not isinstance(value, int | float | Integral):
         return None
     return value if isinstance(value, float) else int(value)
 
 
-def _written(text: str) -> int | float | None:
-    """The number in a text: factors with units, or one fraction without."""
+def _parse_text(text: str) -> int | float | None:
+    """Return the number in a text: factors with units, or one fraction without."""
     matches = [AMOUNT.fullmatch(factor) for factor in text.split("*")]
     if len(text) > LONGEST_TEXT or not all(matches):
         return None
@@ -51,8 +51,8 @@ def _written(text: str) -> int | float | None:
 
 
 @lru_cache(maxsize=64)
-def window(model: str | None, provider: str | None = None) -> int:
-    """The context window of a model in tokens, from genai-prices. Raises SettingsError where it is not known.
+def context_window(model: str | None, provider: str | None = None) -> int:
+    """Return the context window of a model in tokens, from genai-prices. Raises SettingsError where it is not known.
 
     Some models have another window with each provider: name it, as `provider` or as in "github-copilot/gpt-5"; without
     one, it is the window with the model's own vendor.
