@@ -11,7 +11,7 @@ import autoprune
 from autoprune import Chunked, ConversationPruner, OpenAISummarizer, PruneArgs, summarizers
 from autoprune.summarizers import Brief, Digest, Failed, Summarizer, Symbols, Utterance, read_actions
 from autoprune.summarizers.by_name import SUMMARIZERS
-from autoprune.summarizers.selection import fallbacks, in_parts, styled, told
+from autoprune.summarizers.selection import fallbacks, in_parts, with_instructions, with_style
 
 
 def chat(number: int = 30) -> list[dict[str, str]]:
@@ -56,7 +56,7 @@ def test_the_last_fallback_is_the_digest_unless_a_summarizer_wants_none():
 
 
 def test_what_a_summarizer_does_not_offer_changes_nothing():
-    assert styled(second, "prose") is told(second, "Be brief.") is in_parts(second) is second
+    assert with_style(second, "prose") is with_instructions(second, "Be brief.") is in_parts(second) is second
 
 
 class Odd:
@@ -65,7 +65,7 @@ class Odd:
     def __call__(self, brief: Brief) -> str:
         return "x"
 
-    def styled(self, style: str) -> Summarizer:
+    def with_style(self, style: str) -> Summarizer:
         raise ValueError(style)
 
     def in_parts(self) -> int:
@@ -74,15 +74,15 @@ class Odd:
 
 def test_an_offer_that_fails_is_none():
     odd = Odd()
-    assert styled(odd, "prose") is in_parts(odd) is odd  # type: ignore[arg-type]
+    assert with_style(odd, "prose") is in_parts(odd) is odd  # type: ignore[arg-type]
 
 
 def test_one_that_reads_in_parts_passes_on_what_it_is_told():
     model = OpenAISummarizer(Client("x"), "m", instructions="Be kind.")  # type: ignore[arg-type]
-    adapted: Any = told(styled(Chunked(model, 9_000), "prose"), "Be brief.")
+    adapted: Any = with_instructions(with_style(Chunked(model, 9_000), "prose"), "Be brief.")
     assert (adapted.window_tokens, adapted.inner.style) == (9_000, "free")
     assert adapted.inner.instructions == "Be brief.\n\nBe kind."
-    alone: Any = told(model, "Be brief.", alone=True)
+    alone: Any = with_instructions(model, "Be brief.", alone=True)
     assert alone.instructions == "Be brief."
 
 
