@@ -20,7 +20,7 @@ from autoprune.strategies.per_result import CUSTOM, SIMPLE, PerResult, cut, mark
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Summarizer
 from autoprune.summarizers.capabilities import calls_model, identity_of
 from autoprune.summarizers.driver import steps_of
-from autoprune.summarizers.selection import told
+from autoprune.summarizers.selection import with_instructions
 from autoprune.summarizers.utterances import Utterance, sendable, written_call
 
 LEAST_TEXT = 16  # tokens; a text of fewer says less than a cut
@@ -102,7 +102,7 @@ def shortener(strategy: object, llm: object) -> Shortener:
     chosen = results.summarizer or getattr(strategy, "summarizer", None) or llm
     limit = results.hard_limit
     if callable(chosen):
-        return Shortener(told(chosen, INSTRUCTIONS), limit, notes)
+        return Shortener(with_instructions(chosen, INSTRUCTIONS), limit, notes)
     # Who folds without a model does not expect one for results either.
     return Shortener(notes=notes, is_quiet=not isinstance(strategy, PerResult))
 

@@ -11,7 +11,7 @@ from autoprune.planning.clamping import Clamp
 from autoprune.summarizers.brief import Answer, Brief, Failed, Steps, Summarizer, Written
 from autoprune.summarizers.capabilities import reads_in_parts
 from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, run, steps_of
-from autoprune.summarizers.selection import in_parts, told
+from autoprune.summarizers.selection import in_parts, with_instructions
 from autoprune.summarizers.utterances import Utterance, sendable
 from autoprune.tokens import Count, exact
 
@@ -43,7 +43,7 @@ def summarize_text(
     brief = _brief(text, max_tokens, request, count)
     if brief.count(text) <= max_tokens:
         return text
-    return _settled(text, brief, run(_steps(summarizer, brief), CONCURRENCY, Budget(max_calls, max_seconds)))
+    return _finish(text, brief, run(_steps(summarizer, brief), CONCURRENCY, Budget(max_calls, max_seconds)))
 
 
 async def asummarize_text(
@@ -60,7 +60,7 @@ async def asummarize_text(
     brief = _brief(text, max_tokens, request, count)
     if brief.count(text) <= max_tokens:
         return text
-    return _settled(text, brief, await arun(_steps(summarizer, brief), CONCURRENCY, Budget(max_calls, max_seconds)))
+    return _finish(text, brief, await arun(_steps(summarizer, brief), CONCURRENCY, Budget(max_calls, max_seconds)))
 
 
 def _brief(text: str, max_tokens: int, request: str, count: Count | None) -> Brief:
@@ -72,7 +72,7 @@ def _brief(text: str, max_tokens: int, request: str, count: Count | None) -> Bri
 def _steps(summarizer: Summarizer | None, brief: Brief) -> Steps:
     if summarizer is None:
         return Failed("")
-    adapted = in_parts(told(summarizer, INSTRUCTIONS))
+    adapted = in_parts(with_instructions(summarizer, INSTRUCTIONS))
     if reads_in_parts(adapted):
         pieces = _pieces(brief.utterances[0].words, brief.count)
         brief = replace(brief, utterances=tuple(Utterance(Speaker.TOOL, piece) for piece in pieces))
@@ -92,7 +92,7 @@ def _pieces(text: str, count: Count) -> Iterator[str]:
     yield piece
 
 
-def _settled(text: str, brief: Brief, answer: Answer) -> str:
+def _finish(text: str, brief: Brief, answer: Answer) -> str:
     """Return the summary, cut to its room where it is longer; without one, return the text, cut."""
     if isinstance(answer, Written):
         for note in answer.notes:

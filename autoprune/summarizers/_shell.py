@@ -139,20 +139,20 @@ def folder(command: str) -> str:
 
 def files(command: str) -> Iterator[tuple[str, str]]:
     """Yield what a command plainly does with files: ("read", path), ("edited", path) and so on."""
-    script, bodies = _apart(command[:LONGEST])
-    text = QUOTED.sub(_unquoted, script)
+    script, bodies = _split_heredocs(command[:LONGEST])
+    text = QUOTED.sub(_unquote, script)
     for match in WRITTEN.finditer(text):
         if _is_path(path := match[1] or match[2]):
             yield "written", path
     for part in PART.split(text):
         yield from _touched(part.partition(">")[0].split())
     if "python" in script:
-        yield from (("written", path) for path in _by_python(f"{script}\n{bodies}") if _is_path(path))
+        yield from (("written", path) for path in _written_by_python(f"{script}\n{bodies}") if _is_path(path))
     if DIFFING.search(script):
         yield from (("edited", path) for path in DIFFED.findall(bodies) if _is_path(path))
 
 
-def _apart(command: str) -> tuple[str, str]:
+def _split_heredocs(command: str) -> tuple[str, str]:
     """Return a command without the bodies of its heredocs, and these bodies."""
     script: list[str] = []
     bodies: list[str] = []
@@ -168,7 +168,7 @@ def _apart(command: str) -> tuple[str, str]:
     return "\n".join(script), "\n".join(bodies)
 
 
-def _by_python(text: str) -> Iterator[str]:
+def _written_by_python(text: str) -> Iterator[str]:
     """Yield the files that a Python script writes to, where their names stand in it."""
     named = {match[1]: match[3] for match in ASSIGNED.finditer(text)}
     for match in PYTHON_WRITES.finditer(text):
@@ -177,7 +177,7 @@ def _by_python(text: str) -> Iterator[str]:
             yield path
 
 
-def _unquoted(match: re.Match[str]) -> str:
+def _unquote(match: re.Match[str]) -> str:
     """Return a quoted path without its quotes, and an empty word for any other text."""
     return match[0][1:-1] if PATH.fullmatch(match[0][1:-1]) else "''"
 
@@ -191,7 +191,7 @@ def _touched(words: list[str]) -> Iterator[tuple[str, str]]:
         return
     if words[0] == "cp":
         given = [word for word in words[1:] if word[:1] != "-" and PATH.fullmatch(word)]
-        yield from (("created", path) for path in _copied(given) if _is_path(path))
+        yield from (("created", path) for path in _copies(given) if _is_path(path))
         return
     given = [word for word in words[1:] if _is_path(word) and not SCRIPT.fullmatch(word)]
     does = "edited" if _edits(words) else DOES.get(words[0])
@@ -204,7 +204,7 @@ def _edits(words: list[str]) -> bool:
     return bool(flag) and any(flag.fullmatch(word) for word in words[1:] if flag)
 
 
-def _copied(paths: list[str]) -> Iterator[str]:
+def _copies(paths: list[str]) -> Iterator[str]:
     """Yield what `cp` makes: the last path, or in a folder the names of all paths before it."""
     *sources, into = paths or [""]
     if into.endswith("/") or len(sources) > 1:

@@ -47,10 +47,10 @@ class ActionTrace:
         """Return the trace in at most `brief.max_tokens` tokens."""
         head, mine = resume(brief, _is_mine)
         known = _trace.read(mine[0].body) if mine else None
-        trace = self._extended(known or Trace(), brief, head)
+        trace = self._extend(known or Trace(), brief, head)
         return first_that_fits(_texts(fit_head(head, brief), trace, brief), head, brief)
 
-    def _extended(self, known: Trace, brief: Brief, head: tuple[Section, ...]) -> Trace:
+    def _extend(self, known: Trace, brief: Brief, head: tuple[Section, ...]) -> Trace:
         """Return a trace with the lines of new messages, and the results of the last calls below their lines."""
         request = next((section.body for section in head if section.title == GOAL), "")
         new = [*_trace.lines_of(brief.utterances, known.number + 1, request)]
@@ -59,11 +59,11 @@ class ActionTrace:
         calls = [line.number for line in trace.lines if line.key != USER]
         newest = set(calls[max(len(calls) - self.keep, 0) :])
         last = (line for line in trace.lines if line.number in newest)
-        shown = (self._detailed(line, results.get(line.number), brief.count) for line in last)
+        shown = (self._add_details(line, results.get(line.number), brief.count) for line in last)
         details = {line.number: line.details for line in shown}
         return Trace(trace.totals, tuple(replace(line, details=details.get(line.number, ())) for line in trace.lines))
 
-    def _detailed(self, line: Line, result: ToolResult | None, count: Count) -> Line:
+    def _add_details(self, line: Line, result: ToolResult | None, count: Count) -> Line:
         """Return a line with its result below it; one of an earlier trace has none, and stays as it is."""
         if result is None or self.detail_tokens < 1:
             return line

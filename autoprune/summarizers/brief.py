@@ -60,24 +60,24 @@ class Summarizer(Protocol):
     """Turn a brief into a text, at once or awaited.
 
     Any function of a brief is a summarizer, and so is any object that can be called with one. What it raises counts
-    as a failure, which the report tells. An object may offer more. All of these are optional:
+    as a failure, which the report tells. An object may offer more; each of these is optional:
 
-    `calls_model`: False for one that needs no model and waits for nobody. Default: True.
-    `may_wait`: True for one that may take long, so that it is called in a thread. Default: as `calls_model`.
-    `identity`: a text that differs wherever the same brief would be answered in another way; texts that were written
-    before are found by it. Default: the name of the function or class.
-    `keeps_request`: True for one whose text holds the user's first request in a section of its own (see `sections`).
-    Default: False, and the request is put above the text.
-    `fallback`: the summarizer that is asked where this one fails; None for nobody. Default: a `Digest`.
-    `steps(brief)`: for one that asks other summarizers: a generator that yields lists of `Ask` which may be answered at
-    the same time, is sent their answers in the same order, and returns its own answer. So it knows nothing of threads
-    or of asyncio. It is run in place of the call.
-    `styled(style)`: a summarizer that writes in a style of that name.
-    `told(instructions, alone)`: a summarizer that writes as the instructions say, in place of its own style; with
-    `alone` without its own instructions.
-    `in_parts()`: a summarizer that reads in parts what is too long for its window.
-    `reads_in_parts`: True for one that does, cutting between the utterances of a brief. Default: False.
-    `with_model(llm)`: a summarizer that asks the pruner's model; `Failed` where it cannot, with the reason.
+    - `calls_model`: False for one that needs no model and waits for nobody. Default: True.
+    - `may_wait`: True for one that may take long, so that it is called in a thread. Default: as `calls_model`.
+    - `identity`: a text that differs wherever the same brief would be answered in another way; texts that were written
+      before are found by it. Default: the name of the function or class.
+    - `keeps_request`: True for one whose text holds the user's first request in a section of its own (see `sections`).
+      Default: False, and the request is put above the text.
+    - `fallback`: the summarizer that is asked where this one fails; None for nobody. Default: a `Digest`.
+    - `steps(brief)`: for one that asks other summarizers; run in place of the call. A generator that yields lists of
+      `Ask`, which may be answered at the same time, is sent their answers in the same order, and returns its own
+      answer. So it knows nothing of threads or of asyncio.
+    - `with_style(style)`: a summarizer that writes in a style of that name.
+    - `with_instructions(instructions, alone)`: a summarizer that writes as the instructions say, in place of its own
+      style; with `alone` also without its own instructions.
+    - `with_model(llm)`: a summarizer that asks the pruner's model; `Failed` where it cannot, with the reason.
+    - `in_parts()`: a summarizer that reads in parts what is too long for its window.
+    - `reads_in_parts`: True for one that does, cutting between the utterances of a brief. Default: False.
     """
 
     def __call__(self, brief: Brief, /) -> object:
@@ -97,7 +97,7 @@ Parameters: TypeAlias = Mapping[str, object]
 
 
 def with_usage(text: str, answers: Iterable[Answer], notes: Iterable[str] = ()) -> Written:
-    """Return a text with what the answers took that it is made of, and with their notes and more, each once."""
+    """Return a text that is made of several answers, with the sum of what they took and all their notes."""
     given = [answer for answer in answers if isinstance(answer, Written)]
     costs = [answer.cost for answer in given]
     return Written(

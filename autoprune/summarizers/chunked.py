@@ -14,7 +14,7 @@ from autoprune.summarizers import sections
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Summarizer, Written, with_usage
 from autoprune.summarizers.capabilities import calls_model, identity_of, keeps_request
 from autoprune.summarizers.driver import CONCURRENCY, run
-from autoprune.summarizers.selection import styled, told
+from autoprune.summarizers.selection import with_instructions, with_style
 from autoprune.summarizers.utterances import JOINT_TOKENS, Utterance, render
 
 DEPTH = 5
@@ -71,13 +71,13 @@ class Chunked:
         """The summarizer that is asked for the whole where a part fails: `inner`."""
         return self.inner
 
-    def styled(self, style: str) -> "Chunked":
+    def with_style(self, style: str) -> "Chunked":
         """Return the same with an `inner` that writes in a style."""
-        return replace(self, inner=styled(self.inner, style))
+        return replace(self, inner=with_style(self.inner, style))
 
-    def told(self, instructions: str, alone: bool = False) -> "Chunked":
+    def with_instructions(self, instructions: str, alone: bool = False) -> "Chunked":
         """Return the same with an `inner` that writes as instructions say."""
-        return replace(self, inner=told(self.inner, instructions, alone=alone))
+        return replace(self, inner=with_instructions(self.inner, instructions, alone=alone))
 
     @property
     def calls_model(self) -> bool:
@@ -121,7 +121,7 @@ class Chunked:
             spent += made
             if len(made) == 1:
                 return with_usage(spent[-1].text, spent)
-            parts = _consolidating(brief, made, sizes)
+            parts = _consolidate(brief, made, sizes)
 
     def _sizes(self, brief: Brief) -> Sizes:
         room = self.window_tokens - brief.count(brief.previous) - brief.count(brief.request)
@@ -136,7 +136,7 @@ class Chunked:
                 if isinstance(answer, Failed):
                     return answer if len(parts) == 1 else Failed(f"one of {len(parts)} parts: {answer.why}")
                 made += (answer,)
-        return made if len(parts) == 1 else tuple(map(_noted, made, parts))
+        return made if len(parts) == 1 else tuple(map(_note_cut, made, parts))
 
     def _parts(self, brief: Brief, sizes: Sizes) -> list[Brief]:
         """Return what is asked first: the brief itself where it fits, else its parts."""
@@ -144,9 +144,9 @@ class Chunked:
         weights = [_weight(group, brief) for group in groups]
         if sum(weights) <= sizes.room - brief.max_tokens:
             return [brief]
-        parts = _packed(groups, weights, sizes.room - sizes.partial, self._most_parts(sizes.fan_in))
+        parts = _pack(groups, weights, sizes.room - sizes.partial, self._most_parts(sizes.fan_in))
         room = sizes.room - (sizes.partial if len(parts) > 1 else sizes.whole)
-        briefs = [replace(brief, utterances=_within(part, brief, room), previous="") for part in parts]
+        briefs = [replace(brief, utterances=_shorten(part, brief, room), previous="") for part in parts]
         briefs[0] = replace(briefs[0], previous=brief.previous)
         return [replace(one, max_tokens=sizes.partial if len(parts) > 1 else sizes.whole) for one in briefs]
 
@@ -178,17 +178,17 @@ def _weight(group: Utterances, brief: Brief) -> int:
     return brief.count(render(group, brief.count, sys.maxsize)) + JOINT_TOKENS
 
 
-def _packed(groups: Sequence[Utterances], weights: Sequence[int], limit: int, most: int) -> list[Utterances]:
+def _pack(groups: Sequence[Utterances], weights: Sequence[int], limit: int, most: int) -> list[Utterances]:
     """Return the groups in at most `most` parts, each of at most `limit` tokens as far as that is possible."""
-    parts = [*_filled(groups, weights, limit)]
+    parts = [*_fill(groups, weights, limit)]
     limit = max(limit, sum(weights) // most)
     while len(parts) > most:
-        parts = [*_filled(groups, weights, limit)]
+        parts = [*_fill(groups, weights, limit)]
         limit += limit // GROWTH + 1
     return parts
 
 
-def _filled(groups: Sequence[Utterances], weights: Sequence[int], limit: int) -> Iterator[Utterances]:
+def _fill(groups: Sequence[Utterances], weights: Sequence[int], limit: int) -> Iterator[Utterances]:
     part: Utterances = ()
     weight = 0
     for group, more in zip(groups, weights, strict=True):
@@ -200,7 +200,7 @@ def _filled(groups: Sequence[Utterances], weights: Sequence[int], limit: int) ->
     yield part
 
 
-def _within(part: Utterances, brief: Brief, room: int) -> Utterances:
+def _shorten(part: Utterances, brief: Brief, room: int) -> Utterances:
     """Return a part that fits: as it is, or its first request and the rest as one shortened text."""
     if _weight(part, brief) <= room:
         return part
@@ -210,19 +210,21 @@ def _within(part: Utterances, brief: Brief, room: int) -> Utterances:
     return (*asked, Utterance(Speaker.OTHER, rest))
 
 
-def _consolidating(brief: Brief, made: Partials, sizes: Sizes) -> list[Brief]:
+def _consolidate(brief: Brief, made: Partials, sizes: Sizes) -> list[Brief]:
     """Return the questions that make fewer summaries of many: each goes on from the first of its own."""
     lots = math.ceil(len(made) / sizes.fan_in)
     edges = [len(made) * at // lots for at in range(lots + 1)]
     room = sizes.whole if lots == 1 else sizes.partial
     texts = [sections.cut(each.text, sizes.partial, brief.count) for each in made]
     return [
-        replace(brief, utterances=tuple(map(_said, texts[start + 1 : stop])), previous=texts[start], max_tokens=room)
+        replace(
+            brief, utterances=tuple(map(_as_utterance, texts[start + 1 : stop])), previous=texts[start], max_tokens=room
+        )
         for start, stop in pairwise(edges)
     ]
 
 
-def _noted(answer: Written, part: Brief) -> Written:
+def _note_cut(answer: Written, part: Brief) -> Written:
     """Return the summary of a part; where it is longer than its room, with a note that it will be cut."""
     size = part.count(answer.text)
     if size <= part.max_tokens:
@@ -231,5 +233,5 @@ def _noted(answer: Written, part: Brief) -> Written:
     return replace(answer, notes=(*answer.notes, note))
 
 
-def _said(partial: str) -> Utterance:
+def _as_utterance(partial: str) -> Utterance:
     return Utterance(Speaker.OTHER, f"Summary of the messages that follow:\n{partial}")

@@ -76,7 +76,7 @@ def steps_of(summarizer: Summarizer, brief: Brief) -> Steps:
         return answer
     try:
         return judged((yield from own(brief)))
-    except Exception as error:  # a stranger's generator, as in `_called`
+    except Exception as error:  # a stranger's generator, as in `_call`
         return judged(error)
 
 
@@ -87,9 +87,9 @@ def run(steps: Steps, concurrency: int = CONCURRENCY, budget: Budget | None = No
     refused, since it may hold what belongs to that loop: `arun` is for there.
     """
     limits = budget or Budget(UNLIMITED)
-    asked = _advanced(steps, None)
+    asked = _advance(steps, None)
     while not isinstance(asked, Written | Failed):
-        asked = _advanced(steps, _in_threads(_afforded(asked, limits), concurrency, limits))
+        asked = _advance(steps, _in_threads(_afford(asked, limits), concurrency, limits))
     return asked
 
 
@@ -97,20 +97,20 @@ async def arun(steps: Steps, concurrency: int = CONCURRENCY, budget: Budget | No
     """Run steps to their answer in asyncio. Summarizers are called in threads: one that waits blocks no other."""
     limits = budget or Budget(UNLIMITED)
     gate = asyncio.Semaphore(max(concurrency, 1))
-    asked = _advanced(steps, None)
+    asked = _advance(steps, None)
     while not isinstance(asked, Written | Failed):
-        answers = await asyncio.gather(*(_awaited(ask, gate, limits) for ask in _afforded(asked, limits)))
-        asked = _advanced(steps, answers)
+        answers = await asyncio.gather(*(_await_answer(ask, gate, limits) for ask in _afford(asked, limits)))
+        asked = _advance(steps, answers)
     return asked
 
 
 def answered(ask: Ask, *, is_within_loop: bool = False, budget: Budget | None = None) -> Answer:
     """Return the answer to one question, whatever the summarizer gives or raises."""
-    given = _called(ask)
+    given = _call(ask)
     if not inspect.isawaitable(given):
         return judged(given)
     if not is_within_loop:
-        return asyncio.run(_in_time(_settled(given), budget or Budget(UNLIMITED)))
+        return asyncio.run(_in_time(_await_value(given), budget or Budget(UNLIMITED)))
     if inspect.iscoroutine(given):
         given.close()
     return Failed("this summarizer is asynchronous and an event loop is running: use aprune in place of prune")
@@ -145,11 +145,11 @@ def tried(function: Callable[..., object], *arguments: object) -> object:
     """Call a caller's function and return what it gives; Failed where it raises."""
     try:
         return function(*arguments)
-    except Exception as error:  # a stranger's callable, as in `_called`
+    except Exception as error:  # a stranger's callable, as in `_call`
         return judged(error)
 
 
-def _advanced(steps: Steps, answers: Sequence[Answer] | None) -> Sequence[Ask] | Answer:
+def _advance(steps: Steps, answers: Sequence[Answer] | None) -> Sequence[Ask] | Answer:
     """Return the next batch of questions, or what the steps come to."""
     try:
         asked = next(steps) if answers is None else steps.send(answers)
@@ -161,7 +161,7 @@ def _advanced(steps: Steps, answers: Sequence[Answer] | None) -> Sequence[Ask] |
     return Failed("its steps gave something that is no list of questions")
 
 
-def _afforded(asks: Sequence[Ask], budget: Budget) -> list[Ask]:
+def _afford(asks: Sequence[Ask], budget: Budget) -> list[Ask]:
     """Return the questions, with a refusal in place of each one above the budget."""
     return [ask if (why := budget.refusal(ask)) is None else Ask(_Refusal(why), ask.brief) for ask in asks]
 
@@ -220,11 +220,11 @@ def _next(waiting: "SimpleQueue[Job]") -> Job | None:
         return None
 
 
-async def _awaited(ask: Ask, gate: asyncio.Semaphore, budget: Budget) -> Answer:
+async def _await_answer(ask: Ask, gate: asyncio.Semaphore, budget: Budget) -> Answer:
     if not may_wait(ask.summarizer):
-        return judged(await _asked(ask))
+        return judged(await _ask_in_thread(ask))
     async with gate:
-        return await _in_time(_asked(ask), budget)
+        return await _in_time(_ask_in_thread(ask), budget)
 
 
 async def _in_time(asked: Coroutine[Any, Any, object], budget: Budget) -> Answer:
@@ -238,7 +238,7 @@ async def _in_time(asked: Coroutine[Any, Any, object], budget: Budget) -> Answer
         question.cancel()
 
 
-async def _asked(ask: Ask) -> object:
+async def _ask_in_thread(ask: Ask) -> object:
     """Call a summarizer in a daemon thread and await what it gives."""
     loop = asyncio.get_running_loop()
     given: asyncio.Future[object] = loop.create_future()
@@ -250,17 +250,17 @@ async def _asked(ask: Ask) -> object:
     def call() -> None:
         result, error = None, None
         try:
-            result = _called(ask)
+            result = _call(ask)
         except BaseException as raised:  # as in `_work`
             error = raised
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(settle, result, error)
 
     Thread(target=copy_context().run, args=(call,), name="autoprune", daemon=True).start()
-    return await _settled(await given)
+    return await _await_value(await given)
 
 
-def _called(ask: Ask) -> object:
+def _call(ask: Ask) -> object:
     """Return what a summarizer gives, or the exception that it raises."""
     try:
         return ask.summarizer(ask.brief)
@@ -268,7 +268,7 @@ def _called(ask: Ask) -> object:
         return error
 
 
-async def _settled(given: object) -> object:
+async def _await_value(given: object) -> object:
     """Return a value, or what it comes to where it is awaitable."""
 
     async def whole(awaitable: Awaitable[object]) -> object:

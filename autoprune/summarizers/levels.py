@@ -81,22 +81,22 @@ class Levels:
         answers: list[Answer] = []
         if new := without_request(brief, shown):
             left = brief.max_tokens - brief.count(_text(shown, sections))
-            answers.append((yield from self._asked(new, max(left // 2, self._share(shown, brief)), brief)))
+            answers.append((yield from self._ask(new, max(left // 2, self._share(shown, brief)), brief)))
             if isinstance(answers[-1], Failed):
                 return answers[-1]
             sections = (*sections, (1, answers[-1].text))
-        sections = yield from self._merged(sections, shown, brief, answers)
-        text = first_that_fits(_shortened(sections, shown, brief), head, brief)
-        return with_usage(text, answers, _lost(text, sections, shown, answers))
+        sections = yield from self._merge(sections, shown, brief, answers)
+        text = first_that_fits(_shorten(sections, shown, brief), head, brief)
+        return with_usage(text, answers, _notes(text, sections, shown, answers))
 
-    def _merged(self, sections: Leveled, shown: Head, brief: Brief, answers: list[Answer]) -> Merging:
+    def _merge(self, sections: Leveled, shown: Head, brief: Brief, answers: list[Answer]) -> Merging:
         """Return the sections, merged until they are few enough; add each answer to `answers`."""
         while span := self._too_many(sections, brief.count(_text(shown, sections)) > brief.max_tokens):
             before, several, after = sections[: span[0]], sections[slice(*span)], sections[span[1] :]
             said = tuple(Utterance(Speaker.OTHER, body) for _, body in several)
             half = sum(brief.count(body) for _, body in several) // 2
             # Older things in fewer words, so that the room is there for what is new.
-            answer = yield from self._asked(said, max(min(half, 2 * self._share(shown, brief)), LEAST), brief)
+            answer = yield from self._ask(said, max(min(half, 2 * self._share(shown, brief)), LEAST), brief)
             answers.append(answer)
             if isinstance(answer, Failed):
                 break
@@ -118,7 +118,7 @@ class Levels:
         most = self._deepest * (max(self.fanout, 2) - 1) + 1
         return max((brief.max_tokens - brief.count(write(shown))) // most, LEAST)
 
-    def _asked(self, said: tuple[Utterance, ...], share: int, brief: Brief) -> Steps:
+    def _ask(self, said: tuple[Utterance, ...], share: int, brief: Brief) -> Steps:
         """Ask for a section about some messages, or in place of some sections.
 
         An `inner` that has a section for the first request is told it, and does not take a later one for it.
@@ -137,7 +137,7 @@ def _without_goal(text: str) -> str:
     return write(section for section in read(text) or () if section.title != GOAL) or text
 
 
-def _lost(text: str, sections: Leveled, shown: Head, answers: Sequence[Answer]) -> Iterator[str]:
+def _notes(text: str, sections: Leveled, shown: Head, answers: Sequence[Answer]) -> Iterator[str]:
     """Yield a note for sections that could not be merged, were left out, or were shortened."""
     for answer in answers:
         if isinstance(answer, Failed):
@@ -157,7 +157,7 @@ def _text(shown: Head, sections: Leveled) -> str:
     return write((*shown, *(Section(f"Level {level}", body) for level, body in sections)))
 
 
-def _shortened(sections: Leveled, shown: Head, brief: Brief) -> Iterator[str]:
+def _shorten(sections: Leveled, shown: Head, brief: Brief) -> Iterator[str]:
     """Yield the text with less and less of its oldest section, then without it, until no section is left."""
     while sections:
         text = _text(shown, sections)

@@ -22,7 +22,7 @@ def summarizer_of(strategy: object, llm: object) -> tuple[Summarizer, str | None
     if llm is not None:
         given = _offered(chosen, "with_model", llm)
         chosen, note = (chosen, given.why) if isinstance(given, Failed) else (given, note)
-    chosen = in_parts(styled(chosen, _style_of(strategy)))
+    chosen = in_parts(with_style(chosen, _style_of(strategy)))
     levels = getattr(strategy, "levels", 0)
     return (Levels(chosen, depth=levels) if levels else chosen), note
 
@@ -38,18 +38,18 @@ def fallbacks(summarizer: Summarizer) -> Iterator[Summarizer]:
         yield other
 
 
-def styled(summarizer: Summarizer, style: str | None) -> Summarizer:
+def with_style(summarizer: Summarizer, style: str | None) -> Summarizer:
     """Return a summarizer that writes in a style; the same one where it knows no styles, or none is wanted."""
-    made = _offered(summarizer, "styled", style) if style else summarizer
+    made = _offered(summarizer, "with_style", style) if style else summarizer
     return summarizer if isinstance(made, Failed) else made
 
 
-def told(summarizer: Summarizer, instructions: str, *, alone: bool = False) -> Summarizer:
+def with_instructions(summarizer: Summarizer, instructions: str, *, alone: bool = False) -> Summarizer:
     """Return a summarizer that writes as instructions say; the same one where it takes none.
 
     Instructions of its own come behind these, or with `alone` go.
     """
-    made = _offered(summarizer, "told", instructions, alone)
+    made = _offered(summarizer, "with_instructions", instructions, alone)
     return summarizer if isinstance(made, Failed) else made
 
 

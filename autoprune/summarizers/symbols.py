@@ -23,7 +23,7 @@ from autoprune.summarizers.sections import (
     without_request,
     write,
 )
-from autoprune.summarizers.selection import told
+from autoprune.summarizers.selection import with_instructions
 from autoprune.summarizers.utterances import Utterance, render
 
 TITLE = "Earlier messages, one line each"
@@ -42,7 +42,7 @@ LIST = re.compile(r"\[.*\]", re.DOTALL)
 
 
 def instructions(words: int = 10) -> str:
-    """Return what a summarizer that takes instructions has to be told to write the lines."""
+    """Return the instructions for a summarizer that is to write the lines."""
     return (
         f"For each numbered message write one line of at most {words} words that says what the message adds: who "
         "wanted or did what, the exact file, command or name it is about, and how it went. Answer with nothing but a "
@@ -55,8 +55,8 @@ class Symbols:
     """Sum up each message in a line of at most `words` words; the lines of a previous summary stay as they are.
 
     `model` takes a prompt and gives a text, at once or awaited; it is asked for `batch` messages at a time. In its
-    place `summarizer` may be one that takes a brief and was told `instructions(words)`: OpenAISummarizer in its free
-    style, say. Where the answer does not have one line for each message, the lines of that batch are made of the
+    place `summarizer` may be one that takes a brief and has `instructions(words)`, such as an OpenAISummarizer in its
+    free style. Where the answer does not have one line for each message, the lines of that batch are made of the
     speaker, the tool, what it touched, how it went, and the first words, as all are without a model. A line that is a
     little too long is cut.
 
@@ -72,16 +72,16 @@ class Symbols:
     @property
     def calls_model(self) -> bool:
         """Whether it was given a model."""
-        return self._asked is not None and calls_model(self._asked)
+        return self._writer is not None and calls_model(self._writer)
 
     @property
     def identity(self) -> str:
         """The identity of the model, and the settings."""
-        model = identity_of(self.summarizer or self.model) if self._asked else None
+        model = identity_of(self.summarizer or self.model) if self._writer else None
         return f"Symbols(model={model}, batch={self.batch}, words={self.words})"
 
     @property
-    def _asked(self) -> Summarizer | None:
+    def _writer(self) -> Summarizer | None:
         return self.summarizer or (Question(self.model, self.words) if self.model else None)
 
     def with_model(self, llm: Summarizer) -> "Symbols | Failed":
@@ -90,7 +90,7 @@ class Symbols:
             return self
         # A batch of messages is short: it needs no parts.
         model = getattr(llm, "fallback", llm) if reads_in_parts(llm) else llm
-        summarizer = told(model, instructions(self.words), alone=True)
+        summarizer = with_instructions(model, instructions(self.words), alone=True)
         return Failed(NOT_TOLD) if summarizer is model else replace(self, summarizer=summarizer)
 
     def __call__(self, brief: Brief, /) -> Answer:
@@ -102,8 +102,8 @@ class Symbols:
         head, mine = resume(brief, _is_mine)
         batches = self._batches(brief, head)
         answers: Sequence[Answer] = ()
-        if self._asked and batches:
-            answers = yield [Ask(self._asked, self._brief(batch, brief)) for batch in batches]
+        if self._writer and batches:
+            answers = yield [Ask(self._writer, self._brief(batch, brief)) for batch in batches]
         new: list[str] = []
         notes: list[str] = []
         for batch, answer in zip(batches, answers or [Written("")] * len(batches), strict=True):
@@ -112,7 +112,7 @@ class Symbols:
             if answers and not made:
                 why = answer.why if isinstance(answer, Failed) else "its answer is no list with a line for each"
                 notes.append(f"the lines of some messages were made without a model ({why})")
-        return with_usage(_fitting(head, mine, new, brief), answers, notes)
+        return with_usage(_fit(head, mine, new, brief), answers, notes)
 
     def _batches(self, brief: Brief, head: tuple[Section, ...]) -> list[tuple[Utterance, ...]]:
         """Return the messages that say something, in batches, without the first request."""
@@ -204,7 +204,7 @@ def _read(body: str) -> tuple[int, list[str]] | None:
     return (int(match[1]) if match else 0, [one.removeprefix("- ") for one in lines]) if is_right else None
 
 
-def _fitting(head: tuple[Section, ...], mine: tuple[Section, ...], new: Iterable[str], brief: Brief) -> str:
+def _fit(head: tuple[Section, ...], mine: tuple[Section, ...], new: Iterable[str], brief: Brief) -> str:
     """Return the newest lines that there is room for, below the head."""
     gone, known = (mine and _read(mine[0].body)) or (0, [])
     lines = [*known, *new]

@@ -89,26 +89,26 @@ def render(
     while limit // 2 >= LEAST_RESULT_TOKENS and sum(map(known, blocks)) + JOINT_TOKENS * len(blocks) > max_tokens:
         limit //= 2
         blocks = _blocks(utterances, known, limit, delimiter)
-    text = _plain(_fitted(blocks, _first_request(utterances), known, max_tokens), delimiter)
+    text = _plain(_fit(blocks, _first_request(utterances), known, max_tokens), delimiter)
     while text and count(text) > max_tokens:  # a delimiter across two messages, or one of a single character
         text = text[: len(text) * 3 // 4]
     return text
 
 
-def _fitted(blocks: Sequence[str], first: int, count: Count, max_tokens: int) -> str:
+def _fit(blocks: Sequence[str], first: int, count: Count, max_tokens: int) -> str:
     """Return the blocks that fit: the one of the first request, and of the others the newest."""
     share = max_tokens // LARGEST_SHARE
     cut = [_cut(block, share, count) for block in blocks] if sum(map(count, blocks)) > max_tokens else blocks
     sizes = accumulate(count(block) + JOINT_TOKENS for block in reversed(cut[first + 1 :]))
     room = max_tokens - sum(map(count, cut[first : first + 1]))
     for kept in range(bisect_right([*sizes], room), -1, -1):
-        text = "\n\n".join(_kept(cut, first, len(cut) - kept))
+        text = "\n\n".join(_keep_from(cut, first, len(cut) - kept))
         if count(text) <= max_tokens:
             return text
     return _cut("\n\n".join(cut), max_tokens, count)
 
 
-def _kept(blocks: Sequence[str], first: int, start: int) -> Iterator[str]:
+def _keep_from(blocks: Sequence[str], first: int, start: int) -> Iterator[str]:
     """Yield the first request, and all from `start` on; a heading stands for what is left out."""
     if start == first + 1:
         yield from blocks
@@ -131,17 +131,17 @@ def _lines(utterance: Utterance, number: int, count: Count, limit: int) -> Itera
     """Yield a message: its words, its calls and its results, each under a heading."""
     if utterance.words or not (utterance.calls or utterance.results):
         yield f"{MARK} {number}. {NAMES.get(utterance.speaker, utterance.speaker.value)}"
-        yield _quoted(utterance.words or "[no words]")
+        yield _quote(utterance.words or "[no words]")
     for call in utterance.calls:
         yield f"{MARK} {number}. call"
-        yield _quoted(written_call(call))
+        yield _quote(written_call(call))
     for result in utterance.results:
         yield f"{MARK} {number}. result of {_result_name(result)}"
-        yield _quoted(_cut(result.text, limit, count) or ("[empty]" if result.is_plain else "[image or other media]"))
+        yield _quote(_cut(result.text, limit, count) or ("[empty]" if result.is_plain else "[image or other media]"))
 
 
 def _result_name(result: ToolResult) -> str:
-    touched = _shortened(target(result.call), LONGEST_TARGET)
+    touched = _shorten(target(result.call), LONGEST_TARGET)
     how = ", failed" if failed(result.text, result.is_error, result.call) else ""
     return f"{_one_line(result.tool)}{f' ({touched})' if touched else ''}{how}"
 
@@ -152,14 +152,14 @@ def written_call(call: ToolCall, longest: int = LONGEST_ARGUMENT) -> str:
     given = [f"{_one_line(str(name))}={_argument(value, longest)}" for name, value in known.items()]
     if not known and call.arguments not in (None, "", {}, "{}"):
         given = [_argument(call.arguments, longest)]
-    return f"{_one_line(call.name)}({_shortened(', '.join(given), LONGEST_CALL)})"
+    return f"{_one_line(call.name)}({_shorten(', '.join(given), LONGEST_CALL)})"
 
 
 def _argument(value: object, longest: int) -> str:
     if isinstance(value, str):
-        return json.dumps(_shortened(value, longest), ensure_ascii=False)
+        return json.dumps(_shorten(value, longest), ensure_ascii=False)
     try:
-        return _shortened(json.dumps(value, ensure_ascii=False, default=_described), longest)
+        return _shorten(json.dumps(value, ensure_ascii=False, default=_described), longest)
     except (TypeError, ValueError, RecursionError):  # a name that is no string, a value that holds itself
         return f"[{type(value).__name__}]"
 
@@ -168,7 +168,7 @@ def _described(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else f"[{type(value).__name__}]"
 
 
-def _shortened(text: str, longest: int) -> str:
+def _shorten(text: str, longest: int) -> str:
     """Return a text of at most `longest` characters, and how many were left out."""
     return text if len(text) <= longest else f"{text[:longest].rstrip()}… [{len(text) - longest:,} characters more]"
 
@@ -177,7 +177,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Return a text in which nothing can be taken for a heading, wherever it is cut."""
     return text.replace(MARK, NO_MARK)
 

@@ -29,7 +29,7 @@ LEFT_OUT = re.compile(r"\[([0-9]{1,9}) older (?:one|ones) left out\]")
 ENTRY = re.compile(r"- (?:\(([0-9]{1,9}) lines?(?:, asked ([0-9]{1,9}) times)?\) )?(.*)", re.DOTALL)
 NOTHING = "nothing was said or done"  # the text where there are no contents
 COUNTED = re.compile(r"([^,×]+?)(?: ×([0-9]{1,9}))?(?:, |\Z)")
-FIRST = "(the first request)"  # stands for it where only its answer is told
+FIRST = "(the first request)"  # in place of it, where only its answer is listed
 
 List = Mapping[str, str]
 

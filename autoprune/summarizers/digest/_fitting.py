@@ -150,13 +150,13 @@ class _Room:
     def texts(self) -> Iterator[str]:
         """Yield the text of what should fit, and then of ever less."""
         order: list[str] = []
-        kept = self.filled(order)
+        kept = self.fill(order)
         yield self._text(kept)
         while order:
             kept[order.pop()] -= 1
             yield self._text(kept)
 
-    def filled(self, order: list[str] | None = None) -> dict[str, int]:
+    def fill(self, order: list[str] | None = None) -> dict[str, int]:
         """Return how many entries of each part fit; add to `order` in which order they were taken."""
         kept = dict.fromkeys(SHARES, 0)
         taken: list[str] = []

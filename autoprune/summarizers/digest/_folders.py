@@ -1,4 +1,4 @@
-"""Shorten the paths in a digest by the folder that most of them are in, which is told once."""
+"""Shorten the paths in a digest by the folder that most of them are in, which the digest names once."""
 
 import re
 from collections import Counter
@@ -33,7 +33,7 @@ def make_relative(contents: Contents, worked_in: Sequence[str]) -> Contents:
     if not folder:
         return contents
     lists = {
-        title: _merged(title, entries, folder) if title in SHORTENED else entries
+        title: _merge(title, entries, folder) if title in SHORTENED else entries
         for title, entries in contents.lists.items()
     }
     return replace(contents, folder=folder, lists=lists)
@@ -49,7 +49,7 @@ def _inside(folder: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w.~/-]){re.escape(folder)}/(?=[\w.@\[-])")
 
 
-def _merged(title: str, entries: Mapping[str, str], folder: str) -> dict[str, str]:
+def _merge(title: str, entries: Mapping[str, str], folder: str) -> dict[str, str]:
     """Return entries with shorter paths; where two become one, the last, or for files what both say together."""
     found: dict[str, str] = {}
     for key, value in entries.items():

@@ -51,11 +51,11 @@ class _Reader:
     def add(self, one: Utterance, done: Sequence[Action]) -> None:
         """Take in one message."""
         if one.speaker is Speaker.USER and (request := one.said):
-            self._asked(request)
+            self._begin_exchange(request)
         elif one.speaker is Speaker.MODEL and one.words.strip():
-            self._spoke(one.words)
+            self._note_words(one.words)
         for action in done:
-            self._did(action)
+            self._note_action(action)
 
     def put(self, title: str, *entries: str) -> None:
         """Put entries without a value at the end of a list, wherever they stood before."""
@@ -63,12 +63,12 @@ class _Reader:
             self.lists[title].pop(entry, None)
             self.lists[title][entry] = ""
 
-    def _asked(self, request: str) -> None:
+    def _begin_exchange(self, request: str) -> None:
         """Begin a new exchange; the assistant's last words were the answer to the one before."""
         if continues(request):
             self.earlier = "\n\n".join(filter(None, (self.earlier, request)))
             return
-        self._answered()
+        self._end_exchange()
         before = self.exchanges[-1] if self.exchanges else None
         # A digest that had no room for headings may hold nothing but the assistant's words.
         is_somebodys = bool(self.earlier) and not self.earlier.startswith(SAID)
@@ -78,16 +78,16 @@ class _Reader:
         elif before and request == (before.request or self.goal):
             self.exchanges[-1] = replace(before, times=before.times + 1)
         else:
-            times = self._asked_before(request) + 1
+            times = self._take_repeated(request) + 1
             self.exchanges.append(Exchange(request, times=times))
 
-    def _asked_before(self, request: str) -> int:
+    def _take_repeated(self, request: str) -> int:
         """Take away a long request that was made before in the same words; return how many times it was made."""
         same = [exchange for exchange in self.exchanges if len(request) >= LONG_REQUEST and exchange.request == request]
         self.exchanges = [exchange for exchange in self.exchanges if exchange not in same]
         return sum(exchange.times for exchange in same)
 
-    def _answered(self) -> None:
+    def _end_exchange(self) -> None:
         words = next((entry for entry in self.lists[_contents.LAST] if entry.startswith(SAID)), "")
         answer = one_line(words.removeprefix(SAID), LONGEST_ANSWER)
         self.lists[_contents.LAST].clear()
@@ -99,25 +99,25 @@ class _Reader:
                 finding: "" for finding in self.lists[_contents.FINDINGS] if finding not in answer
             }
 
-    def _spoke(self, words: str) -> None:
+    def _note_words(self, words: str) -> None:
         self.put(_contents.FINDINGS, *findings(words))
         kept = [entry for entry in self.lists[_contents.LAST] if not entry.startswith(SAID)]
         self.lists[_contents.LAST] = dict.fromkeys((*kept, SAID + one_line(words, LONGEST_LAST)), "")
 
-    def _did(self, action: Action) -> None:
+    def _note_action(self, action: Action) -> None:
         if not action.is_late:
             self._count(_contents.TOOLS, action.tool, "called")
         if action.failed:
             self._count(_contents.TOOLS, action.tool, "failed")
         self.lists[_contents.PLAN] = dict(update_plan(action, self.lists[_contents.PLAN]))
-        action = self._continuing(action)
-        self._judge(action)
-        self._state(action)
+        action = self._as_late_result(action)
+        self._note_outcome(action)
+        self._note_state(action)
         for does, path in () if action.failed or action.is_late else action.files():
-            self._touch(does, self._known(self._name(path)))
-        self._note(action)
+            self._note_file(does, self._known_path(self._short(path)))
+        self._note_last(action)
 
-    def _continuing(self, action: Action) -> Action:
+    def _as_late_result(self, action: Action) -> Action:
         """Return the action as the late result of the listed command whose output it reads, if there is one."""
         running = f"{RUNNING} {action.waits_for}" if action.waits_for else ""
         commands = self.lists[_contents.COMMANDS].items()
@@ -126,21 +126,21 @@ class _Reader:
             self.lists[_contents.LAST].pop(f"{name}: {running}", None)
         return action.as_command(name) if name else action
 
-    def _note(self, action: Action) -> None:
+    def _note_last(self, action: Action) -> None:
         """Note the action among the last few, with the assistant's last words between them."""
         last = self.lists[_contents.LAST]
-        name = self._name(action.name)
+        name = self._short(action.name)
         last.pop(f"{name}: {NO_RESULT}", None)
         noted = [entry for entry in last if not entry.startswith(SAID)]
         for entry in noted[: max(0, len(noted) + 1 - LAST_ACTIONS)]:
             del last[entry]
         self.put(_contents.LAST, f"{name}: {action.outcome}")
 
-    def _name(self, text: str) -> str:
+    def _short(self, text: str) -> str:
         """Return a name or a path as it stands in the lists."""
         return one_line(shorten(text, self.folder), len(text))
 
-    def _known(self, path: str) -> str:
+    def _known_path(self, path: str) -> str:
         """Return a path as the lists have it already, with more of its folders or with fewer."""
         if "/" not in path:
             return path
@@ -148,16 +148,16 @@ class _Reader:
         same = [one for one in listed if one.endswith(f"/{path}") or ("/" in one and path.endswith(f"/{one}"))]
         return same[0] if path not in listed and len(same) == 1 else path
 
-    def _touch(self, does: str, path: str) -> None:
+    def _note_file(self, does: str, path: str) -> None:
         if does == "read" and path not in self.lists[_contents.CHANGED]:
             self._count(_contents.READ, path, does)
         elif does != "read":
             self.lists[_contents.READ].pop(path, None)
             self._count(_contents.CHANGED, path, does)
 
-    def _judge(self, action: Action) -> None:
+    def _note_outcome(self, action: Action) -> None:
         """Note how it went: a command's latest outcome, an error, or that an error is no more."""
-        name, command = self._name(action.name), action.command
+        name, command = self._short(action.name), action.command
         is_look = bool(command) and _shell.only_looks(command)
         if command and not is_look:
             before = self.lists[_contents.COMMANDS].pop(name, None)
@@ -175,7 +175,7 @@ class _Reader:
         elif action.result and (action.failed is False or not hides_failures(command)):
             self._resolve(name, *(name.split(" && ") if command else ()))
 
-    def _state(self, action: Action) -> None:
+    def _note_state(self, action: Action) -> None:
         """Note what a command says of version control and tests, and the one value that it printed."""
         known = dict(states(action))
         if STATUS not in known and COMMIT in known:
@@ -183,7 +183,7 @@ class _Reader:
         for kind, found in known.items():
             self._set(_contents.STATE, kind, shorten(found, self.folder))
         if (found := value(action)) and not known:
-            self._set(_contents.VALUES, self._name(action.name), found)
+            self._set(_contents.VALUES, self._short(action.name), found)
         for old in [*self.lists[_contents.VALUES]][:-MOST_VALUES]:
             del self.lists[_contents.VALUES][old]
 

@@ -57,10 +57,10 @@ def _in_characters(first: str, missing: int, last: str, most: int) -> str:
     """Return the beginning of one text and the end of another in about `most` characters, with a mark between."""
     if most < 2 * LEAST:
         return first[: max(most - 1, 1)].rstrip() + "…"
-    head = _begun(first, int(most * HEAD_SHARE))
+    head = _begin(first, int(most * HEAD_SHARE))
     around = max(most - len(head) - LEAST, 0)
     asking = [*_asking(first[len(head) :], last, around)]
-    tail = _ended(last, around - sum(map(len, asking)))
+    tail = _end(last, around - sum(map(len, asking)))
     if not missing:  # both are the same text
         tail = "" if len(head) + len(tail) >= len(first) else tail
         left_out = len(first) - len(head) - len(tail)
@@ -71,14 +71,14 @@ def _in_characters(first: str, missing: int, last: str, most: int) -> str:
     return "\n".join(filter(None, (head.rstrip(), f"[… {max(left_out, 1):,} characters left out …]", *asking, tail)))
 
 
-def _begun(text: str, most: int) -> str:
+def _begin(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     space = max(text.rfind("\n", most - NEAR, most), text.rfind(" ", most - NEAR, most)) if most > NEAR else -1
     return text[: space if space > 0 else most]
 
 
-def _ended(text: str, most: int) -> str:
+def _end(text: str, most: int) -> str:
     if most <= 0:
         return ""
     if len(text) <= most:

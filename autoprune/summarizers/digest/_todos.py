@@ -30,13 +30,13 @@ def update_plan(action: Action, plan: Mapping[str, str]) -> Mapping[str, str]:
         return plan
     if not LISTS.isdisjoint(words):
         found = [*_items(arguments(action.call), 0)]
-        return _filled(found) if found else plan
+        return _done_first(found) if found else plan
     if words in (["task", "create"], ["task", "update"]):
-        return _changed(plan, action, arguments(action.call))
+        return _change_task(plan, action, arguments(action.call))
     return plan
 
 
-def _filled(items: list[str]) -> Mapping[str, str]:
+def _done_first(items: list[str]) -> Mapping[str, str]:
     """Return the items, those that are done first: they are forgotten first."""
     return dict.fromkeys(sorted(items, key=lambda item: not item.startswith("[x]")), "")
 
@@ -58,7 +58,7 @@ def _items(value: object, depth: int) -> Iterator[str]:
                 yield from _items(item if isinstance(item, Mapping) else {"text": item}, depth + 1)
 
 
-def _changed(plan: Mapping[str, str], action: Action, known: Mapping[str, object]) -> Mapping[str, str]:
+def _change_task(plan: Mapping[str, str], action: Action, known: Mapping[str, object]) -> Mapping[str, str]:
     """Return a plan with one task more, or with another status of one; tasks are known by their numbers."""
     said = action.result.text if action.result else ""
     number = str(known.get("taskId") or next(iter(NUMBER.findall(said)), ""))

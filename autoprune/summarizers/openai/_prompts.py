@@ -87,8 +87,8 @@ FREE = "free"
 STYLES: Mapping[str, str] = {"snapshot": SNAPSHOT, "outcomes": OUTCOMES, "titled": TITLED, "prose": PROSE, FREE: ""}
 
 
-def system(style: str, instructions: str | None) -> str:
-    """Return what the model is told before it sees the record: the same for every brief."""
+def system_prompt(style: str, instructions: str | None) -> str:
+    """Return the system prompt of a style, which is the same for every brief."""
     own = f"WHAT THE PERSON WHO RUNS THE AGENT ASKS OF YOU\n{instructions}" if instructions else ""
     return sendable("\n\n".join(filter(None, (ROLE, STYLES[style], own))))
 
@@ -112,7 +112,7 @@ def messages(brief: Brief, instructions: str, window: int | None) -> list[Messag
     ]
 
 
-def mended(answer: str, problem: str) -> list[Message]:
+def ask_again(answer: str, problem: str) -> list[Message]:
     """Return what is added to a prompt whose answer cannot be used, to ask for a better one."""
     again = f"That cannot be used: {problem}. Answer again with the one JSON object and nothing else."
     return [{"role": "assistant", "content": answer[:LONGEST_QUOTE]}, {"role": "user", "content": sendable(again)}]

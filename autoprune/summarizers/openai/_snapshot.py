@@ -125,7 +125,7 @@ def keep(made: Snapshot, brief: Brief) -> Snapshot:
     the user said is the first request, or stays in the conversation, that is the goal, and none of the model's is
     taken. Raises SnapshotError where there is no goal at all.
     """
-    before = _stated(brief.previous)
+    before = _earlier(brief.previous)
     request = before.request or sections.request_of(brief)
     said = sum(bool(sections.first_request([one])) for one in brief.utterances)
     is_new = bool(request) and not before.request
@@ -138,7 +138,7 @@ def keep(made: Snapshot, brief: Brief) -> Snapshot:
         made,
         request=request,
         goal="" if _plain(goal) == _plain(request) else goal,
-        constraints=(*before.constraints, *_added(made, before, brief)),
+        constraints=(*before.constraints, *_new_constraints(made, before, brief)),
     )
 
 
@@ -171,11 +171,11 @@ def read(text: str) -> Snapshot:
     """Return the snapshot that a text shows; a text that shows none gives an empty one."""
     bodies = {section.title: section.body for section in reversed(sections.read(text) or ())}
     found = {name: bodies.get(title, "") for name, title in TITLES.items()}
-    lists: dict[str, Any] = {name: _listed(found[name]) for name in LISTS}
+    lists: dict[str, Any] = {name: _list_items(found[name]) for name in LISTS}
     return replace(Snapshot(found["request"], found["goal"], current_state=found["current_state"]), **lists)
 
 
-def _stated(previous: str) -> Snapshot:
+def _earlier(previous: str) -> Snapshot:
     """Return the snapshot in a text: by itself, or in a summary that was made without a model in between."""
     found = read(previous)
     earlier = next((one.body for one in sections.read(previous) or () if one.title == sections.EARLIER), "")
@@ -188,7 +188,7 @@ def _stated(previous: str) -> Snapshot:
     )
 
 
-def _added(made: Snapshot, before: Snapshot, brief: Brief) -> tuple[str, ...]:
+def _new_constraints(made: Snapshot, before: Snapshot, brief: Brief) -> tuple[str, ...]:
     """Return the constraints that are new, where the user may have stated any: in words, or in a summary."""
     has_parts = any(one.speaker is Speaker.OTHER for one in brief.utterances)
     is_stated = has_parts or bool(sections.first_request(brief.utterances))
@@ -244,7 +244,7 @@ def _item(text: str) -> str:
     return "- " + text.strip().replace("\n", "\n  ")
 
 
-def _listed(body: str) -> tuple[str, ...]:
+def _list_items(body: str) -> tuple[str, ...]:
     """Return the items of a list as `_item` writes them."""
     return tuple(item.replace("\n  ", "\n").strip() for item in re.split(r"(?:\A|\n)- ", body) if item.strip())
 

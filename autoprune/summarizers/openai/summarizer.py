@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 TIMEOUT = 120.0  # seconds; a summary of a long history is slow to come
 RETRIES = 2
-INSTRUCTION_TOKENS = 2_000  # of a window, for what the model is told
+INSTRUCTION_TOKENS = 2_000  # of a window, for the instructions
 OWN_FIELDS = frozenset(("model", "messages", "stream", "extra_headers"))
 # Each request has a connection of its own: an idle one would stay bound to the event loop that it was opened in, and a
 # synchronous prune opens a loop for each awaited summary.
@@ -84,14 +84,14 @@ class OpenAISummarizer(Copied):
         """Whether the text has a section for the user's first request: in a snapshot."""
         return self.style == "snapshot"
 
-    def styled(self, style: str) -> "OpenAISummarizer":
+    def with_style(self, style: str) -> "OpenAISummarizer":
         """Return one that writes in a style."""
         return replace(self, style=style)
 
-    def told(self, instructions: str, alone: bool = False) -> "OpenAISummarizer":
+    def with_instructions(self, instructions: str, alone: bool = False) -> "OpenAISummarizer":
         """Return one that writes as instructions say, and then as its own do, unless they go `alone`.
 
-        One in the free style was told what to write before: it stays as it is.
+        One in the free style has its instructions already, and stays as it is.
         """
         if not alone and self.style == _prompts.FREE:
             return self
@@ -108,7 +108,7 @@ class OpenAISummarizer(Copied):
     def identity(self) -> str:
         """The model, the style, and a hash of all else that a summary depends on. Raises SettingsError."""
         self.check()
-        settings = (_prompts.system(self.style, self.instructions), self.window, dict(self.parameters))
+        settings = (_prompts.system_prompt(self.style, self.instructions), self.window, dict(self.parameters))
         written = json.dumps(settings, sort_keys=True, default=str)
         return f"{self.model} {self.style} {sha256(written.encode()).hexdigest()[:12]}"
 
@@ -135,43 +135,43 @@ class OpenAISummarizer(Copied):
         exchange = self._exchange(brief)
         request: list[_prompts.Message] | Written = next(exchange)
         while not isinstance(request, Written):
-            reply = self._asked(request)
+            reply = self._ask(request)
             if inspect.isawaitable(reply):
-                return self._awaited(exchange, reply)
-            request = _advanced(exchange, reply)
+                return self._await_summary(exchange, reply)
+            request = _advance(exchange, reply)
         return request
 
-    async def _awaited(self, exchange: Exchange, reply: Awaitable[object]) -> Written:
-        request = _advanced(exchange, await reply)
+    async def _await_summary(self, exchange: Exchange, reply: Awaitable[object]) -> Written:
+        request = _advance(exchange, await reply)
         while not isinstance(request, Written):
-            request = _advanced(exchange, await self._asked(request))
+            request = _advance(exchange, await self._ask(request))
         return request
 
-    def _asked(self, messages: list[_prompts.Message]) -> Any:
+    def _ask(self, messages: list[_prompts.Message]) -> Any:
         client = self.client.with_options(timeout=self.timeout, max_retries=self.retries)
         create: Any = client.chat.completions.create
         return create(model=self.model, messages=messages, extra_headers=HEADERS, **self.parameters)
 
     def _exchange(self, brief: Brief) -> Exchange:
         """Yield what to send, be sent the completions, and return the summary."""
-        asked = _prompts.messages(brief, _prompts.system(self.style, self.instructions), self.window)
+        asked = _prompts.messages(brief, _prompts.system_prompt(self.style, self.instructions), self.window)
         reply = yield asked
         answer = _replies.text_of(reply)
         if self.style != "snapshot":
-            return self._written(_within(answer, brief), reply)
+            return self._finish(_cut(answer, brief), reply)
         try:
-            return self._written(_snapshot.finish(answer, brief), reply)
+            return self._finish(_snapshot.finish(answer, brief), reply)
         except _snapshot.SnapshotError as error:
-            again = yield [*asked, *_prompts.mended(answer, str(error))]
-        return self._written(_snapshot.finish(_replies.text_of(again), brief), reply, again)
+            again = yield [*asked, *_prompts.ask_again(answer, str(error))]
+        return self._finish(_snapshot.finish(_replies.text_of(again), brief), reply, again)
 
-    def _written(self, told: tuple[str, tuple[str, ...]], *given: Any) -> Written:
+    def _finish(self, summary: tuple[str, tuple[str, ...]], *given: Any) -> Written:
         """Return a summary with its notes, and with what the replies took that it was made of."""
         address = str(self.client.base_url)
         spent = [_replies.spent(reply.usage, self.model, self.provider, address) for reply in given]
         cost = None if None in [each.cost for each in spent] else sum(spent, NOTHING).cost
         tokens = sum(each.input_tokens for each in spent), sum(each.output_tokens for each in spent)
-        return Written(told[0], *tokens, cost, self.model, told[1])
+        return Written(summary[0], *tokens, cost, self.model, summary[1])
 
 
 def from_environment(model: str, style: str = "snapshot") -> OpenAISummarizer:
@@ -191,7 +191,7 @@ def _is_number(value: object, kind: type | UnionType) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-def _advanced(exchange: Exchange, reply: object) -> list[_prompts.Message] | Written:
+def _advance(exchange: Exchange, reply: object) -> list[_prompts.Message] | Written:
     """Return what to send next, or the summary."""
     try:
         return exchange.send(reply)
@@ -200,7 +200,7 @@ def _advanced(exchange: Exchange, reply: object) -> list[_prompts.Message] | Wri
         return written
 
 
-def _within(answer: str, brief: Brief) -> tuple[str, tuple[str, ...]]:
+def _cut(answer: str, brief: Brief) -> tuple[str, tuple[str, ...]]:
     """Return the answer, cut to the room where it is longer, with a note. Raise ReplyError where no word fits."""
     text = sections.cut(answer, brief.max_tokens, brief.count)
     if not text:
