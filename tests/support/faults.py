@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from autoprune.sessions.files import Session
+from autoprune.sessions import Session
 
 Messages = list[Any]
 
