@@ -148,8 +148,8 @@ class History:
         entries: dict[int, Entry] = {}
         for at, message in self.rewritten.items():
             before = self.walk.entries
-            in_run = at > 0 and before[at - 1].speaker is Speaker.MODEL
-            entry = self.parser.read_again(message, at, before[at], in_run=in_run)
+            follows_model = at > 0 and before[at - 1].speaker is Speaker.MODEL
+            entry = self.parser.read_again(message, at, before[at], follows_model=follows_model)
             if entry is None:
                 return False
             entries[at] = entry
