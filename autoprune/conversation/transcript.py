@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from autoprune.conversation.copying import Copied
 
@@ -141,7 +141,10 @@ class Entry:
     calls: tuple[ToolCall, ...] = ()
     thinking: tuple[Thought, ...] = ()
     begins_request: bool = False
-    words: Callable[[Any, "Entry"], Sequence[str]] | None = field(default=None, repr=False)
+    words: "Words | None" = field(default=None, repr=False)
+
+
+Words: TypeAlias = Callable[[Any, Entry], Sequence[str]]  # reads the texts of a message that was read to an entry
 
 
 @dataclass(frozen=True)

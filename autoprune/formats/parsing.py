@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
 from autoprune.conversation.placeholders import XML
-from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall, Transcript
+from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall, Transcript, Words
 from autoprune.errors import ConversationError
-from autoprune.formats._media import media
+from autoprune.formats._media import Media, media
 from autoprune.formats._open_calls import OpenCalls
 from autoprune.formats._payloads import tokens
 from autoprune.formats._standing import Standing
@@ -83,7 +83,7 @@ class Parser:
         self.begins_request = False
         self._follows_model = False
         self._calls = OpenCalls()
-        self._media = media
+        self.media: Media = media
         self.heading: tuple[Path, str] | None = None
         self.standing = standing
         self._standings: dict[int, Standing] = {}  # by message
@@ -91,11 +91,13 @@ class Parser:
         self._begins_with_results = False
         self._requests_of_results = 0
         self._at = 0
+        self._format: Format | None = None  # of the message that was read last
+        self._words: Words | None = None
 
     def read(self, message: object, at: int) -> Entry:
         """Return the entry of message number `at`. Raises ConversationError where it is no message."""
         known, written_in = self.choose(message, at)
-        self._media = getattr(written_in, "media", media)
+        self.use(written_in)
         self._at = at
         who = written_in.speaker(known)
         is_model = who is Speaker.MODEL
@@ -109,8 +111,8 @@ class Parser:
             entry = written_in.parse(known, at, self)
         except ConversationError as error:
             raise placed(error, at) from error
-        if own := getattr(written_in, "words", None):
-            entry = replace(entry, words=own)
+        if self._words:
+            entry = replace(entry, words=self._words)
         if is_model:
             self.standing.call(entry.calls)
         elif who is Speaker.OTHER and isinstance(role := known.get("role"), str):
@@ -118,6 +120,13 @@ class Parser:
         for call in entry.calls:
             self._calls.expect(call)
         return self._opening(entry) if self.standing.is_open and entry.results else entry
+
+    def use(self, written_in: Format) -> None:
+        """Go by the rules of a format from now on: its own for media and words, where it has any."""
+        if written_in is not self._format:
+            self._format = written_in
+            self.media = getattr(written_in, "media", media)
+            self._words = getattr(written_in, "words", None)
 
     def _begin_request(self) -> None:
         self.request = self.sent
@@ -179,7 +188,7 @@ class Parser:
 
     def tokens(self, content: object) -> int:
         """Return the tokens of any content, with media by the rules of the format that is read."""
-        return tokens(content, self.count, self._media)
+        return tokens(content, self.count, self.media)
 
     def answered(self, call_id: object) -> ToolCall | None:
         """Close and return the open call with an id: the first where an id is used again."""

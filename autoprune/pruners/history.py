@@ -15,6 +15,7 @@ from autoprune.conversation.edits import Replace
 from autoprune.conversation.rewriting import rewrite
 from autoprune.conversation.transcript import Entry, Part, Speaker
 from autoprune.errors import ConversationError
+from autoprune.formats import media
 from autoprune.formats.parsing import Parser, placed
 from autoprune.planning.fold_walk import FoldWalk
 from autoprune.planning.walk import Walk
@@ -79,8 +80,9 @@ class History:
         try:
             if self._bound <= self.walk.limit:  # else it is read, and checked there
                 _, written_in = self.parser.choose(message, at)
-                # What a format's own rules say of media, no bytes bound.
-                self._bound += math.inf if hasattr(written_in, "media") else token_bound(message)
+                self.parser.use(written_in)
+                # No bytes bound what a format's own rules count for media.
+                self._bound += token_bound(message) if self.parser.media is media else math.inf
             self._given_as_read.append(copied(message, self._live, self._frozen))
         except ConversationError as error:
             raise placed(error, at) from error
