@@ -1,4 +1,4 @@
-"""The edits that there are: put a text in the place of a part, or take whole messages out. Decides nothing."""
+"""The two kinds of edits: replace a part by a text, and take whole messages out. Decides nothing."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -40,7 +40,7 @@ class Fold:
 
     @property
     def is_drop(self) -> bool:
-        """Whether nothing stands in place of the messages."""
+        """Return whether nothing stands in place of the messages."""
         return self.room == 0
 
 
@@ -69,7 +69,7 @@ class Running:
 
 
 def saved_by_message(edits: Iterable[Replace], stripped: Iterable[Thought] = ()) -> Mapping[int, int]:
-    """Tokens that edits and stripped thinking save, by the message that they stand in."""
+    """Return the tokens that edits and stripped thinking save, by message."""
     saved: dict[int, int] = defaultdict(int)
     for edit in edits:
         saved[edit.part.location.message] += edit.saved

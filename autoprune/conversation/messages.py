@@ -20,7 +20,7 @@ MOST_CONTAINERS = 200_000  # lists and mappings, likewise
 
 
 def fields(value: object) -> Mapping[str, object] | None:
-    """A mapping itself, the fields of an SDK's object (extra ones included), None for what has no named fields."""
+    """Return a mapping itself, or the fields of an SDK's object, extra ones included; None for anything else."""
     if type(value) is dict or isinstance(value, Mapping):
         return value
     if value is None or isinstance(value, type | Enum):
@@ -36,12 +36,12 @@ def fields_of(value: object) -> Mapping[str, object]:
 
 
 def listed(content: object) -> object:
-    """A content whose blocks stand in a list, which they may also do in a tuple; any other content as it is."""
+    """Return the blocks of a content as a list where they stand in a tuple; any other content as it is."""
     return list(content) if isinstance(content, tuple) else content
 
 
 def text_of(blocks: Sequence[object]) -> str:
-    """The texts of a list of blocks, a line break between them; other blocks are left out."""
+    """Return the texts in a list of blocks, joined by line breaks; other blocks are left out."""
     found = (block if isinstance(block, str) else (fields(block) or NOTHING).get("text") for block in blocks)
     return "\n".join(text for text in found if isinstance(text, str))
 
@@ -63,25 +63,25 @@ def nested(open_values: list[object]) -> Iterator[object]:
 
 
 def endless() -> ConversationError:
-    """The error for a message that never ends."""
+    """Return the error for a message that never ends."""
     most = f"{MOST_VALUES:,} values or {MOST_CONTAINERS:,} lists and mappings"
     return ConversationError(f"it holds more than {most}, or a list or mapping that holds itself")
 
 
 def item(value: object, name: int | str) -> object:
-    """What a list, mapping or object holds under a name."""
+    """Return what a list, mapping or object holds under a name."""
     if isinstance(value, Mapping):
         return value[name]
     return value[name] if isinstance(value, Sequence) and isinstance(name, int) else getattr(value, str(name))
 
 
 def with_item(value: object, name: int | str, new: object) -> object:
-    """A shallow copy of a list, tuple, mapping or SDK object, of the same type, with one item changed."""
+    """Return a shallow copy of a list, tuple, mapping or SDK object, of the same type, with one item changed."""
     return with_items(value, {name: new})
 
 
 def with_items(value: object, changes: Mapping[str, object] | Mapping[int | str, object]) -> object:
-    """A shallow copy of a list, tuple, mapping or SDK object, of the same type, with some items changed."""
+    """Return a shallow copy of a list, tuple, mapping or SDK object, of the same type, with some items changed."""
     if isinstance(value, list | tuple):
         items = list(value)
         for name, new in changes.items():
@@ -98,7 +98,7 @@ def with_items(value: object, changes: Mapping[str, object] | Mapping[int | str,
 
 
 def _copied(value: object, changes: Mapping[str, object] | Mapping[int | str, object]) -> object:
-    """The same for other kinds of mappings and objects; a read-only mapping becomes a dict."""
+    """Return a copy of any other mapping or object with some items changed; a read-only mapping becomes a dict."""
     if isinstance(value, Mapping):
         try:
             duplicate: Any = copy.copy(value)

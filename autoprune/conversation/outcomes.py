@@ -1,4 +1,4 @@
-"""What a tool's text says about how the call went. Reads a bounded part of a text, changes nothing."""
+"""Return whether a result says that its call failed, and the lines that tell of it. Reads a bounded part of a text."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -85,12 +85,12 @@ def running(text: str) -> str:
 
 
 def _is_open(text: str, call: ToolCall | None) -> bool:
-    """Whether an exit code of 0 says nothing: the command hides it, or has not ended."""
+    """Return whether an exit code of 0 says nothing: the command hides it, or has not ended."""
     return hides_failures(command(call)) or bool(running(text))
 
 
 def _says_failed(text: str, call: ToolCall | None) -> bool | None:
-    """What the text alone says."""
+    """Return what the text alone says; None where it says nothing certain."""
     if text[:1] == "{":
         return _document_failed(_document(text))
     head, tail = _inside(text)
@@ -110,7 +110,7 @@ def _says_failed(text: str, call: ToolCall | None) -> bool | None:
 
 
 def _inside(text: str) -> tuple[str, str]:
-    """The beginning and the end of what a tool wrote, without what a dialect or a color puts around it."""
+    """Return the beginning and the end of what a tool wrote, without a dialect's tags and colors."""
     start = match.end() if (match := OPENING.match(text)) else 0
     head, tail = text[start : start + HEAD], CLOSING.sub("", text[max(start, len(text) - TAIL) :]).rstrip()
     while (last := tail.rpartition("\n"))[0] and FAINT.fullmatch(last[2]):
@@ -119,7 +119,7 @@ def _inside(text: str) -> tuple[str, str]:
 
 
 def exit_code(text: str) -> int | None:
-    """The exit code that a harness wrote at the head or the foot of a result; None where it wrote none."""
+    """Return the exit code that a harness wrote at the head or the foot of a result; None where it wrote none."""
     match = HEADERS.match(text[:HEAD]) or FOOTERS.search(text[-TAIL:])
     if match:
         return next(int(code) for name, code in match.groupdict().items() if code is not None)
@@ -130,7 +130,7 @@ def exit_code(text: str) -> int | None:
 
 
 def _document(text: str) -> object:
-    """What a short JSON text holds; None for a long one, or none."""
+    """Return what a short JSON text holds; None for a long one, and for any other text."""
     try:
         return json.loads(text) if len(text) <= LONGEST_JSON else None
     except (ValueError, RecursionError):
@@ -179,7 +179,7 @@ def _ends_in_traceback(tail: str) -> bool:
 
 
 def error_lines(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """The whole lines between two offsets that tell of a failure, as spans, the most telling ones first.
+    """Yield the whole lines between two offsets that tell of a failure, as spans, the most telling ones first.
 
     That is the end of the last traceback (its last two frames and the exception), then lines with an error or an exit
     status from the first on; of lines that differ in figures alone, only the first.
@@ -208,7 +208,7 @@ def _last_traceback(text: str, start: int, stop: int) -> Iterator[tuple[int, int
 
 
 def _telling_lines(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Spans of the lines with a telling word in them; a line that is too long is passed over."""
+    """Yield the spans of the lines with a telling word in them; a line that is too long is passed over."""
     at = start
     while match := TELLING.search(text, at, stop):
         begin = text.rfind("\n", at, match.start()) + 1 or at

@@ -42,17 +42,17 @@ def wrapped(text: str, messages: int, room: int, calls: str = "") -> str:
 
 
 def plain(text: str) -> str:
-    """A summary's text without what would end it."""
+    """Return a summary's text without the mark that would end it."""
     return text.replace(END.strip(), "[ /Summary]").strip()
 
 
 def overhead(count: Count, messages: int, room: int) -> int:
-    """Tokens of the mark around a summary, and a few more: counts of joined texts need not add up."""
+    """Return the tokens of the mark around a summary, and a few more: counts of joined texts need not add up."""
     return count(wrapped("", messages, room, CALLS_IN_TEXT) + GAP) + SLACK_TOKENS
 
 
 def running(messages: Sequence[object]) -> Running | None:
-    """The summary that an earlier prune left, right behind the system's messages; None where there is none."""
+    """Return the summary that an earlier prune left right behind the system's messages; None where there is none."""
     for at, message in enumerate(messages):
         held = fields_of(message)
         if held.get("role") not in SYSTEM_ROLES:
@@ -85,7 +85,7 @@ def _read(at: int, text: str, rest: Any) -> Running | None:
 
 
 def without(messages: Sequence[Any], found: Running | None) -> list[Any]:
-    """The messages without the summary, where it stands at the head of one; one that is nothing else stays."""
+    """Return the messages without the summary at the head of one; a message that is only the summary stays."""
     bare = list(messages)
     if found and found.rest is not None:
         bare[found.at] = found.rest
@@ -93,7 +93,7 @@ def without(messages: Sequence[Any], found: Running | None) -> list[Any]:
 
 
 def apart(messages: Sequence[Any]) -> Sequence[Any]:
-    """The messages with the summary as one of its own, where it stands at the head of another."""
+    """Return the messages with the summary as one of its own, where it stands at the head of another."""
     found = running(messages)
     if found is None or found.rest is None:
         return messages
@@ -131,14 +131,14 @@ def assembled(messages: Sequence[Any], gone: Collection[int], place: int, summar
 
 
 def content_of(message: object) -> tuple[str, object]:
-    """What a message of any format says, and the name of the field that holds it."""
+    """Return the name of the field that holds a message's content, and the content."""
     held = fields_of(message)
     name = "parts" if "parts" in held else "content"
     return name, held.get(name)
 
 
 def joined(first: object, second: object) -> object:
-    """Two messages of the user's as one: the second, with the content of the first before its own."""
+    """Return two messages of the user's as one: the second, with the content of the first before its own."""
     name, content = content_of(second)
     _, before = content_of(first)
     if isinstance(before, str) and isinstance(content, str):
@@ -149,12 +149,12 @@ def joined(first: object, second: object) -> object:
 
 
 def _of_kind(block: object, kind: Any) -> object:
-    """A block that is a dict as an SDK's object, where the others are objects of that class."""
+    """Return a block that is a dict as an object of an SDK's class, where the others are of that class."""
     return kind.model_validate(block) if kind is not None and isinstance(block, dict) else block
 
 
 def _blocks(content: object, other: object) -> list[object]:
-    """A content as blocks; a text becomes one of the kind that the other content has."""
+    """Return a content as blocks; a text becomes a block of the kind that the other content has."""
     if isinstance(content, list | tuple):
         return list(content)
     others = [fields_of(block) for block in other] if isinstance(other, list | tuple) else []
@@ -163,6 +163,6 @@ def _blocks(content: object, other: object) -> list[object]:
 
 
 def is_users(message: object) -> bool:
-    """Whether a message has the user's role, whatever it holds."""
+    """Return whether a message has the user's role, whatever it holds."""
     held = fields_of(message)
     return held.get("role") == "user" or (held.get("role") is None and "parts" in held)

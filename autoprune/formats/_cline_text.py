@@ -31,7 +31,7 @@ FAILED, FAILED_END = "The tool execution failed with the following error:\n<erro
 
 
 class Heading(NamedTuple):
-    """What stands above a payload, from the bracket to the colon."""
+    """The line above a payload, from the bracket to the colon."""
 
     begin: int
     end: int
@@ -39,7 +39,7 @@ class Heading(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """A result in a text: where its heading begins, and its payload."""
+    """A result in a text, with where its heading begins and where its payload stands."""
 
     begin: int
     start: int
@@ -49,7 +49,7 @@ class Extent(NamedTuple):
 
 
 def results(text: str, path: Path, parser: Parser) -> tuple[list[ToolResult], int]:
-    """The results in a user's text, and the tokens of all of it."""
+    """Return the results in a user's text, and the tokens of the whole text."""
     standing = parser.standing
     found = spans(text, standing)
     heading = None if found else _alone(text)
@@ -59,7 +59,7 @@ def results(text: str, path: Path, parser: Parser) -> tuple[list[ToolResult], in
 
 
 def under_heading(text: str, path: Path, parser: Parser) -> tuple[list[ToolResult], int] | None:
-    """The same of a block whose heading is the block before it; None where it is no such block."""
+    """Return the result in a block whose heading is the block before it, and its tokens; None for any other block."""
     heading, parser.heading = parser.heading, None
     if heading is None or heading[0] != path or text.startswith(ENVIRONMENT[1:]) or _begins(text):
         return None
@@ -77,7 +77,7 @@ def _read(text: str, extents: list[Extent], path: Path, parser: Parser) -> tuple
 
 
 def spans(text: str, standing: Standing | None = None) -> list[Extent]:
-    """The results in a text, in order. A payload ends at the next heading, at the environment's details, or at the end.
+    """Return the results in a text. A payload ends at the next heading, at the environment's details, or at the end.
 
     In a closed fenced block of the user's, and in the environment's details, a heading is text; so is one of a tool
     that the model has not called, where it is given what the model said.
@@ -135,7 +135,7 @@ def begins_with_heading(text: str) -> bool:
 
 
 def _end(at: int, limit: int, places: Places) -> tuple[int, int | None]:
-    """Where a payload ends that begins at an offset, and where the user's words go on, if they do before `limit`."""
+    """Return the end of the payload at an offset, and where the user's words go on before `limit`, or None."""
     environment, feedback = places.first(ENVIRONMENT, at), places.first(FEEDBACK, at)
     if 0 <= environment < limit and not 0 <= feedback < environment:
         closed = places.first(ENVIRONMENT_END, environment)
@@ -144,7 +144,7 @@ def _end(at: int, limit: int, places: Places) -> tuple[int, int | None]:
 
 
 def _extent(text: str, heading: Heading, stop: int) -> Extent | None:
-    """The result that a heading begins; None where it holds nothing, or the user's words."""
+    """Return the result below a heading; None where nothing stands there, or the user's words do."""
     start, stop = trimmed(text, heading.end, stop)
     if start == stop or heading.tool in QUESTIONS or ANSWER.match(text, start, stop):
         return None
@@ -156,7 +156,7 @@ def _extent(text: str, heading: Heading, stop: int) -> Extent | None:
 
 
 def _headings(text: str) -> Iterator[Heading]:
-    """The headings in a text: at the start of a line, and nothing after them on their last one."""
+    """Yield the headings in a text. Each begins a line, and ends one."""
     edge = line = 0
     at = text.find(MARK)
     while at >= 0:
@@ -171,7 +171,7 @@ def _headings(text: str) -> Iterator[Heading]:
 
 
 def _short(text: str, begin: int, at: int, end: int) -> Heading | None:
-    """A heading of one line. A name alone has an underscore: `[main] Result:` is a line of somebody's log."""
+    """Return a heading of one line. A bare name needs an underscore: `[main] Result:` is a line of somebody's log."""
     name = NAME.match(text, begin, at + 1)
     if name is None or (text[name.end()] == "]" and name.end() != at):
         return None
@@ -180,7 +180,7 @@ def _short(text: str, begin: int, at: int, end: int) -> Heading | None:
 
 
 def _long(text: str, edge: int, begin: int, end: int) -> Heading | None:
-    """A heading of several lines, the last of which begins at `begin`; it begins after `edge`."""
+    """Return a heading of several lines that begins after `edge`, and whose last line begins at `begin`."""
     at = begin
     name = None
     while name is None and (at := text.rfind("\n[", edge, at)) >= 0:
@@ -191,19 +191,19 @@ def _long(text: str, edge: int, begin: int, end: int) -> Heading | None:
 
 
 def _begins(text: str) -> Heading | None:
-    """The heading at the start of a text."""
+    """Return the heading at the start of a text."""
     first = next(_headings(text), None) if text.startswith("[") else None
     return first if first and first.begin == 0 else None
 
 
 def _alone(text: str) -> Heading | None:
-    """The heading that a text consists of."""
+    """Return the heading that is all of a text."""
     first = _begins(text)
     return first if first and is_blank(text, first.end, len(text)) else None
 
 
 def _below(path: Path) -> Path | None:
-    """Where the text of the next block of a message stands; None where the message is one text."""
+    """Return the path of the next block's text; None where the message is one text."""
     at = max(index for index, name in enumerate(path) if isinstance(name, int))
     number = path[at]
     return (*path[:at], number + 1, *path[at + 1 :]) if at and isinstance(number, int) else None

@@ -1,4 +1,4 @@
-"""Which format a message is written in: certain, or an error that says what was seen."""
+"""The formats that ship, and which of them a message is written in: one for certain, or an error that says why."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
@@ -63,7 +63,7 @@ def _conversion(classes: tuple[type, ...]) -> str | None:
 
 
 def detected(message: Mapping[str, object], at: int, formats: Sequence[Format]) -> Format:
-    """The format of message number `at`; words that every format writes alike are read as OpenAI Chat.
+    """Return the format of message number `at`; words that every format writes alike are read as OpenAI Chat.
 
     A format of the caller's own goes before those that ship. Raises ConversationError where marks of two formats are
     seen, or none and no role.
@@ -91,7 +91,7 @@ def detected(message: Mapping[str, object], at: int, formats: Sequence[Format]) 
 
 
 def dominant(messages: Sequence[Mapping[str, object]], formats: Sequence[Format]) -> Format:
-    """The format that a conversation is written in: of the first message that shows one; else OpenAI Chat."""
+    """Return the format of the first message that shows one; OpenAI Chat where none does."""
     if len(formats) == 1:
         return formats[0]
     seen = (known for message in messages for known in formats if known.seen(message))
@@ -108,7 +108,7 @@ def _unknown(message: Mapping[str, object], at: int) -> ConversationError:
 
 
 def named(name: str | None, formats: Sequence[Format]) -> Sequence[Format]:
-    """The format of a name alone; all where none is named. Raises SettingsError for an unknown name."""
+    """Return the format of a name, or all for None. Raises SettingsError for an unknown name."""
     if name is None:
         return formats
     found = tuple(known for known in formats if name == known.NAME)[:1]

@@ -19,7 +19,7 @@ First: TypeAlias = Callable[[str, int], int]  # the first place of a word at or 
 
 
 class Span(NamedTuple):
-    """Where a result stands in its text: the start tag, the payload, and the end of the end tag."""
+    """A result in its text: where the start tag, the payload, and the end tag begin, and where that ends."""
 
     begin: int
     start: int
@@ -37,7 +37,7 @@ class Tag(NamedTuple):
 
 
 def outermost(tags: Iterable[Tag]) -> list[Span]:
-    """The elements that tags make, in order: balanced and outermost, each up to the last end tag before the next one.
+    """Return the elements that tags make: balanced and outermost, each up to the last end tag before the next.
 
     A quoted start tag is the writer's text, with its end tag; so is one that is never closed.
     """
@@ -63,7 +63,7 @@ def outermost(tags: Iterable[Tag]) -> list[Span]:
 
 
 def in_turn(tags: Iterable[Tag]) -> list[Span]:
-    """The same without nesting: each element begins anew, and reaches to the last end tag before the next one.
+    """Return the elements that tags make without nesting: each reaches to the last end tag before the next start tag.
 
     So what stands in a part of an element has no say in where it ends, and may be replaced by itself.
     """
@@ -81,12 +81,12 @@ def in_turn(tags: Iterable[Tag]) -> list[Span]:
 
 
 def elements(text: str, name: str) -> list[Span]:
-    """The elements `<name>…</name>` of a text that begin a line or follow an end tag, outside the writer's fences."""
+    """Return the elements `<name>…</name>` that begin a line or follow an end tag, outside the writer's fences."""
     return unfenced(text, outermost(tags(text, name)))
 
 
 def first_start(tags: Iterable[Tag]) -> int:
-    """Where the first tag begins that can begin an element; -1 for nowhere."""
+    """Return where the first tag stands that can begin an element; -1 for nowhere."""
     return next((tag.begin for tag in tags if tag.is_start and not tag.is_quoted), -1)
 
 
@@ -118,7 +118,7 @@ def is_within(spans: list[Span], at: int) -> bool:
 
 
 def tags(text: str, name: str) -> Iterator[Tag]:
-    """The tags `<name>` and `</name>` of a text; those in the middle of a line are quoted."""
+    """Yield the tags `<name>` and `</name>` of a text; those in the middle of a line are quoted."""
     at = text.find(name)
     while at >= 0:
         end = at + len(name)
@@ -131,7 +131,7 @@ def tags(text: str, name: str) -> Iterator[Tag]:
 
 
 def begins_line(text: str, at: int) -> bool:
-    """Whether what stands at an offset begins the text or a line, or follows an end tag; white space aside."""
+    """Return whether what stands at an offset begins the text or a line, or follows an end tag; white space aside."""
     before = text[max(0, at - LONGEST_END_TAG) : at]
     words = before.rstrip()
     is_first = not words and len(before) == at
@@ -139,13 +139,13 @@ def begins_line(text: str, at: int) -> bool:
 
 
 def follows_space(text: str, at: int) -> bool:
-    """Whether what stands at an offset begins the text, or follows white space or an end tag."""
+    """Return whether what stands at an offset begins the text, or follows white space or an end tag."""
     before = text[at - 1 : at]
     return not before or before.isspace() or bool(AFTER_END_TAG.search(text, max(0, at - LONGEST_END_TAG), at))
 
 
 def unfenced(text: str, found: list[Span]) -> list[Span]:
-    """Without the spans that stand in a fenced block of the writer's."""
+    """Return the spans that stand outside the writer's fenced blocks."""
     edges = [0, *(edge for span in found for edge in (span.begin, span.end)), len(text)]
     gaps = list(zip(edges[::2], edges[1::2], strict=True))
     if not any("```" in text[begin:end] or "~~~" in text[begin:end] for begin, end in gaps[:-1]):
@@ -155,7 +155,7 @@ def unfenced(text: str, found: list[Span]) -> list[Span]:
 
 
 def _blocks(fences: Iterable[re.Match[str]]) -> list[Span]:
-    """Where fenced blocks begin and end; one that is never closed is none."""
+    """Return where fenced blocks begin and end; one that is never closed does not count."""
     blocks = []
     opened: re.Match[str] | None = None
     for fence in fences:
@@ -172,7 +172,7 @@ def _closes(fence: re.Match[str], opened: re.Match[str]) -> bool:
 
 
 class Fences:
-    """The fenced blocks of a text, looked for from its start on; each stretch is read once."""
+    """The fenced blocks of a text, looked for from its start on, so that each stretch is read once."""
 
     def __init__(self, text: str) -> None:
         """Start before the text."""
@@ -204,13 +204,13 @@ class Fences:
 
 
 def is_blank(text: str, start: int, stop: int) -> bool:
-    """Whether there is nothing but white space between two offsets; looks no further than it must."""
+    """Return whether there is nothing but white space between two offsets; looks no further than it must."""
     match = BLANK.match(text, start, stop)
     return match is None or match.end() >= stop
 
 
 def trimmed(text: str, start: int, stop: int) -> tuple[int, int]:
-    """A slice without the line breaks at its ends."""
+    """Return the offsets of a slice without the line breaks at its ends."""
     inside = text[start:stop]
     kept = inside.lstrip("\r\n")
     start += len(inside) - len(kept)
@@ -218,7 +218,7 @@ def trimmed(text: str, start: int, stop: int) -> tuple[int, int]:
 
 
 class Places:
-    """Where words stand in a text: looked up once, then found from any offset."""
+    """The places of words in a text, looked up once."""
 
     def __init__(self, found: Iterable[tuple[str, int]]) -> None:
         """Take words with their places, those of each word in order."""
@@ -227,21 +227,21 @@ class Places:
             self._places.setdefault(word, []).append(at)
 
     def first(self, word: str, at: int) -> int:
-        """The first place of a word at or after an offset; -1 for nowhere."""
+        """Return the first place of a word at or after an offset; -1 for nowhere."""
         places = self._places.get(word, [])
         index = bisect_left(places, at)
         return places[index] if index < len(places) else -1
 
 
 def end_tags(text: str) -> First:
-    """Where the end tags of a text stand, by the names of their elements."""
+    """Return a function that finds the first end tag of a name at or after an offset."""
     if len(text) <= SHORT:
         return lambda name, at: text.find(f"</{name}>", at)
     return Places((match[1], match.start()) for match in END_TAG.finditer(text)).first
 
 
 def occurrences(text: str, *words: str) -> Places:
-    """Where words stand in a text."""
+    """Return the places of words in a text."""
     return Places((word, at) for word in words for at in _occurrences(text, word))
 
 

@@ -65,13 +65,13 @@ class Call(NamedTuple):
 
 
 def results(text: str, path: Path, parser: Parser) -> tuple[list[ToolResult], int]:
-    """The results in a user's text, and the tokens of all of it."""
+    """Return the results in a user's text, and the tokens of the whole text."""
     found = [_found(extent, parser) for block in spans(text) for extent in _extents(text, block)]
     return read(text, found, path, parser, KIND)
 
 
 def spans(text: str) -> list[Span]:
-    """The blocks of results in a text, in order."""
+    """Return where the blocks of results in a text stand, in order."""
     return unfenced(text, in_turn(tags(text, "function_results")))
 
 
@@ -92,14 +92,14 @@ def missed(text: str, standing: Standing) -> str | None:
 
 
 def _found(extent: Extent, parser: Parser) -> Found:
-    """A result; of one that names no tool, the next open call says which it was."""
+    """Return a result; where it names no tool, the next open call does."""
     cut, start, stop, tool, is_error = extent
     call = parser.answered_in_text(tool) if tool else parser.next_in_text()
     return Found(cut, start, stop, tool or (call.name if call else UNKNOWN), call, is_error)
 
 
 def _extents(text: str, block: Span) -> list[Extent]:
-    """The results in a block; the block itself where it has no elements of results."""
+    """Return the results in a block; the block itself where it has no elements of results."""
     found = []
     at = block.start
     while match := RESULT.match(text, at, block.stop):
@@ -112,7 +112,7 @@ def _extents(text: str, block: Span) -> list[Extent]:
 
 
 def _extent(text: str, match: re.Match[str], limit: int) -> Extent:
-    """A result that ends at `limit`; its payload is what it printed, or all of it but the tool's name."""
+    """Return the result that ends at `limit`. Its payload is what it printed, or all of it but the tool's name."""
     cut, body = after_letters(text, match.start("tag")), match["body"]
     stop = text.rfind(f"</{body}>", match.end(), limit) if body else limit
     is_closed = stop >= 0
@@ -122,7 +122,7 @@ def _extent(text: str, match: re.Match[str], limit: int) -> Extent:
 
 
 def _alone(text: str, block: Span) -> Extent:
-    """What a block holds that has no result: the message of a failed call, or anything."""
+    """Return the payload of a block without results: the message of a failed call, or anything."""
     match = FAILURE.match(text, block.start, block.stop)
     stop = text.rfind(f"</{match[1]}>", match.end(), block.stop) if match else -1
     begin, end, is_error = (match.end(), stop, True) if match and stop >= 0 else (block.start, block.stop, None)
@@ -130,13 +130,13 @@ def _alone(text: str, block: Span) -> Extent:
 
 
 def calls_in(text: str, path: Path, parser: Parser) -> Iterator[ToolCall]:
-    """The calls in a text of the model's, which stands at `path`."""
+    """Yield the calls in a text of the model's, which stands at `path`."""
     for call in calls(text):
         yield ToolCall(Location(path, call.begin, call.end), parser.request, None, call.tool, call.arguments)
 
 
 def calls(text: str) -> Iterator[Call]:
-    """The calls in an assistant's text, each an `<invoke>`. Their block need not be closed: it is where models stop."""
+    """Yield the calls in the model's text, each an `<invoke>`. Models may stop before the end of their block."""
     ends = end_tags(text)
     at = text.find(CALL_MARK)
     while at >= 0:
@@ -150,7 +150,7 @@ def calls(text: str) -> Iterator[Call]:
 
 
 def _call(text: str, at: int, ends: First) -> Call | None:
-    """The call at an offset, as Claude writes it now or as it did at first."""
+    """Return the call at an offset, as Claude writes it now or as it did at first; None where there is none."""
     return _invoked(text, at, ends, INVOKE, PARAMETER) or _invoked(text, at, ends, LEGACY_INVOKE, LEGACY_PARAMETER)
 
 

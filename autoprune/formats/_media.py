@@ -68,7 +68,7 @@ def _typed(block: Mapping[str, object]) -> tuple[str, Mapping[str, object]] | No
 
 
 def _is_source(value: object) -> bool:
-    """Whether a medium stands here: its bytes, or where it is; and not the text of a document."""
+    """Return whether a medium stands here: its bytes, or where it is; and not the text of a document."""
     if isinstance(value, str | bytes):
         return bool(value)
     held = fields(value)
@@ -92,7 +92,7 @@ def media_tokens(block: Mapping[str, object], count: Callable[[str], int] = len)
 
 
 def _document(block: Mapping[str, object]) -> tuple[str, bytes]:
-    """What a document is, and its bytes, where they are there."""
+    """Return the MIME type of a document, and its bytes where the block holds them."""
     held = fields(block.get("source")) or fields(block.get("file")) or block
     mime = next((held[name] for name in ("media_type", "mimeType", "mime_type") if held.get(name)), "")
     if block.get("format") in TEXT_FORMATS:
@@ -110,7 +110,7 @@ def _document(block: Mapping[str, object]) -> tuple[str, bytes]:
 
 
 def _converse(block: Mapping[str, object]) -> tuple[str, Mapping[str, object]] | None:
-    """What a block of Bedrock's is, and its fields; None where it is no media, or a document that holds its text."""
+    """Return what a block of Bedrock's is, and its fields; None for no medium, or a document that holds its text."""
     if len(block) != 1:
         return None
     ((kind, value),) = block.items()
@@ -121,7 +121,7 @@ def _converse(block: Mapping[str, object]) -> tuple[str, Mapping[str, object]] |
 
 
 def _gemini(block: Mapping[str, object]) -> tuple[str, Mapping[str, object]] | None:
-    """What Gemini's inline or file data is by its MIME type, and its bytes or base64; None for anything else."""
+    """Return what Gemini's inline or file data is by its MIME type, and its bytes or base64; None for anything else."""
     mime, data, address = (block.get(camel) or block.get(snake) for camel, snake in GEMINI)
     if any(value is not None and name not in GEMINI_NAMES for name, value in block.items()):
         return None
@@ -161,7 +161,7 @@ def _audio_tokens(block: Mapping[str, object]) -> int:
 
 
 def image_size(address: str | bytes) -> tuple[int, int] | None:
-    """Width and height in pixels of an image (bytes, a data URL, bare base64), None where its header does not say."""
+    """Return an image's width and height in pixels, from bytes, a data URL or base64; or None."""
     head = address[:HEADER_CHARACTERS] if isinstance(address, bytes) else _decoded(address)
     if head[:8] == b"\x89PNG\r\n\x1a\n" and len(head) >= 24:
         return struct.unpack(">II", head[16:24])
@@ -173,7 +173,7 @@ def image_size(address: str | bytes) -> tuple[int, int] | None:
 
 
 def _decoded(address: str) -> bytes:
-    """The first bytes of an image in base64; none where it stands behind an address."""
+    """Return the first bytes of an image in base64; none where it stands behind an address."""
     if address.startswith(("http:", "https:", "file-")):
         return b""
     encoded = address.partition("base64,")[2] if address.startswith("data:") else address
@@ -184,7 +184,7 @@ def _decoded(address: str) -> bytes:
 
 
 def _webp_size(head: bytes) -> tuple[int, int] | None:
-    """The size in the first chunk: lossy (VP8), lossless (VP8L), or extended (VP8X)."""
+    """Return the size in the first chunk: lossy (VP8), lossless (VP8L), or extended (VP8X)."""
     if len(head) < 30:
         return None
     if head[12:16] == b"VP8 ":
@@ -197,7 +197,7 @@ def _webp_size(head: bytes) -> tuple[int, int] | None:
 
 
 def _jpeg_size(head: bytes) -> tuple[int, int] | None:
-    """The size in the first start-of-frame segment (C0 to CF without C4, C8, CC)."""
+    """Return the size in the first start-of-frame segment (C0 to CF without C4, C8, CC)."""
     at = 2
     while at + 9 <= len(head) and head[at] == 0xFF:
         marker = head[at + 1]

@@ -36,16 +36,16 @@ class Queue:
 
 
 class OpenCalls:
-    """The open calls of a conversation: those with an id for good, those in a text while their run is the last one."""
+    """The open calls of a conversation: those with an id for good, those in a text during the last request."""
 
     def __init__(self) -> None:
         """Begin without any."""
         self._by_id: dict[str, deque[ToolCall]] = {}
-        self._by_name = Queue()  # the calls with an id in the last run
+        self._by_name = Queue()  # the calls with an id in the last request
         self._in_text = Queue()  # the calls in its text
 
-    def begin_run(self) -> None:
-        """The model speaks anew: what its text asked for before is answered no more."""
+    def begin_request(self) -> None:
+        """Begin a new request: what the model's text asked for before is answered no more."""
         self._by_name, self._in_text = Queue(), Queue()
 
     def expect(self, call: ToolCall) -> None:
@@ -69,22 +69,22 @@ class OpenCalls:
         return call
 
     def answered_by_name(self, tool: str) -> ToolCall | None:
-        """Close the first open call of a tool in the last run, whatever its id, and return it."""
+        """Close the first open call of a tool in the last request, whatever its id, and return it."""
         call = self._by_name.take(tool)
         if call is not None and call.id is not None:
             self._by_id[call.id].remove(call)
         return call
 
     def answered_in_text(self, tool: str) -> ToolCall | None:
-        """Close the first open call of a tool in the text of the last run and return it."""
+        """Close the first open call of a tool in the text of the last request and return it."""
         return self._in_text.take(_plain(tool))
 
     def next_in_text(self) -> ToolCall | None:
-        """Close the first open call in the text of the last run, whatever its tool, and return it."""
+        """Close the first open call in the text of the last request, whatever its tool, and return it."""
         return self._in_text.take()
 
 
 @lru_cache(maxsize=1024)
 def _plain(tool: str) -> str:
-    """ReadFileTool and read_file are one tool."""
+    """Return a tool's name as it is compared: ReadFileTool and read_file are one tool."""
     return tool.replace("_", "").lower().removesuffix("tool")

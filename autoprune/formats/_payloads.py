@@ -16,7 +16,7 @@ ENCRYPTED_CHARACTERS = 6  # of base64 for a token: 3 bytes for 4 characters, and
 
 
 class Payload(NamedTuple):
-    """What a result holds: the text that the model reads, its tokens, and how another text is put in its place."""
+    """The payload of a result: the text that the model reads, its tokens, and how to replace the text (`put`)."""
 
     text: str
     tokens: int
@@ -54,7 +54,7 @@ def tokens(content: object, count: Count, rules: Media = media) -> int:
 
 
 def payload(value: object, count: Count, put: Callable[[object, str], object]) -> Payload:
-    """A payload that is a text or a list of blocks, where `put` makes the list with a text in it; else a fixed one."""
+    """Return the payload of a text, or of a list of blocks, in which `put` puts a text; else a fixed payload."""
     if isinstance(value, str):
         return Payload(value, count(value))
     if isinstance(value, list | tuple):
@@ -67,14 +67,14 @@ def _has_text(block: object) -> bool:
 
 
 def text_block(blocks: object, text: str, kind: str = "text") -> list[object]:
-    """A list of blocks with one text block in place of all; the last breakpoint of the prompt cache stays."""
+    """Return a list with one text block in place of all blocks; the last breakpoint of the prompt cache stays."""
     held = [fields_of(block) for block in blocks] if isinstance(blocks, list | tuple) else []
     marks = [block["cache_control"] for block in held if block.get("cache_control")]
     return [{"type": kind, "text": text, **({"cache_control": marks[-1]} if marks else {})}]
 
 
 def json_text(value: object) -> str:
-    """A value as the JSON text that a provider receives. Raises ConversationError where it cannot be written."""
+    """Return a value as the JSON text that a provider receives. Raises ConversationError where that is impossible."""
     try:
         return json.dumps(value, ensure_ascii=False, default=_written_fields)
     except (ValueError, TypeError, RecursionError) as error:
@@ -82,7 +82,7 @@ def json_text(value: object) -> str:
 
 
 def seen_block(message: Mapping[str, object], kinds: Container[object]) -> str | None:
-    """The first block of a message whose `type` is one of `kinds`, in words; None where there is none."""
+    """Return in words the first block of a message whose `type` is one of `kinds`; None where there is none."""
     content = message.get("content")
     for item in content if isinstance(content, list | tuple) else ():
         kind = fields_of(item).get("type")
@@ -97,17 +97,17 @@ def _written_fields(value: object) -> object:
 
 
 def as_json(value: object, text: str) -> Any:
-    """How arguments that are a mapping are replaced: by what a JSON text holds."""
+    """Return what a JSON text holds: it takes the place of arguments that are a mapping."""
     return json.loads(text)
 
 
 def encrypted_tokens(text: object) -> int:
-    """Tokens of a text that only the provider can read, by rule, from its length in base64."""
+    """Return the tokens of encrypted data by rule, from its length in base64."""
     return len(text) // ENCRYPTED_CHARACTERS if isinstance(text, str) else 0
 
 
 def _counted(block: Mapping[str, object]) -> Iterator[object]:
-    """The parts of a block that reach the model: the text of a text block, names and values of any other."""
+    """Yield what reaches the model of a block: the text of a text block, the names and values of any other."""
     if block.get("type") in TEXT_BLOCKS and "text" in block:
         yield block["text"]
     else:

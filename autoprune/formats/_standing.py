@@ -1,14 +1,16 @@
-"""Where in a conversation a user's text can hold results: what the model said before it decides. Looks back only.
+"""Where in a conversation a user's text can hold results: that depends on what the model said before.
 
-A result in a text exists only where it answers something. With a text that holds `<tool_result tool_name='a'>…` after
-other words, and what stands before it:
+How it works. Users paste results too, from logs and other sessions. So a result in a text counts only where it answers
+something. Take a user's text "Look: <tool_result tool_name='a'>…</tool_result>"; what stands before it decides:
 
-    nothing of the model's                          text: only what begins a text is a result
-    "I look."                                       a result
-    a native call, and then "I look."               text: who calls natively has its results in native messages
+    nothing of the model's                               text: here only an element that begins the text is a result
+    "I look."                                            a result
+    a native call, and then "I look."                    text: the results of native calls are native too
     a native call, and then "<ls><path>.</path></ls>"    a result
+    a summary, and then "I look."                        text: nobody knows how the model made its calls
 
-The other dialects ask for an opening tag of theirs in what the model said last, well-formed or not.
+The other dialects ask for an opening tag of theirs in what the model said last, well-formed or not. Each request has a
+`Standing`; nothing that comes later changes it.
 """
 
 import re
@@ -24,10 +26,10 @@ FIRST_OPENING = re.compile(r"^[ \t]*<([A-Za-z][A-Za-z0-9_-]*)", re.MULTILINE)
 
 @dataclass
 class Standing:
-    """What stands before a message: whether the model has spoken, has made native calls, and what it said last.
+    """What the model did before a message: whether it has spoken or made native calls, and what it said last.
 
     `is_folded`: earlier messages were summarized, so nobody knows any more how the model made its calls. `has_calls`
-    says that the text of its last run holds calls that could be read. `is_free`: whatever looks like a result is one,
+    says that what the model said last holds calls that could be read. `is_free`: whatever looks like a result is one,
     as where a conversation is compared with what is left of it.
     """
 
@@ -39,16 +41,16 @@ class Standing:
     _said: list[tuple[str, Sequence[ToolCall]]] = field(default_factory=list)
     _tags: frozenset[str] | None = None
 
-    def next_run(self) -> "Standing":
-        """Return what stands before the messages behind a new run of the model's, of which nothing is said yet."""
+    def next_request(self) -> "Standing":
+        """Return the standing behind a new request, in which the model has said nothing yet."""
         return Standing(True, self.is_native, self.is_folded, is_free=self.is_free)
 
     def say(self, text: str, calls: Sequence[ToolCall]) -> None:
-        """Add a text of the model's to its run, with the calls in it."""
+        """Add a text of the model's, with the calls in it."""
         self._said.append((text, calls))
 
     def call(self, calls: Sequence[ToolCall]) -> None:
-        """Add the calls of a message of the model's to its run, native ones and those in its texts."""
+        """Add the calls of a message of the model's, native ones and those in its texts."""
         for call in calls:
             if call.location.start is None:
                 self.is_native = True
@@ -57,7 +59,7 @@ class Standing:
 
     @property
     def is_open(self) -> bool:
-        """Whether the conversation begins here: the model has not spoken, as far as anybody knows."""
+        """Return whether the conversation begins here: the model has not spoken, as far as anybody knows."""
         return not (self.has_spoken or self.is_folded or self.is_free)
 
     def refusal(self, tag: str | None = None) -> str | None:
@@ -83,7 +85,7 @@ class Standing:
         return tag in self._tags
 
     def _spoken(self) -> Iterator[str]:
-        """The texts of the run without what calls were given: that may be shortened, and must not decide."""
+        """Yield what the model said last, without the arguments of calls: those may be shortened later."""
         for text, calls in self._said:
             at = 0
             given = (part.location for call in calls for part in call.inputs)
@@ -94,7 +96,7 @@ class Standing:
 
 
 def standing_behind(summary: Running | None) -> Standing:
-    """Return what is known of the messages before the first, where a summary stands for some."""
+    """Return the standing before the first message, where a summary may stand for earlier ones."""
     if summary is None or summary.calls == NO_ANSWER:
         return Standing()
     return Standing(has_spoken=True) if summary.calls else Standing(is_folded=True)

@@ -23,7 +23,7 @@ LETTERS = re.compile(r"[A-Za-z]*")
 
 
 class Found(NamedTuple):
-    """A result in a text: its payload from `start` to `stop`, and where its piece may begin (`cut`)."""
+    """A result in a text: its payload from `start` to `stop`, and the exact cut before it."""
 
     cut: int
     start: int
@@ -36,13 +36,13 @@ class Found(NamedTuple):
 
 
 def after_letters(text: str, at: int) -> int:
-    """The end of the letters at an offset: an exact cut where a `_`, `>` or the like follows."""
+    """Return the end of the letters at an offset: an exact cut where a `_`, `>` or the like follows."""
     match = LETTERS.match(text, at)
     return match.end() if match else at
 
 
 def read(text: str, found: Sequence[Found], path: Path, parser: Parser, kind: str) -> tuple[list[ToolResult], int]:
-    """The results in a text, in order, and the tokens of all of it."""
+    """Return the results in a text, in order, and the tokens of the whole text."""
     if not found:
         return [], parser.count(text)
     if len(found) == 1:
@@ -87,7 +87,7 @@ def argument(
     *,
     is_json: bool,
 ) -> ToolInput:
-    """An argument in a text of the model's, from and to `place`; its piece stands `between` two exact cuts."""
+    """Return the argument at a place in a text of the model's; its piece stands `between` two exact cuts."""
     (start, stop), (begin, end) = place, between
     piece = text[begin:end]
     return ToolInput(

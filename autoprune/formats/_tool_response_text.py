@@ -34,12 +34,12 @@ NONE = Member(None, 0, 0)
 
 
 def results(text: str, path: Path, parser: Parser) -> tuple[list[ToolResult], int]:
-    """The results in a user's text, and the tokens of all of it."""
+    """Return the results in a user's text, and the tokens of the whole text."""
     return read(text, [_found(text, span, parser) for span in spans(text)], path, parser, KIND)
 
 
 def spans(text: str) -> list[Span]:
-    """The results in a text, in order."""
+    """Return where the results in a text stand, in order."""
     return elements(text, "tool_response")
 
 
@@ -60,7 +60,7 @@ def missed(text: str, standing: Standing) -> str | None:
 
 
 def _found(text: str, span: Span, parser: Parser) -> Found:
-    """A result; of one that names no tool, the next open call says which it was."""
+    """Return a result; where it names no tool, the next open call does."""
     known = members(text, span.start, span.stop)
     name = known.get("name", NONE).value
     call = parser.answered_in_text(name) if isinstance(name, str) else parser.next_in_text()
@@ -75,12 +75,12 @@ def _found(text: str, span: Span, parser: Parser) -> Found:
 
 
 def as_json(value: object, text: str) -> str:
-    """How a JSON value is replaced by a text: by the JSON string of it."""
+    """Return a text as a JSON string: it takes the place of a JSON value."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def members(text: str, start: int, stop: int) -> dict[str, Member]:
-    """The members of the JSON object that a slice consists of; {} where it is something else."""
+    """Return the members of the JSON object that is all of a slice; {} for anything else."""
     inside = text[start:stop].rstrip()
     at = _skip(inside, 0)
     if inside[at : at + 1] != "{" or not inside.endswith("}"):
@@ -107,7 +107,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def calls_in(text: str, path: Path, parser: Parser) -> Iterator[ToolCall]:
-    """The calls in a text of the model's, which stands at `path`: one JSON object in each element."""
+    """Yield the calls in a text of the model's, which stands at `path`: one JSON object in each element."""
     found = elements(text, "tool_call")
     cuts = [*(after_letters(text, span.begin + 1) for span in found), len(text)]
     for span, begin, end in zip(found, cuts, cuts[1:], strict=False):

@@ -31,7 +31,7 @@ UNREAD = IDS | ENCRYPTED | {"cache_control", "citations", "signature"}
 
 
 def seen(message: Mapping[str, object]) -> str | None:
-    """What shows that a message is of this format, in words; None where nothing does."""
+    """Return the mark that shows that a message is of this format, in words; None where there is none."""
     if str(message.get("role")) not in SPEAKERS:
         return None
     if message.get("type") == "message" and "stop_reason" in message:
@@ -59,7 +59,7 @@ def _kind(block: Mapping[str, object]) -> str:
 
 
 def speaker(message: Mapping[str, object]) -> Speaker:
-    """Who a message comes from; one of the user's that holds nothing but results comes from the tools."""
+    """Return who a message comes from; a user's message that holds only results comes from the tools."""
     who = SPEAKERS.get(str(message.get("role")), Speaker.OTHER)
     content = message.get("content")
     if who is not Speaker.USER or not content or not isinstance(content, list | tuple):
@@ -68,12 +68,12 @@ def speaker(message: Mapping[str, object]) -> Speaker:
 
 
 def message(role: str, text: str) -> dict[str, object]:
-    """A message of words."""
+    """Return a message that says a text."""
     return {"role": role, "content": text}
 
 
 def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
-    """One message as pruning sees it. Of an SDK's `Message` only the content is sent, and counted."""
+    """Return the entry of a message. Of an SDK's `Message` only the content is sent, and counted."""
     who = speaker(message)
     content = listed(message.get("content"))
     path = (at, "content")
@@ -89,7 +89,7 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
 
 
 def _answer(content: list[object], path: Path, parser: Parser) -> Entry:
-    """The model's message: its words, thinking and calls, and what the server's own tools did."""
+    """Return the entry of the model's message; what the server's own tools did is only counted."""
     weight = MESSAGE_TOKENS
     calls: list[ToolCall] = []
     thinking: list[Thought] = []
@@ -109,7 +109,7 @@ def _answer(content: list[object], path: Path, parser: Parser) -> Entry:
 
 
 def _prompt(who: Speaker, content: list[object], path: Path, parser: Parser) -> Entry:
-    """The user's message: results, each framed as a message of its own, and whatever else there is, framed as one."""
+    """Return the entry of the user's message. Each result is framed as a message, and all else as one together."""
     weight = 0 if who is Speaker.TOOL else MESSAGE_TOKENS
     results: list[ToolResult] = []
     for index, item in enumerate(content):
@@ -139,7 +139,7 @@ def _result(block: Mapping[str, object], path: Path, parser: Parser) -> ToolResu
 
 
 def _payload(content: object, count: Count) -> Payload:
-    """What a result holds. One that loads a tool stays: the model may call that tool later."""
+    """Return the payload of a result. One that loads a tool is fixed: the model may call that tool later."""
     held = payload(content, count, text_block)
     if not isinstance(content, list | tuple):
         return held
@@ -148,7 +148,7 @@ def _payload(content: object, count: Count) -> Payload:
 
 
 def _input(block: Mapping[str, object]) -> object:
-    """A call's arguments: a mapping, that of an SDK's object too, or whatever else there is."""
+    """Return a call's arguments, those in an SDK's object as a mapping."""
     given = block.get("input")
     return given if (known := fields(given)) is None else known
 
@@ -159,7 +159,7 @@ def _all_tokens(content: object, count: Count) -> int:
 
 
 def _tokens(item: object, count: Count) -> int:
-    """Tokens of one block: what the model reads of a known one, all of any other."""
+    """Return the tokens of a block: what the model reads of a known kind, all of any other."""
     block = fields_of(item)
     kind = _kind(block)
     if kind in CALLS:
@@ -172,7 +172,7 @@ def _tokens(item: object, count: Count) -> int:
 
 
 def _read_tokens(block: Mapping[str, object], count: Count) -> int:
-    """Tokens of the texts in a block and in those that it holds."""
+    """Return the tokens of the texts in a block and in the blocks inside it."""
     total = 0
     open_values: list[object] = [block]
     for value in nested(open_values):

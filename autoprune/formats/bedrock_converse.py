@@ -29,7 +29,7 @@ FAILED: Mapping[object, bool] = {"error": True, "success": False}
 
 
 def seen(message: Mapping[str, object]) -> str | None:
-    """What shows that a message is of this format, in words; None where nothing does.
+    """Return the mark that shows that a message is of this format, in words; None where there is none.
 
     A text shows it too: its block has no `type`, which every other format demands.
     """
@@ -49,7 +49,7 @@ def _is_mark(kind: str, value: object) -> bool:
 
 
 def _member(item: object) -> tuple[str, object]:
-    """The one field of a block, which says what it is, and what it holds; ("", None) for anything else."""
+    """Return the name and the value of the one field that a block has; ("", None) for anything else."""
     block = fields(item)
     if not block or len(block) != 1:
         return "", None
@@ -63,7 +63,7 @@ def _is_result(item: object) -> bool:
 
 
 def speaker(message: Mapping[str, object]) -> Speaker:
-    """Who a message comes from; one of the user's that holds nothing but results comes from the tools."""
+    """Return who a message comes from; a user's message that holds only results comes from the tools."""
     who = SPEAKERS.get(str(message.get("role")), Speaker.OTHER)
     content = message.get("content")
     if who is not Speaker.USER or not isinstance(content, list | tuple):
@@ -73,12 +73,12 @@ def speaker(message: Mapping[str, object]) -> Speaker:
 
 
 def message(role: str, text: str) -> dict[str, object]:
-    """A message of words."""
+    """Return a message that says a text."""
     return {"role": role, "content": [{"text": text}]}
 
 
 def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
-    """One message as pruning sees it. Anything unknown in it is counted and otherwise left alone."""
+    """Return the entry of a message. Anything unknown in it is counted and otherwise left alone."""
     who = speaker(message)
     content = listed(message.get("content"))
     path = (at, "content")
@@ -90,7 +90,7 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
 
 
 def _answer(content: list[object], path: Path, parser: Parser) -> Entry:
-    """The model's message: its words, thinking and calls; what the server's own tools did is only counted."""
+    """Return the entry of the model's message; what the server's own tools did is only counted."""
     weight = MESSAGE_TOKENS
     calls: list[ToolCall] = []
     thinking: list[Thought] = []
@@ -111,7 +111,7 @@ def _answer(content: list[object], path: Path, parser: Parser) -> Entry:
 
 
 def _prompt(who: Speaker, content: list[object], path: Path, parser: Parser) -> Entry:
-    """The user's message: results, each framed as a message of its own, and whatever else there is, framed as one."""
+    """Return the entry of the user's message. Each result is framed as a message, and all else as one together."""
     weight = 0 if who is Speaker.TOOL else MESSAGE_TOKENS
     results: list[ToolResult] = []
     for index, item in enumerate(content):
@@ -142,7 +142,7 @@ def _result(held: Mapping[str, object], path: Path, parser: Parser) -> ToolResul
 
 
 def _payload(content: object, count: Count) -> Payload:
-    """What a result holds: a list of blocks, of which texts and JSON are its text."""
+    """Return the payload of a result, whose text is that of its blocks of text and of JSON."""
     if not isinstance(content, list | tuple):
         return payload(content, count, _text_block)
     found = [_text(item) for item in content]
@@ -167,7 +167,7 @@ def _all_tokens(content: object, count: Count) -> int:
 
 
 def _tokens(item: object, count: Count) -> int:
-    """Tokens of one block: what the model reads of a known one, all of any other."""
+    """Return the tokens of a block: what the model reads of a known kind, all of any other."""
     kind, value = _member(item)
     if kind in ("text", "json") or (kind in BLOCKS and fields(value)):
         return _read_tokens(item, count)
@@ -175,7 +175,7 @@ def _tokens(item: object, count: Count) -> int:
 
 
 def _read_tokens(item: object, count: Count) -> int:
-    """Tokens of the texts in a block and in those that it holds."""
+    """Return the tokens of the texts in a block and in the blocks inside it."""
     total = 0
     open_values = [item]
     for value in nested(open_values):
@@ -192,7 +192,7 @@ def _read_tokens(item: object, count: Count) -> int:
 
 
 def _encrypted_tokens(data: object) -> int:
-    """The rule for what only the provider can read; botocore has decoded its base64."""
+    """Return the tokens of encrypted data by rule; botocore has decoded its base64."""
     if isinstance(data, bytes):
         return len(data) * 4 // (3 * ENCRYPTED_CHARACTERS)
     return encrypted_tokens(data)

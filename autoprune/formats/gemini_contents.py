@@ -54,7 +54,7 @@ ANSWERS = ("output", "result", "error", "content")  # what SDKs call the text of
 
 
 def seen(message: Mapping[str, object]) -> str | None:
-    """What shows that a message is of this format, in words; None where nothing does."""
+    """Return the mark that shows that a message is of this format, in words; None where there is none."""
     if "parts" not in message or message.get("content") is not None:
         return None
     parts = message["parts"]
@@ -63,19 +63,19 @@ def seen(message: Mapping[str, object]) -> str | None:
 
 
 def speaker(message: Mapping[str, object]) -> Speaker:
-    """Who a content comes from; one that holds responses and nothing else is the tools'."""
+    """Return who a content comes from; one that holds only responses comes from the tools."""
     role = message.get("role")
     who = SPEAKERS.get(role, Speaker.OTHER) if role is None or isinstance(role, str) else Speaker.OTHER
     return Speaker.TOOL if who is Speaker.USER and _is_answer(_parts(message)) else who
 
 
 def message(role: str, text: str) -> dict[str, object]:
-    """A content of words."""
+    """Return a content that says a text."""
     return {"role": "model" if role == "assistant" else role, "parts": [{"text": text}]}
 
 
 def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
-    """One content as pruning sees it. Each response has a frame of its own, all else in a content has one together."""
+    """Return the entry of a content. Each response has a frame of its own, all else has one together."""
     who = speaker(message)
     parts = _parts(message)
     read = [_part(item, (at, "parts", index), who, parser) for index, item in enumerate(parts)]
@@ -107,7 +107,7 @@ def _response_name(part: Mapping[str, object]) -> str | None:
 
 
 def _part(item: object, path: Path, who: Speaker, parser: Parser) -> Entry:
-    """One part as an entry of its own."""
+    """Return one part as an entry of its own."""
     part = fields(item)
     if part is None:
         return _text(item, path, who, parser) if isinstance(item, str) else Entry(who, tokens(item, parser.count))
@@ -124,7 +124,7 @@ def _part(item: object, path: Path, who: Speaker, parser: Parser) -> Entry:
 
 
 def _held(kind: str, value: object, path: Path, who: Speaker, parser: Parser) -> Entry:
-    """What one field of a part holds."""
+    """Return one field of a part as an entry of its own."""
     if kind == "text" and isinstance(value, str):
         return _text(value, path, who, parser)
     held = fields(value)
@@ -146,14 +146,14 @@ def _text(text: str, path: Path, who: Speaker, parser: Parser) -> Entry:
 
 
 def _call(held: Mapping[str, object], path: Path, who: Speaker, parser: Parser) -> Entry:
-    """A call; one without an id is known by its name, of which the first open call is answered first."""
+    """Return the entry of a call; one without an id is found by its name, the oldest first."""
     tool, arguments = held.get("name"), held.get("args")
     spent = tokens(tool, parser.count) + _json_tokens(arguments, parser.count)
     return Entry(who, spent, (), (native_call(parser, path, held.get("id") or tool, tool, arguments, ("args",)),))
 
 
 def _response(held: Mapping[str, object], path: Path, who: Speaker, parser: Parser) -> Entry:
-    """A response: a result with its frame. Media beside the payload are part of it, and go with it."""
+    """Return the entry of a response. Media beside its payload belong to the result, and go with it."""
     payload = _payload(held.get("response"), held.get("parts"), parser.count)
     result = native_result(
         parser,
@@ -168,7 +168,7 @@ def _response(held: Mapping[str, object], path: Path, who: Speaker, parser: Pars
 
 
 def _answered(held: Mapping[str, object], parser: Parser) -> ToolCall | None:
-    """The call of a response: by id where both have one, else the first open call of the same name."""
+    """Return the call that a response answers: by id where both have one, else the first open call of the same name."""
     call_id, name = held.get("id"), held.get("name")
     if call_id:
         return parser.answered(call_id) or parser.answered(name)
@@ -176,14 +176,14 @@ def _answered(held: Mapping[str, object], parser: Parser) -> ToolCall | None:
 
 
 def _media(parts: object) -> Iterator[object]:
-    """What the parts of a response hold: inline data and files."""
+    """Yield the inline data and files in the parts of a response."""
     for item in parts if isinstance(parts, list | tuple) else ():
         known = fields(item)
         yield from [item] if known is None else (value for name, value in known.items() if name not in BESIDE)
 
 
 def _payload(response: object, parts: object, count: Count) -> Payload:
-    """A response as a text: the string in it where it holds nothing else, or the JSON text of the object."""
+    """Return the payload of a response: the one string that it holds, or else its JSON text."""
     media = [*_media(parts)]
     beside = sum(tokens(value, count) for value in media)
     text = _json(response) if _only(response) is None else _only(response)
@@ -193,7 +193,7 @@ def _payload(response: object, parts: object, count: Count) -> Payload:
 
 
 def _only(response: object) -> str | None:
-    """The one string that a response holds, under a name that SDKs give it; None where it holds anything else."""
+    """Return the only string in a response, under a name that SDKs give it; None where there is anything else."""
     if not isinstance(response, Mapping) or len(response) != 1:
         return None
     ((name, text),) = response.items()
@@ -201,7 +201,7 @@ def _only(response: object) -> str | None:
 
 
 def _json(value: object) -> str | None:
-    """A mapping as JSON text; None for anything else, or where it cannot be written."""
+    """Return a mapping as JSON text; None for anything else, and where that is impossible."""
     if not isinstance(value, Mapping):
         return None
     try:
@@ -216,7 +216,7 @@ def _json_tokens(value: object, count: Count) -> int:
 
 
 def _is_error(response: object) -> bool | None:
-    """Whether a response says that the call failed: by Gemini's "error", or by "isError" as MCP's tools write it."""
+    """Return whether a response says that the call failed, by Gemini's "error" or by the "isError" of MCP's tools."""
     match response:
         case {"error": error} if error:
             return True
@@ -226,7 +226,7 @@ def _is_error(response: object) -> bool | None:
 
 
 def _with_text(held: object, text: str) -> object:
-    """A function response with a text for its payload, and no media beside it; without a text it has no payload."""
+    """Return a function response with a text as its payload and no media; for an empty text it has no payload."""
     known = fields_of(held)
     changes: dict[str, object] = {"response": _said(known.get("response"), text) if text else None}
     if isinstance(held, Mapping):
@@ -235,7 +235,7 @@ def _with_text(held: object, text: str) -> object:
 
 
 def _said(response: object, text: str) -> Mapping[str, object]:
-    """A response that says a text, stays an object and stays an error.
+    """Return a response that says a text. It stays an object, and an error stays an error.
 
     Source: google-genai's `types.FunctionResponse`: "output" is the function's output, "error" says what went wrong.
     """

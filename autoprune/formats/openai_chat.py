@@ -33,7 +33,7 @@ BLOCKS = frozenset(("image_url", "input_audio", "audio_url", "video_url", "file"
 
 
 def seen(message: Mapping[str, object]) -> str | None:
-    """What shows that a message is of this format, in words; None where nothing does."""
+    """Return the mark that shows that a message is of this format, in words; None where there is none."""
     if message.get("role") in ("tool", "function") and "parts" not in message:
         return f"role {message['role']!r}"
     for name in ("tool_calls", "function_call"):
@@ -44,17 +44,17 @@ def seen(message: Mapping[str, object]) -> str | None:
 
 
 def speaker(message: Mapping[str, object]) -> Speaker:
-    """Who a message comes from."""
+    """Return who a message comes from."""
     return SPEAKERS.get(message.get("role"), Speaker.OTHER)
 
 
 def message(role: str, text: str) -> dict[str, object]:
-    """A message of words."""
+    """Return a message that says a text."""
     return {"role": role, "content": text}
 
 
 def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
-    """One message as pruning sees it. Anything unknown in it is counted and otherwise left alone."""
+    """Return the entry of a message. Anything unknown in it is counted and otherwise left alone."""
     who = speaker(message)
     content = message.get("content")
     content = content if content is None or type(content) is str else listed(content)
@@ -80,7 +80,7 @@ def _name_tokens(message: Mapping[str, object], count: Count) -> int:
 
 
 def _calls(message: Mapping[str, object], at: int, parser: Parser) -> tuple[list[ToolCall], int]:
-    """The native calls of an assistant's message, and the tokens of everything in it but name and content."""
+    """Return the native calls of a message, and the tokens of everything in it but its name and content."""
     count = parser.count
     calls: list[ToolCall] = []
     spent = 0
@@ -102,7 +102,7 @@ def _calls(message: Mapping[str, object], at: int, parser: Parser) -> tuple[list
 
 
 def _function(call: Mapping[str, object]) -> tuple[object, object, Path]:
-    """Name and arguments of a function's call, or of a custom tool's, and where the arguments stand."""
+    """Return the name and the arguments of a call, and where the arguments stand in it."""
     if function := fields(call.get("function")):
         return function.get("name"), function.get("arguments"), ("function", "arguments")
     custom = fields_of(call.get("custom"))
@@ -110,7 +110,7 @@ def _function(call: Mapping[str, object]) -> tuple[object, object, Path]:
 
 
 def _result(message: Mapping[str, object], held: Payload, at: int, parser: Parser) -> tuple[ToolResult, ...]:
-    """The one result of a tool's message. Only a text or a list of blocks can be cleared."""
+    """Return the one result of a tool's message. Only a text or a list of blocks can be cleared."""
     name = message.get("name")
     call = parser.answered(message.get("tool_call_id") if message["role"] == "tool" else name)
     return (native_result(parser, (at, "content"), held, call, kind=NAME, tool=name),)

@@ -51,7 +51,7 @@ BESIDE = frozenset(
 
 
 def seen(message: Mapping[str, object]) -> str | None:
-    """What shows that an item is of this format, in words; None where nothing does."""
+    """Return the mark that shows that an item is of this format, in words; None where there is none."""
     kind = _kind(message)
     if kind == "message" and not isinstance(message.get("content"), str):
         return seen_block(message, BLOCKS | {"refusal"})
@@ -64,7 +64,7 @@ def seen(message: Mapping[str, object]) -> str | None:
 
 
 def speaker(message: Mapping[str, object]) -> Speaker:
-    """Who an item comes from."""
+    """Return who an item comes from."""
     kind = _kind(message) or "message"
     if kind == "message":
         return SPEAKERS[message["role"]] if _has_role(message) else Speaker.OTHER
@@ -74,12 +74,12 @@ def speaker(message: Mapping[str, object]) -> Speaker:
 
 
 def message(role: str, text: str) -> dict[str, object]:
-    """A message of words."""
+    """Return a message that says a text."""
     return {"role": role, "content": text}
 
 
 def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
-    """One item as pruning sees it. What the model answers at once, in however many items, has one frame."""
+    """Return the entry of an item. The model's items of one request have one frame together."""
     kind = _kind(message)
     if kind is None or kind == "message":
         return _words(message, at, parser)
@@ -102,11 +102,11 @@ def _has_role(message: Mapping[str, object]) -> bool:
 
 
 def _frame(message: Mapping[str, object], parser: Parser) -> int:
-    return 0 if speaker(message) is Speaker.MODEL and not parser.begins_run else MESSAGE_TOKENS
+    return 0 if speaker(message) is Speaker.MODEL and not parser.begins_request else MESSAGE_TOKENS
 
 
 def _words(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
-    """A message. One without a type is framed like one of Chat Completions, which it may be taken for."""
+    """Return the entry of a message. One without a type is framed as in Chat Completions, for which it may be taken."""
     who, content = speaker(message), listed(message.get("content"))
     weight = MESSAGE_TOKENS if _kind(message) is None else _frame(message, parser)
     if who is Speaker.USER:
@@ -117,7 +117,7 @@ def _words(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
 
 
 def _calls(message: Mapping[str, object], kind: str, at: int, parser: Parser) -> Iterator[ToolCall]:
-    """The call that an item is, if a tool of the caller's answers it."""
+    """Yield the call in an item, if a tool of the caller's answers it."""
     call_id = message.get("call_id") or message.get("id")
     if name := NAMED.get(kind):
         yield native_call(parser, (at,), call_id, message.get("name"), message.get(name), (name,))
@@ -126,13 +126,13 @@ def _calls(message: Mapping[str, object], kind: str, at: int, parser: Parser) ->
 
 
 def _call(call_id: object, tool: object, arguments: object, at: int, parser: Parser) -> ToolCall:
-    """A call whose arguments are no part of the prompt that a text may stand in for."""
+    """Return a call whose arguments cannot be replaced by a text."""
     known = arguments if isinstance(arguments, str) else fields(arguments)
     return ToolCall(Location((at,)), parser.request, str(call_id or tool), str(tool), known)
 
 
 def _mcp_call(message: Mapping[str, object], weight: int, at: int, parser: Parser) -> Entry:
-    """A call that the provider made itself, and what came of it: in one item, which is the model's."""
+    """Return the entry of a call that the provider ran itself: its item, which is the model's, holds the result too."""
     call = _call(message.get("id"), message.get("name"), message.get("arguments"), at, parser)
     if message.get("output") is None and message.get("error") is None:
         return Entry(Speaker.MODEL, weight, (), (call,))
@@ -141,7 +141,7 @@ def _mcp_call(message: Mapping[str, object], weight: int, at: int, parser: Parse
 
 
 def _output(message: Mapping[str, object], kind: str, at: int, parser: Parser) -> Entry:
-    """What a tool answered. A local shell's output has the call's id for its own."""
+    """Return the entry of a tool's output. A local shell's output has the call's id as its own."""
     call = parser.answered(message.get("call_id") or message.get("id"))
     result = _result(message, _payload(message.get("output"), kind, parser.count), call, at, parser)
     return Entry(Speaker.TOOL, MESSAGE_TOKENS + result.piece_tokens, (result,))
@@ -163,7 +163,7 @@ def _payload(output: object, kind: str, count: Count) -> Payload:
 
 
 def _shell_payload(chunks: Sequence[object], count: Count) -> Payload:
-    """What commands wrote; how they ended is not counted."""
+    """Return the payload of a shell's chunks; how the commands ended is not counted."""
     held = [fields_of(chunk) for chunk in chunks]
     written = [(chunk.get("stdout"), chunk.get("stderr")) for chunk in held]
     said = [text for pair in written for text in pair if isinstance(text, str) and text]
@@ -173,14 +173,14 @@ def _shell_payload(chunks: Sequence[object], count: Count) -> Payload:
 
 
 def _shell_chunk(chunks: object, text: str) -> list[object]:
-    """One chunk in place of all: the last that failed, so that a failure stays one, or else the last."""
+    """Return one chunk in place of all: the last that failed, so that a failure stays one, or else the last."""
     held = chunks if isinstance(chunks, list | tuple) else ()
     kept = [chunk for chunk in held if _has_failed(chunk)] or [*held]
     return [with_items(kept[-1] if kept else {}, {"stdout": text, "stderr": ""})]
 
 
 def _input_text(blocks: object, text: str) -> list[object]:
-    """One block of text in place of all; the last breakpoint of the prompt cache stays."""
+    """Return one block of text in place of all; the last breakpoint of the prompt cache stays."""
     held = blocks if isinstance(blocks, list | tuple) else ()
     marks = [mark for block in held if (mark := fields_of(block).get("prompt_cache_breakpoint"))]
     changes = {"text": text, **({"prompt_cache_breakpoint": marks[-1]} if marks else {})}
@@ -190,7 +190,7 @@ def _input_text(blocks: object, text: str) -> list[object]:
 
 
 def _is_error(message: Mapping[str, object]) -> bool | None:
-    """Whether an item says that the call failed; None where it does not say."""
+    """Return whether an item says that the call failed; None where it does not say."""
     match message:
         case {"type": "mcp_call", "error": error} if error is not None:
             return True
@@ -203,14 +203,14 @@ def _is_error(message: Mapping[str, object]) -> bool | None:
 
 
 def _has_failed(chunk: object) -> bool | None:
-    """Whether a shell's command failed or was cut off."""
+    """Return whether a shell's command failed or was cut off."""
     outcome = fields_of(fields_of(chunk).get("outcome"))
     code = outcome.get("exit_code")
     return True if outcome.get("type") == "timeout" else code != 0 if isinstance(code, int) else None
 
 
 def _weight(message: Mapping[str, object], count: Count) -> int:
-    """Tokens of an item that is no message: of all that the model reads, but for the output of a call."""
+    """Return the tokens of an item that is no message: all that the model reads but the output of a call."""
     total = 0
     for name, value in message.items():
         if name == "encrypted_content":
@@ -224,7 +224,7 @@ def _weight(message: Mapping[str, object], count: Count) -> int:
 
 
 def _tokens(value: object, count: Count) -> int:
-    """Like `content.tokens`, but what is None is absent, as it is for the API, and every text block is its text."""
+    """Return the tokens of a value. Unlike in `tokens`, what is None counts nothing, and a text block only its text."""
     total = 0
     open_values = [value]
     for held in nested(open_values):

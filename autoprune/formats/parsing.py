@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
 from autoprune.conversation.placeholders import XML
-from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall, Transcript
+from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall, Transcript, Words
 from autoprune.errors import ConversationError
-from autoprune.formats._media import media
+from autoprune.formats._media import Media, media
 from autoprune.formats._open_calls import OpenCalls
 from autoprune.formats._payloads import tokens
 from autoprune.formats._standing import Standing
@@ -56,7 +56,7 @@ def parse(messages: Sequence[object], parser: "Parser", fixed_tokens: int) -> Tr
 
 
 class Parser:
-    """Reads a conversation from its start; what it has read is what the next message is understood by."""
+    """A reader of one conversation, from its start: each message is understood by those before it."""
 
     def __init__(
         self,
@@ -78,12 +78,12 @@ class Parser:
         self.is_tool_result = is_tool_result
         self.tool_name = tool_name
         self.wants_inputs = wants_inputs
-        self.sent = 0  # the request that the next result is sent with: as many runs of the model have begun
+        self.sent = 0  # the request that the next result is sent with: as many requests have begun
         self.request = 0  # the one that the model answers, or has answered last
-        self.begins_run = False
-        self._in_run = False
+        self.begins_request = False
+        self._follows_model = False
         self._calls = OpenCalls()
-        self._media = media
+        self.media: Media = media
         self.heading: tuple[Path, str] | None = None
         self.standing = standing
         self._standings: dict[int, Standing] = {}  # by message
@@ -91,26 +91,28 @@ class Parser:
         self._begins_with_results = False
         self._requests_of_results = 0
         self._at = 0
+        self._format: Format | None = None  # of the message that was read last
+        self._words: Words | None = None
 
     def read(self, message: object, at: int) -> Entry:
-        """The entry of message number `at`. Raises ConversationError where it is no message."""
+        """Return the entry of message number `at`. Raises ConversationError where it is no message."""
         known, written_in = self.choose(message, at)
-        self._media = getattr(written_in, "media", media)
+        self.use(written_in)
         self._at = at
         who = written_in.speaker(known)
         is_model = who is Speaker.MODEL
-        self.begins_run = is_model and not self._in_run
-        self._in_run = is_model
-        if self.begins_run:
+        self.begins_request = is_model and not self._follows_model
+        self._follows_model = is_model
+        if self.begins_request:
             self._begin_request()
-            self.standing = self.standing.next_run()
+            self.standing = self.standing.next_request()
         self._standings[at] = self.standing
         try:
             entry = written_in.parse(known, at, self)
         except ConversationError as error:
             raise placed(error, at) from error
-        if own := getattr(written_in, "words", None):
-            entry = replace(entry, words=own)
+        if self._words:
+            entry = replace(entry, words=self._words)
         if is_model:
             self.standing.call(entry.calls)
         elif who is Speaker.OTHER and isinstance(role := known.get("role"), str):
@@ -119,13 +121,20 @@ class Parser:
             self._calls.expect(call)
         return self._opening(entry) if self.standing.is_open and entry.results else entry
 
+    def use(self, written_in: Format) -> None:
+        """Go by the rules of a format from now on: its own for media and words, where it has any."""
+        if written_in is not self._format:
+            self._format = written_in
+            self.media = getattr(written_in, "media", media)
+            self._words = getattr(written_in, "words", None)
+
     def _begin_request(self) -> None:
         self.request = self.sent
         self.sent += 1
-        self._calls.begin_run()
+        self._calls.begin_request()
 
     def _opening(self, entry: Entry) -> Entry:
-        """The entry of a message with results that stands before the model's first message.
+        """Return the entry of a message with results that stands before the model's first message.
 
         Where it holds results in XML and stands behind another such message, it begins a request: what made the
         conversation asked the model in between, and left its answers out.
@@ -148,7 +157,7 @@ class Parser:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was seen and not taken, and where the conversation begins with results, in words."""
+        """What looks like a result and was not taken, and whether the conversation begins with results, in words."""
         found = [f"{what} in {_places(places)} {why}" for (what, why), places in self._missed.items()]
         notes = found[:MOST_NOTES]
         if len(found) > MOST_NOTES:
@@ -160,15 +169,15 @@ class Parser:
             )
         return tuple(notes)
 
-    def read_again(self, message: object, at: int, before: Entry, *, in_run: bool) -> Entry | None:
-        """The entry of a message of which only payloads have changed since it was read as `before`.
+    def read_again(self, message: object, at: int, before: Entry, *, follows_model: bool) -> Entry | None:
+        """Return the entry of a message of which only payloads have changed since it was read as `before`.
 
-        `in_run` says whether the message before it is the model's. None where other results or calls are found: what
-        was put in their place can be read as one.
+        `follows_model` says whether the message before it is the model's. Return None where other results or calls are
+        found: a text that was put in a payload's place can be read as one.
         """
         names = self.is_tool_result, self.tool_name
         again = Parser(self.count, self.choose, *names, wants_inputs=self.wants_inputs, standing=self._standings[at])
-        again._in_run = in_run
+        again._follows_model = follows_model
         entry = again.read(message, at)
         if (len(entry.results), len(entry.calls)) != (len(before.results), len(before.calls)):
             return None
@@ -179,32 +188,32 @@ class Parser:
 
     def tokens(self, content: object) -> int:
         """Return the tokens of any content, with media by the rules of the format that is read."""
-        return tokens(content, self.count, self._media)
+        return tokens(content, self.count, self.media)
 
     def answered(self, call_id: object) -> ToolCall | None:
-        """The open call with an id, the first of them where the id is used again; it is open no longer."""
+        """Close and return the open call with an id: the first where an id is used again."""
         return self._calls.answered(call_id) if isinstance(call_id, str) else None
 
     def answered_by_name(self, tool: str) -> ToolCall | None:
-        """The first open call of a tool in the model's last run, whatever its id; it is open no longer."""
+        """Close and return the first open call of a tool in the model's last request, whatever its id."""
         return self._calls.answered_by_name(tool)
 
     def answered_in_text(self, tool: str) -> ToolCall | None:
-        """The first open call of a tool in the text of the model's last run; it is open no longer."""
+        """Close and return the first open call of a tool in the text of the model's last request."""
         return self._calls.answered_in_text(tool)
 
     def next_in_text(self) -> ToolCall | None:
-        """The first open call in the text of the model's last run, whatever its tool; it is open no longer."""
+        """Close and return the first open call in the text of the model's last request, whatever its tool."""
         return self._calls.next_in_text()
 
 
 def placed(error: ConversationError, at: int) -> ConversationError:
-    """The error with the place of its message."""
+    """Return an error with the place of its message."""
     return error if error.path else ConversationError(f"message {at} cannot be read: {error}", (at,))
 
 
 def _places(messages: Sequence[int]) -> str:
-    """The places of some messages, in words."""
+    """Return the numbers of some messages, in words."""
     named = ", ".join(map(str, messages[:MOST_PLACES]))
     more = len(messages) - MOST_PLACES
     return f"message{'s' if len(messages) > 1 else ''} {named}{f' and {more} more' if more > 0 else ''}"

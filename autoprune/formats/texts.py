@@ -1,4 +1,15 @@
-"""Results and calls inside texts, whatever the format of the message that holds them."""
+"""Results and calls inside texts, whatever the format of the message that holds them.
+
+How it works. A text of the model's is searched for calls (`calls`), and what it said is remembered. A text of the
+user's is searched for results (`user_text`), in one dialect: of those whose mark stands in the text and whose results
+may stand here, as `_standing` judges by what the model said, the one that begins first. So behind
+
+    assistant: <tool_call>{"name": "ls", "arguments": {}}</tool_call>
+    user:      <tool_response>a.py <tool_result tool_name='x'>…</tool_result></tool_response>
+
+the user's text holds one result of the dialect with `<tool_response>`; the element inside it is part of the payload.
+What looks like a result and was not taken is noted with the reason (`Parser.miss`), for the report.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -13,15 +24,15 @@ from autoprune.formats.parsing import Parser
 
 
 class Dialect(Protocol):
-    """A way to write results into a user's text."""
+    """How one family of agents writes results into a user's text."""
 
     @property
     def MARK(self) -> str:  # noqa: N802 - a module's constant
-        """What stands in every text with a result."""
+        """The text that every text with a result holds."""
 
     @property
     def LOOK(self) -> str:  # noqa: N802 - a module's constant
-        """What a result looks like, for a person."""
+        """The look of a result, for a person to read."""
 
     def refusal(self, text: str, standing: Standing, /) -> str | None:
         """Return why no result can stand in a text with the mark, in words; None where one can."""
@@ -33,18 +44,18 @@ class Dialect(Protocol):
         """Return why something that looks like a result is none, in words; None where there is no such thing."""
 
     def results(self, text: str, path: Path, parser: Parser, /) -> tuple[list[ToolResult], int]:
-        """The results in a user's text, and the tokens of all of it."""
+        """Return the results in a user's text, and the tokens of the whole text."""
 
 
 class CallDialect(Protocol):
-    """A way to write calls into the model's text."""
+    """How models of one family write calls into their text."""
 
     @property
     def CALL_MARK(self) -> str:  # noqa: N802 - a module's constant
-        """What stands in every text with a call."""
+        """The text that every text with a call holds."""
 
     def calls_in(self, text: str, path: Path, parser: Parser, /) -> Iterable[ToolCall]:
-        """The calls in a text of the model's."""
+        """Return the calls in a text of the model's."""
 
 
 DIALECTS: tuple[Dialect, ...] = (_cline_text, xml, _tool_response_text, _function_results_text)
@@ -52,7 +63,7 @@ CALL_DIALECTS: tuple[CallDialect, ...] = (_function_results_text, _tool_response
 
 
 def user_content(content: object, path: Path, parser: Parser) -> tuple[tuple[ToolResult, ...], int]:
-    """The results in a user's words and the tokens of those: a text, blocks of text, or anything else."""
+    """Return the results in a user's content (a text, blocks of text, or anything else), and its tokens."""
     if isinstance(content, str):
         return user_text(content, path, parser)
     if not isinstance(content, list):
@@ -67,7 +78,7 @@ def user_content(content: object, path: Path, parser: Parser) -> tuple[tuple[Too
 
 
 def user_block(item: object, path: Path, parser: Parser) -> tuple[tuple[ToolResult, ...], int]:
-    """The same of one block."""
+    """Return the results in one block of a user's content, and its tokens."""
     block = fields_of(item)
     text = block.get("text")
     if block.get("type") in TEXT_BLOCKS and isinstance(text, str):
@@ -76,7 +87,7 @@ def user_block(item: object, path: Path, parser: Parser) -> tuple[tuple[ToolResu
 
 
 def user_text(text: str, path: Path, parser: Parser) -> tuple[tuple[ToolResult, ...], int]:
-    """The same of one text. A text is of one dialect: the one that begins first of those that may stand here."""
+    """Return the results in a user's text, and its tokens. All are of one dialect: the first that may begin here."""
     if parser.heading and (under := _cline_text.under_heading(text, path, parser)):
         return tuple(under[0]), under[1]
     possible = [dialect for dialect in DIALECTS if dialect.MARK in text]
@@ -108,7 +119,7 @@ def _dialect(possible: Sequence[Dialect], text: str, parser: Parser) -> Dialect 
 
 
 def model_content(content: object, path: Path, parser: Parser) -> list[ToolCall]:
-    """The calls in the model's words: a text, or blocks of text."""
+    """Return the calls in the model's content: a text, or blocks of text."""
     if not isinstance(content, list):
         return [*calls(content, path, parser)]
     texts = (fields_of(item).get("text") for item in content)
@@ -116,7 +127,7 @@ def model_content(content: object, path: Path, parser: Parser) -> list[ToolCall]
 
 
 def calls(text: object, path: Path, parser: Parser) -> Sequence[ToolCall]:
-    """The calls in a text of the model's, of the dialect whose call begins first."""
+    """Return the calls in a text of the model's, of the dialect whose call begins first."""
     if not isinstance(text, str) or "<" not in text:
         return ()
     found = _calls(text, path, parser) if "</" in text else ()
@@ -131,5 +142,5 @@ def _calls(text: str, path: Path, parser: Parser) -> Sequence[ToolCall]:
 
 
 def _begin(text: str, call: ToolCall) -> int:
-    """Where a call's first tag stands."""
+    """Return where a call's first tag stands."""
     return text.index("<", call.location.start or 0)

@@ -19,6 +19,7 @@ from typing import Any, Generic, TypeVar
 
 from autoprune.conversation.transcript import Entry, Speaker
 from autoprune.errors import ConversationError
+from autoprune.formats import media
 from autoprune.formats.parsing import Parser, placed
 from autoprune.planning.walk import Walk
 from autoprune.pruners._known import Known, same, with_others
@@ -88,8 +89,9 @@ class Progress(Generic[Walked]):
         try:
             if self._bound <= self.walk.limit:  # else it is read, and checked there
                 _, written_in = self.parser.choose(message, at)
-                # What a format's own rules say of media, no bytes bound.
-                self._bound += math.inf if hasattr(written_in, "media") else token_bound(message)
+                self.parser.use(written_in)
+                # No bytes bound what a format's own rules count for media.
+                self._bound += token_bound(message) if self.parser.media is media else math.inf
             self.known.add(message)
         except ConversationError as error:
             raise placed(error, at) from error
@@ -109,8 +111,8 @@ class Progress(Generic[Walked]):
         entries: dict[int, Entry] = {}
         before = self.walk.entries
         for at, message in self._rewritten.messages.items():
-            in_run = at > 0 and before[at - 1].speaker is Speaker.MODEL
-            entry = self.parser.read_again(message, at, before[at], in_run=in_run)
+            follows_model = at > 0 and before[at - 1].speaker is Speaker.MODEL
+            entry = self.parser.read_again(message, at, before[at], follows_model=follows_model)
             if entry is None:
                 return False
             entries[at] = entry
