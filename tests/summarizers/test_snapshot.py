@@ -23,7 +23,7 @@ from autoprune.summarizers.openai._snapshot import (
     TITLES,
     Snapshot,
     SnapshotError,
-    finish_text,
+    finish,
     keep,
     parse,
     read,
@@ -230,7 +230,7 @@ def test_goal_and_constraints_outlast_everything_else():
 
 def test_a_first_request_that_is_a_whole_file_leaves_half_of_the_room():
     brief = brief_of(say.user("Fix this:\n" + "x = 1\n" * 3_000), max_tokens=400)
-    short = read(finish_text(json.dumps({"goal": "Fix it.", "done": ["Read it."], "next": ["Run it."]}), brief))
+    short = read(finish(json.dumps({"goal": "Fix it.", "done": ["Read it."], "next": ["Run it."]}), brief)[0])
     assert short.request.startswith("Fix this:\nx = 1\n")
     assert 150 < COUNT(short.request) <= 200
     assert (short.done, short.next) == (("Read it.",), ("Run it.",))

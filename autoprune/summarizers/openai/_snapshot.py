@@ -82,11 +82,6 @@ RESPONSE_FORMAT: Mapping[str, object] = {
 }
 
 
-def finish_text(answer: str, brief: Brief) -> str:
-    """Return the summary that a model's answer comes to, within the brief's room. Raise SnapshotError."""
-    return finish(answer, brief)[0]
-
-
 def finish(answer: str, brief: Brief) -> tuple[str, tuple[str, ...]]:
     """Return the summary that a model's answer comes to, and notes for the report. Raise SnapshotError."""
     whole = keep(parse(answer), brief)
