@@ -71,5 +71,5 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def _letters(name: str) -> str:
-    """A name as it is compared: low-water, lowWater and low_water are one."""
+    """Return a name as it is compared: low-water, lowWater and low_water are one."""
     return "".join(filter(str.isalnum, name.lower()))

@@ -31,7 +31,7 @@ class Speech:
 
 
 def words(value: str) -> list[Block]:
-    """A text as blocks."""
+    """Return a text as blocks."""
     return [{"type": "text", "text": value}]
 
 
@@ -70,7 +70,7 @@ def _check(turn: Speech, at: int) -> None:
 
 
 def _spoken(turn: Speech) -> list[Block]:
-    """The blocks that are neither results nor empty, nor calls where the user speaks."""
+    """Return the blocks that are neither results nor empty, nor calls where the user speaks."""
     elsewhere = ("tool_result",) if turn.role == "assistant" else ("tool_result", "tool_use")
     return [block for block in turn.blocks if block.get("type") not in elsewhere and not _is_empty(block)]
 
@@ -80,7 +80,7 @@ def _is_empty(block: Block) -> bool:
 
 
 def _calls_or_results(turn: Speech) -> list[Block]:
-    """The assistant's calls, or the results among what the user says."""
+    """Return the assistant's calls, or the results among what the user says."""
     kind = "tool_use" if turn.role == "assistant" else "tool_result"
     return [block for block in turn.blocks if block.get("type") == kind]
 
@@ -91,7 +91,7 @@ def _part(at: int, block: Block) -> CallOrResult:
 
 
 def _ids(parts: Sequence[CallOrResult]) -> dict[int, str]:
-    """An id for each call that the API takes: of its letters and length, and unique in the conversation."""
+    """Choose an id for each call that the API takes: of its letters and length, and unique in the conversation."""
     used: set[str] = set()
     times: Counter[str] = Counter()
     ids: dict[int, str] = {}
@@ -110,14 +110,14 @@ def _ids(parts: Sequence[CallOrResult]) -> dict[int, str]:
 
 
 def _remark(call_id: str, missing: str | None) -> Message | None:
-    """What answers a call that has no result."""
+    """Make the result of a call that has none; None where such a call is left out."""
     if missing is None:
         return None
     return {"type": "tool_result", "tool_use_id": call_id, "content": missing, "is_error": True}
 
 
 def _messages(turns: Sequence[Speech], replies: Mapping[int, Sequence[Message | None]]) -> Iterator[Message]:
-    """The messages, with what the user says in a row in one."""
+    """Make the messages, with what the user says in a row in one."""
     content: list[Block] = []
     for at, turn in enumerate(turns):
         if turn.role == "user":
@@ -137,7 +137,7 @@ def _messages(turns: Sequence[Speech], replies: Mapping[int, Sequence[Message | 
 
 
 def _answered(turn: Speech, replies: Sequence[Message | None]) -> tuple[list[Block], list[Message]]:
-    """The assistant's blocks with the calls that have an answer, and the answers."""
+    """Return the assistant's blocks with the calls that have an answer, and the answers."""
     blocks: list[Block] = []
     left = iter(replies)
     for block in _spoken(turn):

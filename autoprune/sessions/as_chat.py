@@ -15,19 +15,19 @@ from autoprune.sessions._recorded import (
 
 
 def call(call_id: str, name: str, arguments: object) -> Message:
-    """A call as an assistant message holds it; arguments that are no text are written as JSON."""
+    """Make a call as an assistant message holds it; arguments that are no text are written as JSON."""
     payload = arguments if isinstance(arguments, str) else compact(arguments)
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": payload}}
 
 
 def said(content: str, calls: Sequence[Message] = ()) -> Message:
-    """An assistant message."""
+    """Make an assistant message."""
     message: Message = {"role": "assistant", "content": content or None}
     return {**message, "tool_calls": list(calls)} if calls else message
 
 
 def result(call_id: str, content: object) -> Message:
-    """The message that answers a call."""
+    """Make the message that answers a call."""
     return {"role": "tool", "tool_call_id": call_id, "content": content}
 
 
@@ -83,7 +83,7 @@ def _parts(at: int, message: Object) -> Iterator[CallOrResult]:
 
 
 def _spoken(message: Message, results: Sequence[Message | None], missing: str | None) -> Iterator[Message]:
-    """A message that is no result, and the results of its calls; nothing where it says nothing."""
+    """Return a message that is no result and the results of its calls; nothing where it says nothing."""
     pairs = list(zip(_calls(message), results, strict=True))
     if missing is None:
         pairs = [(each, reply) for each, reply in pairs if reply is not None]
@@ -101,5 +101,5 @@ def _is_blank(content: object) -> bool:
 
 
 def image(url: str) -> Message:
-    """A picture in a user's message."""
+    """Make a picture in a user's message."""
     return {"type": "image_url", "image_url": {"url": url}}

@@ -22,12 +22,12 @@ SENT = (
 
 
 def call(named: Object, arguments: object) -> Message:
-    """What is asked of a tool, with an id where it has one."""
+    """Make a call, with an id where it has one."""
     return {**_id(named), "name": text(named.get("name")), "args": fields(arguments)}
 
 
 def response(named: Object, payload: object) -> Piece:
-    """The response to a call, with its id where it has one."""
+    """Make the response to a call, with its id where it has one."""
     return {"functionResponse": {**_id(named), "name": text(named.get("name")), "response": payload}}
 
 
@@ -62,14 +62,14 @@ def conversation(contents: Sequence[tuple[str, Sequence[Piece]]], notes: Sequenc
 
 
 def _spoken(parts: Sequence[Piece], role: str = "user") -> list[Piece]:
-    """The parts that are sent where they stand: no thoughts, no responses, nothing empty; the model's calls."""
+    """Return the parts that are sent where they stand: no thoughts, no responses, nothing empty; the model's calls."""
     sent = [_sent(part) for part in parts if not part.get("thought")]
     elsewhere = {"functionResponse"} if role == "model" else {"functionResponse", "functionCall"}
     return [part for part in sent if not elsewhere & set(part) and _holds(part)]
 
 
 def _sent(part: Piece) -> Piece:
-    """A part with what the API takes of it."""
+    """Return a part with what the API takes of it."""
     bare = {name: value for name, value in part.items() if name in SENT}
     if "functionCall" not in bare:
         return bare
@@ -92,7 +92,7 @@ def _part(at: int, piece: Piece) -> CallOrResult:
 
 
 def _reply(asked: Piece, given: Piece) -> Piece:
-    """The response to a call under the call's own id and name; an error where none was given."""
+    """Return the response to a call under the call's own id and name; an error where none was given."""
     payload = fields(given.get("functionResponse")).get("response") if given else {"error": NO_RESULT}
     is_object = isinstance(payload, dict)
     return response(fields(asked.get("functionCall")), payload if is_object else {"output": payload})

@@ -58,7 +58,7 @@ def conversation(items: Sequence[Item], missing: str = NO_RESULT, notes: Sequenc
 
 
 def _followed(items: Sequence[Message]) -> list[Message]:
-    """The items without reasoning that no item of the model's stands behind: the log was cut off, or the turn."""
+    """Leave out reasoning that no item of the model's stands behind: the log was cut off, or the turn."""
     kept: list[Message] = []
     is_followed = False
     for item in reversed(items):
