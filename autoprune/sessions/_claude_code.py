@@ -32,8 +32,8 @@ def read(values: Sequence[object]) -> list[Conversation]:
     lines = own if any(line.get("type") in SPOKEN for line in own.values()) else tree
     chain = _thread(lines)
     responses = _responses(lines)
-    turns = [*_turns(chain, responses), *_late(chain, lines, responses)]
-    return [conversation(turns, None, (NO_SYSTEM_PROMPT, *_notes(chain, lines, len(tree) - len(lines))))]
+    speeches = [*_speeches(chain, responses), *_late(chain, lines, responses)]
+    return [conversation(speeches, None, (NO_SYSTEM_PROMPT, *_notes(chain, lines, len(tree) - len(lines))))]
 
 
 def _content(line: Line) -> list[Block]:
@@ -67,7 +67,7 @@ def _identity(block: Block) -> str:
     return f"{block.get('type')}:{block.get('id') or block.get('signature') or block.get('text') or block.get('data')}"
 
 
-def _turns(chain: Sequence[Line], responses: Mapping[str, list[Block]]) -> Iterator[Speech]:
+def _speeches(chain: Sequence[Line], responses: Mapping[str, list[Block]]) -> Iterator[Speech]:
     spoken: set[str] = set()
     for line in chain:
         kind = line.get("type")

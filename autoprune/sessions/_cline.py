@@ -25,12 +25,12 @@ def detect(values: Sequence[object]) -> bool:
 def read(values: Sequence[object]) -> list[Conversation]:
     """Return the one conversation. Raises SessionError for a message that is none."""
     whole = fields(values[0])
-    turns = []
+    speeches = []
     for at, message in enumerate(map(fields, listed(whole.get("messages"))), 1):
         if message.get("role") not in ("user", "assistant") or not isinstance(message.get("content"), str | list):
             raise bad_record("of the messages has no role of user or assistant, or no content", at)
-        turns.append(Speech(text(message["role"]), list(_blocks(message["content"]))))
-    return [conversation(turns, notes=list(_notes(whole)))]
+        speeches.append(Speech(text(message["role"]), list(_blocks(message["content"]))))
+    return [conversation(speeches, notes=list(_notes(whole)))]
 
 
 def _blocks(content: object) -> Iterator[Block]:

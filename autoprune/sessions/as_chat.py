@@ -42,19 +42,19 @@ def conversation(
     """
     for at, message in enumerate(messages, 1):
         _check(message, at)
-    parts = [part for at, message in enumerate(messages) for part in _parts(at, message)]
-    found = pair(parts)
+    exchanges = [each for at, message in enumerate(messages) for each in _calls_or_results(at, message)]
+    found = pair(exchanges)
     answers: dict[int, list[Message | None]] = {}
-    for index, part in enumerate(parts):
-        if part.is_call:
-            reply = messages[parts[found[index]].message] if index in found else None
-            answers.setdefault(part.message, []).append(reply)
+    for index, each in enumerate(exchanges):
+        if each.is_call:
+            reply = messages[exchanges[found[index]].message] if index in found else None
+            answers.setdefault(each.message, []).append(reply)
     kept: list[Message] = []
     for at, message in enumerate(messages):
         kept += () if message.get("role") == "tool" else _spoken(message, answers.get(at, []), missing)
-    calls = sum(part.is_call for part in parts)
+    calls = sum(each.is_call for each in exchanges)
     return Conversation(
-        kept, (*notes, *pairing_notes(calls, len(parts) - calls, len(found), remarks=missing is not None))
+        kept, (*notes, *pairing_notes(calls, len(exchanges) - calls, len(found), remarks=missing is not None))
     )
 
 
@@ -75,7 +75,7 @@ def _calls(message: Object) -> list[Object]:
     return objects(message.get("tool_calls")) if message.get("role") == "assistant" else []
 
 
-def _parts(at: int, message: Object) -> Iterator[CallOrResult]:
+def _calls_or_results(at: int, message: Object) -> Iterator[CallOrResult]:
     if message.get("role") == "tool":
         yield CallOrResult(at, text(message.get("tool_call_id")), is_call=False)
     for each in _calls(message):
