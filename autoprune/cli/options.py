@@ -8,7 +8,7 @@ FLAG = ""  # what stands behind an option without a value in the help
 
 
 def examples(*lines: str) -> str:
-    """The end of a command's help: lines that can be typed as they are."""
+    """Write the end of a command's help: lines that can be typed as they are."""
     return "\n".join(("Examples:\n\n\b", *(f"  autoprune {line}" for line in lines)))
 
 

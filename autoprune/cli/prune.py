@@ -88,12 +88,12 @@ def prune(
 
 
 def _args(**given: Any) -> PruneArgs:
-    """The options that were given; what was not is left to the environment."""
+    """Return the options that were given as arguments; what was not is left to the environment."""
     return PruneArgs(**{name: value for name, value in given.items() if value is not None})
 
 
 def _destination(output: str | None, *, is_asked_for_else: bool) -> str | None:
-    """Where the conversation goes: nowhere if only something else was asked for, and never unasked to a terminal."""
+    """Return where the conversation goes: never unasked to a terminal, nowhere if only something else was asked for."""
     if output or is_asked_for_else:
         return output
     return None if sys.stdout.isatty() else "-"

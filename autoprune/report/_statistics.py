@@ -19,7 +19,7 @@ Pair = tuple[int | None, int | None]  # the index before, the index after; None:
 def figures(
     original: int, pruned: int, messages: int, cleaned: int, calls: int, removed: int = 0, summarized: int = 0
 ) -> dict[str, int | float]:
-    """The statistics by their names: tokens before and after, messages before, and what was done to them."""
+    """Return the statistics by their names: tokens before and after, messages before, and what was done to them."""
     return {
         **token_figures(original, pruned),
         "tool_results_cleaned": cleaned,
@@ -31,7 +31,7 @@ def figures(
 
 
 def token_figures(original: int, pruned: int) -> dict[str, int | float]:
-    """Those of the statistics that speak of tokens."""
+    """Return the statistics that speak of tokens."""
     return {
         "original_tokens": original,
         "pruned_tokens": pruned,
@@ -41,7 +41,7 @@ def token_figures(original: int, pruned: int) -> dict[str, int | float]:
 
 
 def statistics(before: Transcript, after: Transcript, placeholder: Placeholder) -> dict[str, int | float]:
-    """Tokens, cleared results, dropped and summarized messages, from two transcripts.
+    """Count tokens, cleared results, dropped and summarized messages, from two transcripts.
 
     A result counts as cleared where its payload differs and is smaller, or is a placeholder. A message that is gone
     counts as summarized where another stands in its place, else as removed.
@@ -63,7 +63,7 @@ def statistics(before: Transcript, after: Transcript, placeholder: Placeholder) 
 
 
 def _is_shorter(was: ToolCall, now: ToolCall) -> bool:
-    """Whether any of a call's arguments has become shorter."""
+    """Tell whether any of a call's arguments has become shorter."""
     pairs = zip(was.inputs, now.inputs, strict=False)
     return any(old.text != new.text and new.tokens < old.tokens for old, new in pairs)
 
@@ -98,7 +98,7 @@ class Alignment:
         return _kinds(self.before), _kinds(self.after)
 
     def groups(self) -> Iterator[list[Pair]]:
-        """Pairs of messages, grouped so that what was dropped stands with what came in its place."""
+        """Pair the messages, grouped so that what was dropped stands with what came in its place."""
         kinds, new_kinds = self.kinds
         length, new_length = len(kinds), len(new_kinds)
         if kinds == new_kinds:
@@ -113,13 +113,13 @@ class Alignment:
         yield [(length - at, new_length - at) for at in range(tail, 0, -1)]
 
     def _stays(self, old: int, new: int) -> bool:
-        """Whether a message is there again, at most with results replaced by placeholders."""
+        """Tell whether a message is there again, at most with results replaced by placeholders."""
         results = zip(self.before.entries[old].results, self.after.entries[new].results, strict=False)
         is_kind = self.kinds[0][old] == self.kinds[1][new]
         return is_kind and all(_is_same(was, now) or _is_placeholder(now, self.placeholder) for was, now in results)
 
     def _middle(self, old: range, new: range) -> Iterator[list[Pair]]:
-        """The groups of a stretch: messages that stayed to the letter, and what stands between them."""
+        """Group a stretch: messages that stayed to the letter, and what stands between them."""
         prints = [_fingerprint(self.before.messages[at]) for at in old]
         new_prints = [_fingerprint(self.after.messages[at]) for at in new]
         matcher = SequenceMatcher(None, prints, new_prints, autojunk=False)
@@ -131,7 +131,7 @@ class Alignment:
                 yield self._gap(stretch, new_stretch)
 
     def _gap(self, old: range, new: range) -> list[Pair]:
-        """Pairs in a stretch that differs: a message whose kind comes again, in order, has only had results cleared."""
+        """Pair what differs: a message whose kind comes again, in order, has only had results cleared."""
         places: dict[Hashable, list[int]] = defaultdict(list)
         for index in reversed(old):
             places[self.kinds[0][index]].append(index)
@@ -151,7 +151,7 @@ class Alignment:
 
 
 def _kinds(transcript: Transcript) -> list[Hashable]:
-    """What stays of each message when all is cleared that can be, and the tools of its results."""
+    """Return what stays of each message when all is cleared that can be, and the tools of its results."""
     return [
         (_fingerprint(_without_parts(message, entry)), *(_named(result) for result in entry.results))
         for message, entry in zip(transcript.messages, transcript.entries, strict=True)
@@ -159,7 +159,7 @@ def _kinds(transcript: Transcript) -> list[Hashable]:
 
 
 def _without_parts(message: object, entry: Entry) -> object:
-    """A message without its results' payloads, its calls' arguments and its thinking; the model's words stay."""
+    """Return a message without its results' payloads, its calls' arguments and its thinking; the model's words stay."""
     inputs = _inputs(entry)
     in_text = [Replace(part, "", Reason.NOT_CHOSEN, 0) for part in inputs if part.location.start is not None]
     native = [part for part in inputs if part.location.start is None]
@@ -167,7 +167,7 @@ def _without_parts(message: object, entry: Entry) -> object:
 
 
 def _named(result: ToolResult) -> str:
-    """The tool of a result whose text names it; of a native one it is known by its call, which may be gone."""
+    """Return the tool of a result whose text names it, else "": a native one is known by its call alone."""
     return result.tool if result.location.start is not None else ""
 
 

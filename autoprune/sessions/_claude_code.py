@@ -32,8 +32,8 @@ def read(values: Sequence[object]) -> list[Conversation]:
     lines = own if any(line.get("type") in SPOKEN for line in own.values()) else tree
     chain = _thread(lines)
     responses = _responses(lines)
-    turns = [*_turns(chain, responses), *_late(chain, lines, responses)]
-    return [conversation(turns, None, (NO_SYSTEM_PROMPT, *_notes(chain, lines, len(tree) - len(lines))))]
+    speeches = [*_speeches(chain, responses), *_late(chain, lines, responses)]
+    return [conversation(speeches, None, (NO_SYSTEM_PROMPT, *_notes(chain, lines, len(tree) - len(lines))))]
 
 
 def _content(line: Line) -> list[Block]:
@@ -46,12 +46,12 @@ def _response_id(line: Line) -> str:
 
 
 def _is_own_report(line: Line) -> bool:
-    """Whether Claude Code wrote the line to say that a request failed."""
+    """Tell whether Claude Code wrote the line to say that a request failed."""
     return line.get("isApiErrorMessage") is True
 
 
 def _responses(lines: Mapping[str, Line]) -> dict[str, list[Block]]:
-    """The blocks of each response. One response is spread over several lines, which may lie on different branches."""
+    """Return the blocks of each response: one is spread over several lines, perhaps on different branches."""
     found: dict[str, dict[str, Block]] = {}
     for line in lines.values():
         if line.get("type") == "assistant" and not _is_own_report(line):
@@ -63,11 +63,11 @@ def _responses(lines: Mapping[str, Line]) -> dict[str, list[Block]]:
 
 
 def _identity(block: Block) -> str:
-    """What tells a block from a copy of it on another line."""
+    """Return what tells a block from a copy of it on another line."""
     return f"{block.get('type')}:{block.get('id') or block.get('signature') or block.get('text') or block.get('data')}"
 
 
-def _turns(chain: Sequence[Line], responses: Mapping[str, list[Block]]) -> Iterator[Speech]:
+def _speeches(chain: Sequence[Line], responses: Mapping[str, list[Block]]) -> Iterator[Speech]:
     spoken: set[str] = set()
     for line in chain:
         kind = line.get("type")
@@ -81,14 +81,14 @@ def _turns(chain: Sequence[Line], responses: Mapping[str, list[Block]]) -> Itera
 
 
 def _typed(line: Line) -> list[Block]:
-    """What the user typed while the model worked; nothing for any other attachment."""
+    """Return what the user typed while the model worked; nothing for any other attachment."""
     attachment = fields(line.get("attachment"))
     prompt = attachment.get("prompt") if attachment.get("type") == "queued_command" else None
     return words(prompt) if isinstance(prompt, str) else objects(prompt)
 
 
 def _late(chain: Sequence[Line], lines: Mapping[str, Line], responses: Mapping[str, list[Block]]) -> Iterator[Speech]:
-    """Results beside the thread: of calls made in parallel, all but one hang on a branch of their own."""
+    """Return the results beside the thread: of calls made in parallel, all but one hang on a branch of their own."""
     on_thread = {text(line.get("uuid")) for line in chain}
     made = {_response_id(line) for line in chain if line.get("type") == "assistant"} & set(responses)
     calls = {text(block.get("id")) for response in made for block in responses[response]}
@@ -113,7 +113,7 @@ def _notes(chain: Sequence[Line], lines: Mapping[str, Line], others: int) -> Ite
 
 
 def _branches(chain: Sequence[Line], lines: Mapping[str, Line]) -> Iterator[str]:
-    """How many lines were summarized, and how many lie on branches that were left."""
+    """Note how many lines were summarized, and how many lie on branches that were left."""
     on_thread = {text(line.get("uuid")) for line in chain}
     responses = {_response_id(line) for line in chain if line.get("type") == "assistant"}
     order = {uuid: at for at, uuid in enumerate(lines)}
@@ -128,7 +128,7 @@ def _branches(chain: Sequence[Line], lines: Mapping[str, Line]) -> Iterator[str]
 
 
 def _is_part(line: Line, responses: set[str]) -> bool:
-    """Whether a line beside the thread belongs to it all the same: a result, or a block of a response on it."""
+    """Tell whether a line beside the thread belongs to it all the same: a result, or a block of a response on it."""
     if line.get("type") == "assistant":
         return _response_id(line) in responses
     return any(block.get("type") == "tool_result" for block in _content(line))
@@ -140,12 +140,12 @@ def _is_part(line: Line, responses: set[str]) -> bool:
 
 
 def _is_boundary(line: Line) -> bool:
-    """Whether a compaction ends here: nothing before it is sent any more but what it names."""
+    """Tell whether a compaction ends here: nothing before it is sent any more but what it names."""
     return line.get("type") == "system" and line.get("subtype") == "compact_boundary"
 
 
 def _thread(lines: dict[str, Line]) -> list[Line]:
-    """The lines of the conversation in its order; `lines` are those of one agent by uuid, in the order of the log."""
+    """Return the lines of the conversation in its order; `lines` are one agent's by uuid, in the order of the log."""
     parents = _parents(lines)
     last = at = next((uuid for uuid in reversed(lines) if lines[uuid].get("type") in SPOKEN), "")
     chain: list[Line] = []
@@ -158,7 +158,7 @@ def _thread(lines: dict[str, Line]) -> list[Line]:
 
 
 def _waiting(lines: dict[str, Line], parents: Mapping[str, str], last: str) -> Iterator[Line]:
-    """What hangs on the last message said: reminders, and what the user typed meanwhile."""
+    """Return what hangs on the last message said: reminders, and what the user typed meanwhile."""
     uuids = iter(lines)
     for uuid in uuids:
         if uuid == last:
@@ -170,7 +170,7 @@ def _waiting(lines: dict[str, Line], parents: Mapping[str, str], last: str) -> I
 
 
 def _parents(lines: dict[str, Line]) -> dict[str, str]:
-    """The parent of each line, with the messages that the last compaction kept put behind its summary."""
+    """Return the parent of each line, with the messages that the last compaction kept put behind its summary."""
     parents = {uuid: text(line.get("parentUuid")) for uuid, line in lines.items()}
     boundary = next((lines[uuid] for uuid in reversed(lines) if _is_boundary(lines[uuid])), {})
     anchor, kept = _kept(fields(boundary.get("compactMetadata")), parents)
@@ -181,7 +181,7 @@ def _parents(lines: dict[str, Line]) -> dict[str, str]:
 
 
 def _kept(metadata: Line, parents: Mapping[str, str]) -> tuple[str, Sequence[str]]:
-    """The summary's uuid and the messages kept, as a list or as the first and the last of a chain."""
+    """Return the summary's uuid and the messages kept, as a list or as the first and the last of a chain."""
     named, segment = fields(metadata.get("preservedMessages")), fields(metadata.get("preservedSegment"))
     if named:
         return text(named.get("anchorUuid")), [text(uuid) for uuid in listed(named.get("uuids"))]

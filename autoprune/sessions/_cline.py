@@ -25,12 +25,12 @@ def detect(values: Sequence[object]) -> bool:
 def read(values: Sequence[object]) -> list[Conversation]:
     """Return the one conversation. Raises SessionError for a message that is none."""
     whole = fields(values[0])
-    turns = []
+    speeches = []
     for at, message in enumerate(map(fields, listed(whole.get("messages"))), 1):
         if message.get("role") not in ("user", "assistant") or not isinstance(message.get("content"), str | list):
             raise bad_record("of the messages has no role of user or assistant, or no content", at)
-        turns.append(Speech(text(message["role"]), list(_blocks(message["content"]))))
-    return [conversation(turns, notes=list(_notes(whole)))]
+        speeches.append(Speech(text(message["role"]), list(_blocks(message["content"]))))
+    return [conversation(speeches, notes=list(_notes(whole)))]
 
 
 def _blocks(content: object) -> Iterator[Block]:
@@ -50,7 +50,7 @@ def _blocks(content: object) -> Iterator[Block]:
 
 
 def _shown(part: Object) -> Block:
-    """A text, a picture, or a file as the text that it is sent as."""
+    """Return a text, a picture, or a file as the text that it is sent as."""
     if part.get("type") == "image":
         source = {"type": "base64", "media_type": text(part.get("mediaType")), "data": text(part.get("data"))}
         return {"type": "image", "source": source}
@@ -61,7 +61,7 @@ def _shown(part: Object) -> Block:
 
 
 def _result(part: Object) -> Block:
-    """A result; what a tool gave back in a structure of its own is sent as JSON."""
+    """Return a result; what a tool gave back in a structure of its own is sent as JSON."""
     content = part.get("content")
     parts = objects(content)
     is_shown = parts and len(parts) == len(listed(content)) and all(each.get("type") in SHOWN for each in parts)

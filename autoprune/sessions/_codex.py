@@ -88,7 +88,7 @@ def _is_bare_header(value: Object) -> bool:
 
 
 def _records(values: Sequence[object]) -> Iterator[tuple[str, Object]]:
-    """The type and the payload of each line; a bare item is a response item."""
+    """Return the type and the payload of each line; a bare item is a response item."""
     for at, value in enumerate(values, 1):
         line = fields(value)
         payload = line.get("payload")
@@ -107,7 +107,7 @@ def _event(kind: str, payload: Object) -> str:
 
 
 def _step(turns: list[CodexTurn], kind: str, payload: Object, starts: bool) -> None:
-    """One line; `starts` says whether the log marks where turns begin."""
+    """Take in a line; `starts` says whether the log marks where turns begin."""
     event = _event(kind, payload)
     if event in ("task_started", "turn_started"):
         turns.append(CodexTurn())
@@ -134,7 +134,7 @@ def _compact(turns: list[CodexTurn], payload: Object) -> None:
 
 
 def _sent(item: Item) -> Item | None:
-    """An item as the API takes it; None where Codex does not send it."""
+    """Return an item as the API takes it; None where Codex does not send it."""
     kind = text(item.get("type"))
     bare = {name: value for name, value in item.items() if value is not None and name != INTERNAL}
     if kind == "message":
@@ -149,7 +149,7 @@ def _sent(item: Item) -> Item | None:
 
 
 def _output(value: object) -> object:
-    """An output as text or blocks; early rollouts hold `{content, success}`."""
+    """Return an output as text or blocks; early rollouts hold `{content, success}`."""
     if isinstance(value, str | list):
         return value
     content = fields(value).get("content")
@@ -178,17 +178,17 @@ def _left(said: Sequence[Item]) -> Iterator[str]:
 
 
 def _is_context(item: Item) -> bool:
-    """Whether a message is Codex's own, under the user's name."""
+    """Tell whether a message is Codex's own, under the user's name."""
     return any(text(part.get("text")).lstrip().lower().startswith(CONTEXT) for part in objects(item.get("content")))
 
 
 def _is_users(item: Item) -> bool:
-    """Whether an item is what the user said."""
+    """Tell whether an item is what the user said."""
     return item.get("type") == "message" and item.get("role") == "user" and not _is_context(item)
 
 
 def _history(turns: Sequence[CodexTurn]) -> list[Item]:
-    """What is sent: the newest base, and all that was said since."""
+    """Return what is sent: the newest base, and all that was said since."""
     start = next((at for at in range(len(turns) - 1, -1, -1) if turns[at].base is not None), 0)
     since = chain.from_iterable(turn.items for turn in turns[start:])
     return [*(turns[start].base or () if turns else ()), *since]
@@ -219,7 +219,7 @@ def _roll_back(turns: list[CodexTurn], count: object) -> None:
 
 
 def _rebuilt(said: Sequence[Item], summary: str) -> list[Item]:
-    """The history after a compaction that lists none: the newest of the user's messages, and the summary."""
+    """Return the history after a compaction that lists none: the newest of the user's messages, and the summary."""
     kept = list(
         _newest(_text_of(item) for item in reversed(said) if _is_users(item) and not _is_summary(item, summary))
     )
@@ -237,7 +237,7 @@ def _newest(texts: Iterator[str]) -> Iterator[str]:
 
 
 def _shortened(said: str, size: int) -> str:
-    """The head and the tail of a text, about `size` bytes of it."""
+    """Return the head and the tail of a text, about `size` bytes of it."""
     data = said.encode(errors="replace")
     half = size // 2
     removed = (len(data) - 2 * half + BYTES_PER_TOKEN - 1) // BYTES_PER_TOKEN
@@ -246,13 +246,13 @@ def _shortened(said: str, size: int) -> str:
 
 
 def _is_summary(item: Item, summary: str) -> bool:
-    """Whether a message is the summary of an earlier compaction: it begins with the same line."""
+    """Tell whether a message is the summary of an earlier compaction: it begins with the same line."""
     first = summary.partition("\n")[0]
     return bool(first) and "\n" in summary and _text_of(item).startswith(first + "\n")
 
 
 def _text_of(item: Item) -> str:
-    """The text of a message."""
+    """Return the text of a message."""
     return "".join(text(part.get("text")) for part in objects(item.get("content")))
 
 
@@ -261,7 +261,7 @@ def _message(said: str) -> Item:
 
 
 def _turn_count(payload: object) -> object:
-    """How many turns a rollback takes back."""
+    """Return how many turns a rollback takes back."""
     return fields(payload).get("num_turns")
 
 

@@ -51,7 +51,7 @@ def read(values: Sequence[object]) -> list[Conversation]:
 
 
 def _once(events: Sequence[Event]) -> list[Event]:
-    """The events without those that a resume wrote again."""
+    """Return the events without those that a resume wrote again."""
     seen: dict[str, Event] = {}
     for at, event in enumerate(events):
         seen.setdefault(text(event.get("id")) or str(at), event)
@@ -71,7 +71,7 @@ def _user(content: str) -> Message:
 
 
 def _spoken(kind: str, data: Event) -> Iterator[Message]:
-    """The message that an event adds; none for what is not sent."""
+    """Return the message that an event adds; none for what is not sent."""
     match kind:
         case "user.message":
             yield _user(text(data.get("transformedContent")) or text(data.get("content")))
@@ -91,7 +91,7 @@ def _call(request: Event) -> Message:
 
 
 def _output(data: Event) -> str:
-    """The result that the model sees: its short form, or the error."""
+    """Return the result that the model sees: its short form, or the error."""
     done = data.get("result")
     if isinstance(done, str):
         return done
@@ -99,7 +99,7 @@ def _output(data: Event) -> str:
 
 
 def _summary(summarized: Sequence[Message], summary: str) -> Message:
-    """What stands for a compacted conversation: the user's messages and the model's summary."""
+    """Write what stands for a compacted conversation: the user's messages and the model's summary."""
     asked = [text(message.get("content")) for message in summarized if message.get("role") == "user"]
     quoted = "\n".join(f"<user_message>\n{each}\n</user_message>" for each in asked)
     return _user(f"{quoted}\n\n<summary>\n{summary}\n</summary>".strip())

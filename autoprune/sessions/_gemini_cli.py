@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from autoprune.sessions._json import Object, fields, objects, text
 from autoprune.sessions._reader import Reader
 from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, bad_record, note
-from autoprune.sessions.as_gemini import Piece, call, conversation, response
+from autoprune.sessions.as_gemini import Part, call, conversation, response
 
 Record = Object
 # Commands to the CLI itself, and context that it writes anew when it starts.
@@ -37,7 +37,7 @@ def read(values: Sequence[object]) -> list[Conversation]:
 
 
 def _records(values: Sequence[object]) -> list[Record]:
-    """The messages by id, each where it stood first and as it was written last."""
+    """Return the messages by id, each where it stood first and as it was written last."""
     known: dict[str, Record] = {}
     for at, value in enumerate(values, 1):
         line = fields(value)
@@ -61,8 +61,8 @@ def _rewind(known: dict[str, Record], to: str) -> None:
         pass
 
 
-def _contents(record: Record) -> Iterator[tuple[str, list[Piece]]]:
-    """The contents that a message becomes: what was said, and the responses to its calls."""
+def _contents(record: Record) -> Iterator[tuple[str, list[Part]]]:
+    """Return the contents that a message becomes: what was said, and the responses to its calls."""
     parts = _parts(record.get("content"))
     if record.get("type") == "user" and not _is_ignored(record):
         yield "user", parts
@@ -74,26 +74,26 @@ def _contents(record: Record) -> Iterator[tuple[str, list[Piece]]]:
 
 
 def _is_copy(record: Record, done: set[str]) -> bool:
-    """Whether a user's message holds responses that stand beside their calls as well, as all do since 2026."""
+    """Tell whether a user's message holds responses that stand beside their calls as well, as all do since 2026."""
     held = [fields(part.get("functionResponse")) for part in _parts(record.get("content"))]
     return record.get("type") == "user" and any(text(each.get("id")) in done for each in held if each)
 
 
-def _parts(content: object) -> list[Piece]:
-    """A text, a part or a list of both as parts."""
+def _parts(content: object) -> list[Part]:
+    """Return a text, a part or a list of both as parts."""
     items = content if isinstance(content, list) else [content]
     return [{"text": item} if isinstance(item, str) else fields(item) for item in items if isinstance(item, str | dict)]
 
 
 def _is_ignored(record: Record) -> bool:
-    """Whether a user's message is not sent: a command to the CLI, or blank."""
+    """Tell whether a user's message is not sent: a command to the CLI, or blank."""
     parts = _parts(record.get("content"))
     said = "".join(text(part.get("text")) for part in parts).strip()
     return said.startswith(IGNORED) or (not said and all("text" in part for part in parts))
 
 
-def _responses(made: Record, *, is_first: bool) -> Iterator[Piece]:
-    """The response to a call and what came with it, such as a picture.
+def _responses(made: Record, *, is_first: bool) -> Iterator[Part]:
+    """Return the response to a call and what came with it, such as a picture.
 
     After a rewrite of the history each call holds the responses to all calls of its message: only its own is taken, and
     what came with them once.

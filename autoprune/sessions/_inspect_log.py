@@ -53,7 +53,7 @@ def _call(made: Object) -> Message:
 
 
 def _content(content: object, attachments: Object) -> object:
-    """A text, or blocks of text and pictures, with what the log keeps aside put back."""
+    """Return a text, or blocks of text and pictures, with what the log keeps aside put back."""
     if isinstance(content, str):
         return _attached(content, attachments)
     return list(_blocks(objects(content), attachments))

@@ -33,7 +33,7 @@ def detect(values: Sequence[object]) -> bool:
 
 
 def _is_marked(entry: Object) -> bool:
-    """Whether a text can only be mini-swe-agent's: a command in its fence, or what a command returned."""
+    """Tell whether a text can only be mini-swe-agent's: a command in its fence, or what a command returned."""
     content = text(entry.get("content"))
     return FENCE in content if entry.get("role") == "assistant" else content.startswith(RETURNED)
 
@@ -53,13 +53,13 @@ def read(values: Sequence[object]) -> list[Conversation]:
 
 
 def _items(entry: Object) -> Iterator[Object]:
-    """The items of a response, or a message or an output as it is."""
+    """Return the items of a response, or a message or an output as it is."""
     for item in objects(entry.get("output")) if entry.get("object") == "response" else [entry]:
         yield {name: value for name, value in item.items() if name != "extra" and value is not None}
 
 
 def _actions(entry: Object) -> list[str]:
-    """The commands that an assistant wrote in text: the one that its answer holds, or none."""
+    """Return the commands that an assistant wrote in text: the one that its answer holds, or none."""
     if entry.get("role") != "assistant" or objects(entry.get("tool_calls")):
         return []
     parsed = [text(each.get("command")) for each in objects(fields(entry.get("extra")).get("actions"))]

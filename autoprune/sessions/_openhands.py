@@ -35,7 +35,7 @@ def read(values: Sequence[object]) -> list[Conversation]:
 
 
 def _history(value: object) -> list[Event]:
-    """The events of a run; early histories hold pairs of an action and its observation, without a source."""
+    """Return the events of a conversation; early histories hold pairs of an action and its observation."""
     found: list[Event] = []
     for item in listed(value) or listed(fields(value).get("history")):
         found += objects(item) if isinstance(item, list) else objects([item])
@@ -58,7 +58,7 @@ def _conversation(events: Sequence[Event]) -> Conversation:
 
 
 def _view(events: Sequence[Event]) -> list[Event]:
-    """The events without those that condensations forgot, and the newest summary where it belongs."""
+    """Return the events without those that condensations forgot, with the newest summary where it belongs."""
     condensed = [fields(event.get("args")) for event in events if event.get("action") == "condensation"]
     named = {each for args in condensed for each in listed(args.get("forgotten_event_ids")) if isinstance(each, int)}
     spans = [(args.get("forgotten_events_start_id"), args.get("forgotten_events_end_id")) for args in condensed]
@@ -73,7 +73,7 @@ def _view(events: Sequence[Event]) -> list[Event]:
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans of ids, ends included, in order and apart."""
+    """Merge spans of ids, ends included, in order and apart."""
     apart: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if apart and start <= apart[-1][1]:
@@ -91,12 +91,12 @@ def _is_in(event_id: object, named: set[int], spans: Sequence[tuple[int, int]]) 
 
 
 def _response(event: Event) -> Event:
-    """The model's response that an action came from."""
+    """Return the model's response that an action came from."""
     return fields(fields(event.get("tool_call_metadata")).get("model_response"))
 
 
 def _grouped(events: Sequence[Event]) -> Iterator[Event]:
-    """The events with one action for each response: a response with several calls has an action for each."""
+    """Return the events with one action for each response: a response with several calls has an action for each."""
     seen: set[str] = set()
     for event in events:
         response = text(_response(event).get("id"))
@@ -108,7 +108,7 @@ def _grouped(events: Sequence[Event]) -> Iterator[Event]:
 
 
 def _calls(event: Event) -> list[Event]:
-    """The calls of the response that an action came from."""
+    """Return the calls of the response that an action came from."""
     return objects(_answer(event).get("tool_calls"))
 
 
@@ -118,13 +118,13 @@ def _answer(event: Event) -> Event:
 
 
 def _is_bare_call(event: Event) -> bool:
-    """Whether an action of the agent is a call that its model wrote in words of its own."""
+    """Tell whether an action of the agent is a call that its model wrote in words of its own."""
     is_call = "action" in event and text(event["action"]) not in (*UNSENT_ACTIONS, "system", "message", "finish")
     return is_call and event.get("source") != "user" and not _calls(event)
 
 
 def _messages(event: Event, calls: set[str]) -> Iterator[Message]:
-    """The message of an event; `calls` are the ids of calls that were made in words."""
+    """Return the message of an event; `calls` are the ids of calls that were made in words."""
     if "action" in event:
         if text(event["action"]) not in UNSENT_ACTIONS:
             yield _action(event)
@@ -151,7 +151,7 @@ def _action(event: Event) -> Message:
 
 
 def _message(args: Event, by_user: bool) -> Message:
-    """What the user or the agent said; pictures only of the user."""
+    """Return what the user or the agent said, with pictures only of the user."""
     content, urls = text(args.get("content")), [url for url in listed(args.get("image_urls")) if isinstance(url, str)]
     if not by_user:
         return said(content)
@@ -160,7 +160,7 @@ def _message(args: Event, by_user: bool) -> Message:
 
 
 def _last_words(event: Event, args: Event) -> str:
-    """What the agent said when it finished, and thought if that is something else."""
+    """Return what the agent said when it finished, and thought if that is something else."""
     content, thought = text(_answer(event).get("content")), text(args.get("thought"))
     return "\n".join(part for part in dict.fromkeys((thought, content)) if part)
 
@@ -171,12 +171,12 @@ def _call(raw: Event) -> Message:
 
 
 def _call_id(event: Event, name: str = "id") -> str:
-    """An id for a call that the log gives none, from its event's."""
+    """Make an id for a call that the log gives none, from its event's."""
     return f"event_{event.get(name)}"
 
 
 def _observation(event: Event, calls: set[str]) -> Message:
-    """A result, or words to the model where no call asked for them."""
+    """Return a result, or words to the model where no call asked for them."""
     content = _content(event)
     metadata = fields(event.get("tool_call_metadata"))
     if metadata:
@@ -187,7 +187,7 @@ def _observation(event: Event, calls: set[str]) -> Message:
 
 
 def _content(event: Event) -> str:
-    """What the model sees of an observation."""
+    """Return what the model sees of an observation."""
     content = text(event.get("content"))
     if event.get("observation") == "error":
         return f"{content}\n[Error occurred in processing last action]"
@@ -209,7 +209,7 @@ def _content(event: Event) -> str:
 
 
 def _is_event(event: Event) -> bool:
-    """Whether an object is an action or an observation, with or without a source."""
+    """Tell whether an object is an action or an observation, with or without a source."""
     if "source" in event:
         return "action" in event or "observation" in event
     is_action = isinstance(event.get("action"), str) and isinstance(event.get("args"), dict)
@@ -218,7 +218,7 @@ def _is_event(event: Event) -> bool:
 
 
 def _completed(events: Iterable[Event]) -> Iterator[Event]:
-    """The events with what later versions say themselves: their ids, their sources, and which action was observed.
+    """Add to the events what later versions say themselves: ids, sources, and which action was observed.
 
     An observation belongs to the action right before it. The first message is the user's, and so is one right behind
     a message of the agent's, which had waited for it; all else is the agent's.

@@ -46,7 +46,7 @@ def _messages(entries: Sequence[Object]) -> int:
 
 
 def _branch(entries: Sequence[Object]) -> list[Object]:
-    """The entries from the root to the last one."""
+    """Return the entries from the root to the last one."""
     tree = {text(entry.get("id")): entry for entry in entries}
     at = text(entries[-1].get("id"))
     path: list[Object] = []
@@ -59,7 +59,7 @@ def _branch(entries: Sequence[Object]) -> list[Object]:
 
 
 def _context(path: Sequence[Object], values: Sequence[object]) -> Iterator[Object]:
-    """The messages of a branch: the last compaction's summary, what it kept, and what came after."""
+    """Return the messages of a branch: the last compaction's summary, what it kept, and what came after."""
     last = next((at for at in range(len(path) - 1, -1, -1) if path[at].get("type") == "compaction"), None)
     if last is None:
         yield from _messages_of(path)
@@ -108,7 +108,7 @@ def _speech(message: Object, model: tuple[object, ...]) -> Speech | None:
 
 
 def _block(part: Object, is_own: bool) -> Iterator[Block]:
-    """A block of an answer; `is_own` where the model that will read it has signed its thoughts."""
+    """Return a block of an answer; `is_own` where the model that will read it has signed its thoughts."""
     match part.get("type"):
         case "text":
             yield {"type": "text", "text": text(part.get("text"))}
@@ -126,7 +126,7 @@ def _block(part: Object, is_own: bool) -> Iterator[Block]:
 
 
 def _blocks(content: object) -> list[Block]:
-    """Words and pictures of a user."""
+    """Return the words and pictures of a user as blocks."""
     return words(content) if isinstance(content, str) else [_shown(part) for part in objects(content)]
 
 
@@ -138,7 +138,7 @@ def _shown(part: Object) -> Block:
 
 
 def _result(message: Object) -> Block:
-    """A result: its texts in one where it holds no picture."""
+    """Return a result: its texts in one where it holds no picture."""
     parts = [fields(part) for part in listed(message.get("content"))]
     joined = "\n".join(text(part.get("text")) for part in parts)
     pictures = any(part.get("type") == "image" for part in parts)
@@ -154,7 +154,7 @@ def _result(message: Object) -> Block:
 
 
 def _ran(message: Object) -> str:
-    """A command that the user ran, and what came of it."""
+    """Write a command that the user ran, and what came of it."""
     output, code = text(message.get("output")), message.get("exitCode")
     shown = f"```\n{output}\n```" if output else "(no output)"
     ending = "\n\n(cancelled)" if message.get("cancelled") else f"\n\nexit code {code}" if code else ""

@@ -53,7 +53,7 @@ class CallOrResult:
     is_call: bool
 
 
-def pair(parts: Sequence[CallOrResult]) -> dict[int, int]:
+def pair(exchanges: Sequence[CallOrResult]) -> dict[int, int]:
     """Return the index of the result for the index of each call that has one.
 
     Ids are reused in the wild: a call in a later message takes an id over, and calls of one message that share an id
@@ -61,10 +61,10 @@ def pair(parts: Sequence[CallOrResult]) -> dict[int, int]:
     """
     waiting: dict[str, deque[int]] = {}
     found: dict[int, int] = {}
-    for at, part in enumerate(parts):
-        calls = waiting.setdefault(part.id, deque())
-        if part.is_call:
-            if calls and parts[calls[0]].message != part.message:
+    for at, each in enumerate(exchanges):
+        calls = waiting.setdefault(each.id, deque())
+        if each.is_call:
+            if calls and exchanges[calls[0]].message != each.message:
                 calls.clear()
             calls.append(at)
         elif calls:

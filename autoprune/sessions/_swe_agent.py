@@ -51,7 +51,7 @@ def _conversation(history: Sequence[Object]) -> Conversation:
 
 
 def _is_made_in_text(history: Sequence[Object], at: int) -> bool:
-    """Whether an entry's action is answered by the user's next message, as SWE-agent does without native calls."""
+    """Tell whether an entry's action is answered by the user's next message, as SWE-agent does without native calls."""
     if not text(history[at].get("action")).strip() or objects(history[at].get("tool_calls")):
         return False
     return at + 1 < len(history) and history[at + 1]["role"] == "user"

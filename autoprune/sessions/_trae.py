@@ -47,14 +47,14 @@ def _call(made: Object) -> Message:
 
 
 def _result(done: Object) -> Message:
-    """What a tool gave back, and its error."""
+    """Return the result of a call: what the tool gave back, and its error."""
     error = f"Error: {done['error']}" if done.get("error") else ""
     output = "" if done.get("result") is None else str(done["result"])
     return result(text(done.get("call_id")), "\n".join(part for part in (output, error) if part))
 
 
 def _last_results(messages: Sequence[Message], whole: Object) -> Iterator[Message]:
-    """The results of the last answer's calls, which no exchange has sent."""
+    """Return the results of the last answer's calls, which no exchange has sent."""
     calls = {text(made.get("id")) for made in objects(messages[-1].get("tool_calls"))} if messages else set()
     for step in objects(whole.get("agent_steps")):
         yield from (_result(done) for done in objects(step.get("tool_results")) if text(done.get("call_id")) in calls)

@@ -15,19 +15,19 @@ from autoprune.sessions._recorded import (
 
 
 def call(call_id: str, name: str, arguments: object) -> Message:
-    """A call as an assistant message holds it; arguments that are no text are written as JSON."""
+    """Make a call as an assistant message holds it; arguments that are no text are written as JSON."""
     payload = arguments if isinstance(arguments, str) else compact(arguments)
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": payload}}
 
 
 def said(content: str, calls: Sequence[Message] = ()) -> Message:
-    """An assistant message."""
+    """Make an assistant message."""
     message: Message = {"role": "assistant", "content": content or None}
     return {**message, "tool_calls": list(calls)} if calls else message
 
 
 def result(call_id: str, content: object) -> Message:
-    """The message that answers a call."""
+    """Make the message that answers a call."""
     return {"role": "tool", "tool_call_id": call_id, "content": content}
 
 
@@ -42,19 +42,19 @@ def conversation(
     """
     for at, message in enumerate(messages, 1):
         _check(message, at)
-    parts = [part for at, message in enumerate(messages) for part in _parts(at, message)]
-    found = pair(parts)
+    exchanges = [each for at, message in enumerate(messages) for each in _calls_or_results(at, message)]
+    found = pair(exchanges)
     answers: dict[int, list[Message | None]] = {}
-    for index, part in enumerate(parts):
-        if part.is_call:
-            reply = messages[parts[found[index]].message] if index in found else None
-            answers.setdefault(part.message, []).append(reply)
+    for index, each in enumerate(exchanges):
+        if each.is_call:
+            reply = messages[exchanges[found[index]].message] if index in found else None
+            answers.setdefault(each.message, []).append(reply)
     kept: list[Message] = []
     for at, message in enumerate(messages):
         kept += () if message.get("role") == "tool" else _spoken(message, answers.get(at, []), missing)
-    calls = sum(part.is_call for part in parts)
+    calls = sum(each.is_call for each in exchanges)
     return Conversation(
-        kept, (*notes, *pairing_notes(calls, len(parts) - calls, len(found), remarks=missing is not None))
+        kept, (*notes, *pairing_notes(calls, len(exchanges) - calls, len(found), remarks=missing is not None))
     )
 
 
@@ -75,7 +75,7 @@ def _calls(message: Object) -> list[Object]:
     return objects(message.get("tool_calls")) if message.get("role") == "assistant" else []
 
 
-def _parts(at: int, message: Object) -> Iterator[CallOrResult]:
+def _calls_or_results(at: int, message: Object) -> Iterator[CallOrResult]:
     if message.get("role") == "tool":
         yield CallOrResult(at, text(message.get("tool_call_id")), is_call=False)
     for each in _calls(message):
@@ -83,7 +83,7 @@ def _parts(at: int, message: Object) -> Iterator[CallOrResult]:
 
 
 def _spoken(message: Message, results: Sequence[Message | None], missing: str | None) -> Iterator[Message]:
-    """A message that is no result, and the results of its calls; nothing where it says nothing."""
+    """Return a message that is no result and the results of its calls; nothing where it says nothing."""
     pairs = list(zip(_calls(message), results, strict=True))
     if missing is None:
         pairs = [(each, reply) for each, reply in pairs if reply is not None]
@@ -101,5 +101,5 @@ def _is_blank(content: object) -> bool:
 
 
 def image(url: str) -> Message:
-    """A picture in a user's message."""
+    """Make a picture in a user's message."""
     return {"type": "image_url", "image_url": {"url": url}}

@@ -42,11 +42,11 @@ def conversation(items: Sequence[Item], missing: str = NO_RESULT, notes: Sequenc
     for index, item in enumerate(items, 1):
         _check(item, index)
     items = [item for item in items if not _is_empty(item)]
-    at = {index: part for index, item in enumerate(items) if (part := _part(item))}
+    at = {index: each for index, item in enumerate(items) if (each := _call_or_result(item))}
     indexes = list(at)
     found = {indexes[call]: indexes[output] for call, output in pair(list(at.values())).items()}
     kept = [*found, *found.values(), *(index for index in range(len(items)) if index not in at)]
-    calls = {index for index, part in at.items() if part.is_call}
+    calls = {index for index, each in at.items() if each.is_call}
     said: list[Message] = []
     for index in sorted({*kept, *calls}):
         said.append(dict(items[index]))
@@ -58,7 +58,7 @@ def conversation(items: Sequence[Item], missing: str = NO_RESULT, notes: Sequenc
 
 
 def _followed(items: Sequence[Message]) -> list[Message]:
-    """The items without reasoning that no item of the model's stands behind: the log was cut off, or the turn."""
+    """Leave out reasoning that no item of the model's stands behind: the log was cut off, or the turn."""
     kept: list[Message] = []
     is_followed = False
     for item in reversed(items):
@@ -84,7 +84,7 @@ def _is_empty(item: Item) -> bool:
     return item.get("type", "message") == "message" and not (content if isinstance(content, str | list) else "")
 
 
-def _part(item: Item) -> CallOrResult | None:
+def _call_or_result(item: Item) -> CallOrResult | None:
     kind, call_id = text(item.get("type")), text(item.get("call_id"))
     is_servers = item.get("execution") == "server" or (kind.startswith("tool_search") and not call_id)
     if is_servers or (kind not in CALLS and kind not in OUTPUTS):

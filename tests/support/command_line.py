@@ -17,8 +17,8 @@ SENTENCE = "This message has been cleared."
 def run(
     *arguments: str, stdin: bytes = b"", environ: Mapping[str, str | None] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """The command; `environ` are variables that it has besides, None for one that it has not."""
-    known = {**os.environ, **(environ or {})}
+    """Run the command; `environ` are variables that it has besides, None for one that it has not."""
+    known = {**os.environ, "COLUMNS": None, **(environ or {})}  # pytest-xdist gives its workers one of 80
     having = {name: value for name, value in known.items() if value is not None}
     command = [sys.executable, "-m", "autoprune", *arguments]
     return subprocess.run(command, input=stdin, capture_output=True, check=False, env=having)
