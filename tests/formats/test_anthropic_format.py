@@ -9,9 +9,8 @@ from anthropic.types import Message, TextBlock, ThinkingBlock, ToolUseBlock
 from anthropic.types.beta import BetaMessage, BetaToolUseBlock
 from anthropic.types.browser_find_tool_use_block import BrowserFindToolUseBlock
 from anthropic_hypothesis import NAMES, PIXEL, STOPPED, anthropic_conversations
-from conversations import OPENING, SENTENCE, Request, anthropic, openai_chat, words
+from conversations import SENTENCE
 from hypothesis import given
-from hypothesis import strategies as st
 from profiles import examples
 from tables import each_row
 
@@ -149,29 +148,7 @@ def test_only_the_payload_changes_in_a_whole_conversation():
     assert all(new is old for new, old in zip(after[2]["content"][2:], messages[2]["content"][2:], strict=True))
 
 
-def test_pruning_twice_is_pruning_once():
-    messages = anthropic([LONG, LONG], [LONG], [LONG])
-    once = prune(messages).conversation
-    assert once == anthropic([None, None], [None], [LONG])
-    again = prune(once)
-    assert again.conversation is once
-    assert [row["reason"] for row in again.report.rows] == [*["already_cleared"] * 3, "unseen"]
-
-
 # Which call made it
-
-
-def test_results_in_another_order_find_their_calls():
-    messages = [ASKED, answer(use("a", path="a.py"), use("b", path="b.py")), user(result(LONG, "b"), result(LONG, "a"))]
-    assert [row["target"] for row in prune(messages).report.rows] == ["b.py", "a.py"]
-
-
-def test_an_id_that_is_used_again_is_the_new_calls():
-    rounds = [
-        (answer(use("x", path=path)), user(result(LONG, "x"))) for path in ("a.py", "b.py")
-    ]  # local servers do so
-    rows = prune([ASKED, *rounds[0], *rounds[1], DONE]).report.rows
-    assert [(row["target"], row["request"], row["cleared"]) for row in rows] == [("a.py", 0, True), ("b.py", 1, True)]
 
 
 def test_a_result_without_its_call_is_of_an_unknown_tool():
@@ -215,46 +192,6 @@ def test_a_call_in_words_alone_is_found():
 
 
 # Counting
-
-
-def test_a_conversation_counts_what_it_counts_in_openais_format():
-    requests: list[Request] = [["one", LONG, ""], "And now? 見て", [None], [words(50)], "Thanks."]
-    count = AgenticConversationPruner(None).count_tokens
-    assert count([*OPENING[:1], *anthropic(*requests)]) == count(openai_chat(*requests))
-
-
-def cleared(messages: list[Any], safe_zone: int, **more: Any) -> list[object]:
-    return [row["cleared"] for row in prune(messages, safe_zone, **more).report.rows]
-
-
-def test_at_every_safe_zone_the_same_results_are_cleared_as_in_openais_format():
-    requests: list[Request] = [[words(60), "ok", words(90)], "And now?", [words(70)], [words(40), words(50)]]
-    theirs, ours = openai_chat(*requests), anthropic(*requests)
-    for safe_zone in range(1, AgenticConversationPruner(None).count_tokens(theirs) + 2):
-        assert cleared(ours, safe_zone, overhead_tokens=SYSTEM) == cleared(theirs, safe_zone)
-
-
-SYSTEM = exact()(str(OPENING[0]["content"])) + MESSAGE_TOKENS
-REQUESTS = st.lists(
-    st.one_of(
-        st.lists(st.sampled_from(("ok", words(20), words(90), "漢字 👩‍👩‍👧 " * 9, None)), min_size=1, max_size=3),
-        st.sampled_from(("And now?", "見て\n")),
-    ),
-    min_size=1,
-    max_size=5,
-)
-
-
-@CHECKED
-@given(requests=REQUESTS, share=st.floats(0, 1.1))
-def test_the_same_results_are_cleared_as_in_openais_format(requests: list[Request], share: float):
-    theirs = openai_chat(*requests)
-    safe_zone = 1 + int(share * AgenticConversationPruner(None).count_tokens(theirs))
-    wanted, got = prune(theirs, safe_zone).report, prune(anthropic(*requests), safe_zone, overhead_tokens=SYSTEM).report
-    assert (got.tokens_before, got.tokens_after) == (wanted.tokens_before, wanted.tokens_after)
-    names = ("turn", "request", "tool", "target", "failed", "tokens", "tokens_after", "cleared", "reason")
-    rows = [[{name: row[name] for name in names} for row in report.rows] for report in (got, wanted)]
-    assert rows[0] == rows[1]
 
 
 SEARCH = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "lxml"}}
@@ -487,10 +424,6 @@ def test_a_message_of_another_format_shows_no_mark_of_this_one(message: Any):
 def test_a_mark_is_named_where_two_formats_are_seen():
     with pytest.raises(ConversationError, match=r"anthropic \(a block of type 'tool_use'\)"):
         prune([{**answer(use()), "tool_calls": [{"id": "c"}]}])
-
-
-def test_a_message_of_words_is_one_for_this_api():
-    assert anthropic_messages.message("user", "Go on.") == {"role": "user", "content": "Go on."}
 
 
 ODD: list[Any] = [None, "", 7, 3.5, True, [], {}, (), ("x",), [[["deep"], None], 4], [None], [{"type": ["text"]}]]

@@ -235,21 +235,6 @@ def test_objects_of_the_sdk_come_back_as_what_they_were():
     assert answer.parts[0].function_response.response == {"result": LONG}
 
 
-def test_what_the_model_has_not_seen_is_kept():
-    contents = around({"output": LONG})[:3]
-    result = prune(contents)
-    assert result.conversation is contents
-    assert [row["reason"] for row in result.report.rows] == ["unseen"]
-
-
-def test_pruning_twice_is_pruning_once():
-    once = prune(gemini([LONG, LONG], [LONG], [LONG])).conversation
-    assert once == gemini([None, None], [None], [LONG])
-    again = prune(once)
-    assert again.conversation is once
-    assert [row["reason"] for row in again.report.rows] == [*["already_cleared"] * 3, "unseen"]
-
-
 # Which call made it
 
 
@@ -529,11 +514,6 @@ def test_what_is_no_content_is_named_with_its_place(stray: Any):
 )
 def test_a_content_of_nothing_but_responses_is_the_tools(content: Any, speaker: Speaker):
     assert gemini_contents.speaker(content) is speaker
-
-
-def test_a_message_of_words_is_a_content_with_a_text():
-    assert gemini_contents.message("user", "x") == {"role": "user", "parts": [{"text": "x"}]}
-    assert gemini_contents.message("assistant", "x") == {"role": "model", "parts": [{"text": "x"}]}
 
 
 # All conversations

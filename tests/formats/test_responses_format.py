@@ -5,8 +5,8 @@ import json
 from typing import Any
 
 import pytest
-from conversations import SENTENCE, Request, openai_chat, words
-from gemini_responses_hypothesis import ITEMS, PICTURE, PIXEL, SIGNATURE, responses, responses_conversations
+from conversations import SENTENCE, openai_chat
+from gemini_responses_hypothesis import ITEMS, PICTURE, PIXEL, SIGNATURE, responses_conversations
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from profiles import examples
@@ -231,24 +231,7 @@ def test_an_output_that_is_an_object_is_one_afterwards_to_its_last_block(item: d
     assert after.model_dump(exclude_unset=True)["output"] == becomes  # no warning of a foreign type either
 
 
-def test_what_the_model_has_not_seen_is_kept():
-    items = [ASKED, CALL, OUTPUT]
-    result = prune(items)
-    assert result.conversation is items
-    assert [row["reason"] for row in result.report.rows] == ["unseen"]
-
-
-def test_pruning_twice_is_pruning_once():
-    once = prune(responses([LONG, LONG], [LONG], [LONG])).conversation
-    assert once == responses([None, None], [None], [LONG])
-    again = prune(once)
-    assert again.conversation is once
-    assert [row["reason"] for row in again.report.rows] == [*["already_cleared"] * 3, "unseen"]
-
-
 # Which call made it
-
-DID = {"status": "completed"}
 
 
 @each_row(
@@ -299,18 +282,6 @@ def test_the_tool_of_a_call_without_a_name_is_that_of_its_type(kind: str, output
     assert (row["tool"], row["request"]) == (tool, 0)
 
 
-def test_outputs_in_another_order_find_their_calls():
-    calls = [{**CALL, "call_id": id, "arguments": json.dumps({"path": id})} for id in ("a", "b")]
-    items = [ASKED, *calls, {**OUTPUT, "call_id": "b"}, {**OUTPUT, "call_id": "a"}]
-    assert [row["target"] for row in prune(items).report.rows] == ["b", "a"]
-
-
-def test_an_id_that_is_used_again_is_the_new_calls():
-    rounds = [[{**CALL, "arguments": json.dumps({"path": path})}, OUTPUT] for path in ("a", "b")]  # local servers do so
-    rows = prune([ASKED, *rounds[0], *rounds[1], DONE]).report.rows
-    assert [(row["target"], row["request"], row["cleared"]) for row in rows] == [("a", 0, True), ("b", 1, True)]
-
-
 @pytest.mark.parametrize(
     ("item", "name", "is_json"),
     [(CALL, "arguments", True), ({"type": "custom_tool_call", "name": "edit", "input": "*** a"}, "input", False)],
@@ -349,29 +320,6 @@ def test_xml_results_and_calls_in_texts_are_found():
 
 
 # Counting
-
-REQUESTS = st.lists(
-    st.one_of(
-        st.lists(st.sampled_from(("ok", words(20), words(90), "漢字 👩‍👩‍👧 " * 9, None)), min_size=1, max_size=3),
-        st.sampled_from(("And now?", "見て\n")),
-    ),
-    min_size=1,
-    max_size=5,
-)
-
-
-def cleared(messages: list[Any], safe_zone: int) -> list[bool]:
-    return [bool(row["cleared"]) for row in prune(messages, safe_zone).report.rows]
-
-
-@CHECKED
-@given(requests=REQUESTS, share=st.floats(0, 1))
-def test_a_conversation_counts_and_clears_as_in_openais_other_format(requests: list[Request], share: float):
-    count = AgenticConversationPruner(None).count_tokens
-    ours, chat = responses(*requests), openai_chat(*requests)[1:]
-    assert count(ours) == count(chat)
-    safe_zone = 1 + int(share * count(chat))
-    assert cleared(ours, safe_zone) == cleared(chat, safe_zone)
 
 
 @pytest.mark.parametrize("said", [{"role": "assistant", "content": "I see."}, DONE])
@@ -573,10 +521,6 @@ def test_an_object_with_a_type_that_is_no_items_is_named_with_its_place():
 )
 def test_calls_are_the_models_and_outputs_the_tools(item: dict[str, Any], speaker: Speaker):
     assert openai_responses.speaker(item) is speaker
-
-
-def test_a_message_of_words_is_an_easy_message():
-    assert openai_responses.message("user", "x") == {"role": "user", "content": "x"}
 
 
 # All conversations
