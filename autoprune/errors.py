@@ -15,6 +15,7 @@ AutopruneError
 
 from collections.abc import Iterable, Sequence
 from pickle import PicklingError
+from types import UnionType
 
 
 class AutopruneError(ValueError):
@@ -54,6 +55,28 @@ class SessionError(AutopruneError):
         """Say what is wrong, and in which line alone."""
         super().__init__(message)
         self.line = line
+
+
+def is_number(value: object, least: float = 0, kind: type | UnionType = int) -> bool:
+    """Return whether a value is a number of at least `least`. True and False are none."""
+    return isinstance(value, kind) and not isinstance(value, bool) and bool(value >= least)  # type: ignore[operator]
+
+
+def is_share(value: object) -> bool:
+    """Return whether a value is a number between 0 and 1."""
+    return is_number(value, 0, int | float) and value <= 1  # type: ignore[operator]
+
+
+def check_number(name: str, value: object, least: int, what: str = "a number", *, optional: bool = False) -> None:
+    """Raise SettingsError unless a value is a whole number of at least `least`; `optional` allows None."""
+    if not is_number(value, least) and not (optional and value is None):
+        raise SettingsError(f"{name} is {value!r}: give {what}, {least} or more{', or None' if optional else ''}")
+
+
+def check_flag(name: str, value: object) -> None:
+    """Raise SettingsError unless a value is True or False."""
+    if not isinstance(value, bool):
+        raise SettingsError(f"{name} is {value!r}: give True or False")
 
 
 LEAST_PART, LONGEST_NAME = 4, 80  # characters: of a part of a name, and of a misspelled one

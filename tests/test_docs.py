@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from shipped import PRESETS
 
 from autoprune import AgenticConversationPruner, PruneArgs
-from autoprune.strategies import presets
-from autoprune.strategies.presets import PRESETS
+from autoprune.strategies.by_name import folding_named
 
 DOCS = Path(__file__).parent.parent / "docs"
 SENTENCE = AgenticConversationPruner(None).replacement_message
@@ -90,4 +90,4 @@ def test_the_page_on_folding_names_every_strategy_with_its_defaults():
     named = re.findall(r"^\| `(\w+)(?:\((.*)\))?` \|", page, re.MULTILINE)
     assert [name for name, _ in named] == ["summarize", "truncate", "hybrid", *[*PRESETS][3:]]
     for name, parameters in named:
-        assert presets.written(f"{name}({parameters})") == PRESETS[name]()
+        assert folding_named(f"{name}({parameters})") == PRESETS[name]()

@@ -9,10 +9,10 @@ from typing import Any
 from autoprune.conversation.rewriting import strip
 from autoprune.conversation.summary import running
 from autoprune.conversation.transcript import Transcript
-from autoprune.planning.options import clamp
-from autoprune.planning.plan import Plan
-from autoprune.planning.stripping import ThinkingPolicy
-from autoprune.planning.walk import Strategy, Walk, plan
+from autoprune.planning.clamping import Clamp
+from autoprune.planning.plan import Plan, ThinkingPolicy
+from autoprune.planning.view import Strategy, option
+from autoprune.planning.walk import Walk, plan
 from autoprune.providers import accepted
 from autoprune.providers.thinking import NOTHING, outcome
 from autoprune.pruners.advice import advice
@@ -20,7 +20,7 @@ from autoprune.pruners.base import Pruner, Result, checked, either, logged
 from autoprune.pruners.history import History
 from autoprune.pruners.terms import Terms
 from autoprune.report.report import Report
-from autoprune.strategies.by_name import available, written
+from autoprune.strategies.by_name import available, clearing_named
 from autoprune.tokens import REPLY_TOKENS, ExactCounter
 
 
@@ -142,7 +142,7 @@ class AgenticConversationPruner(Pruner):
         )
 
     def _written(self, text: str) -> Strategy:
-        return written(text)
+        return clearing_named(text)
 
     def _folding(self) -> Pruner:
         """A pruner that folds messages, with the same settings."""
@@ -158,7 +158,7 @@ class AgenticConversationPruner(Pruner):
         fixed = terms.overhead + REPLY_TOKENS
         is_exact = isinstance(self._count()[0].count, ExactCounter) and terms.calibration == 1.0
         looks_back = terms.thinking in (ThinkingPolicy.DROP_BLOCK, ThinkingPolicy.STRIP)
-        is_bounded = is_exact and clamp(terms.strategy) is None and not looks_back
+        is_bounded = is_exact and option(terms.strategy, "clamp", Clamp) is None and not looks_back
         walk = Walk(terms.strategy, terms.limit, fixed, terms.placeholder, thinking=terms.thinking)
         parser = self._parser(wants_inputs=terms.wants_inputs, found=running(conversation))
         history = History(parser, walk, fixed if is_bounded else math.inf)

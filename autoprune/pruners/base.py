@@ -31,7 +31,7 @@ from autoprune.report.report import Report
 from autoprune.report.statistics import statistics, token_figures
 from autoprune.settings.args import given, overhead, safe_zone, text_setting, unasked, used
 from autoprune.settings.environment import variables
-from autoprune.strategies.by_name import NAMES, available, config, description, is_named
+from autoprune.strategies.by_name import CLEARING, STRATEGIES, config, description, is_named
 from autoprune.tokens import REPLY_TOKENS, Count, Memo, for_model, scaled
 
 
@@ -243,7 +243,7 @@ class Pruner(Copied):
         """The strategy that the environment names, else the class's own. It may name one of the other class's."""
         if name is None:
             return self.default, None
-        if is_named(name, self.strategies) or is_named(name, NAMES):
+        if is_named(name, self.strategies) or is_named(name, STRATEGIES):
             return self._named(name)
         return self._written(name), None
 
@@ -257,8 +257,8 @@ class Pruner(Copied):
     def _unknown(self, text: str) -> tuple[Any, str]:
         name = text.partition("(")[0].strip()
         hint = did_you_mean(name, self.strategies)
-        if name in NAMES:
-            hint = f" (it is one of {'AgenticConversationPruner' if name in available() else 'ConversationPruner'})"
+        if name in STRATEGIES:
+            hint = f" (it is one of {'AgenticConversationPruner' if name in CLEARING else 'ConversationPruner'})"
         fallback = f"there is no strategy {text!r}{hint}: {self.default.name} was used"
         logger.warning(fallback)
         return self.default, fallback

@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 from typing import TypeAlias
 
 from autoprune.conversation.transcript import Speaker
-from autoprune.errors import SettingsError
+from autoprune.errors import check_number
 from autoprune.summarizers import sections
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written
 from autoprune.summarizers.driver import CONCURRENCY, calls_model, identity_of, keeps_request, run
@@ -79,11 +79,9 @@ class Chunked:
         return f"{identity_of(self.inner)} in parts of {self.window_tokens}, {self.calls} calls, {self.depth} rounds"
 
     def check(self) -> None:
-        """Raises SettingsError for a number that is none."""
+        """Raise SettingsError for a number that cannot be used."""
         for name in ("window_tokens", "concurrency", "depth", "calls"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise SettingsError(f"{name} is {value!r}: give a number, 1 or more")
+            check_number(name, getattr(self, name), 1)
 
     def __call__(self, brief: Brief) -> Answer:
         """The summary; the parts are asked in threads."""

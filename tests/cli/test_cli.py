@@ -12,9 +12,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from shipped import PRESETS
 
-from autoprune.strategies.by_name import NAMES
-from autoprune.strategies.presets import PRESETS
+from autoprune.strategies.by_name import STRATEGIES
 
 SESSIONS = Path(__file__).parents[2] / "fixtures" / "sessions"
 XML = str(SESSIONS / "edit_loop_xml.json")
@@ -108,7 +108,7 @@ def test_the_log_line_is_printed_when_asked_for():
 def test_the_strategies_are_listed():
     named = [row["name"] for row in json.loads(run("strategies", "--json").stdout)]
     assert named == ["tool_output_cleanup", "low_water", *PRESETS]
-    assert set(named) == NAMES
+    assert set(named) == STRATEGIES.keys()
     assert "minimum_reclaim=0.1" in run("strategies").stdout.decode()
 
 

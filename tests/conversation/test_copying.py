@@ -16,6 +16,7 @@ import pytest
 from every_format import FORMATS
 from every_format import conversations as of_format
 from hypothesis import HealthCheck, given, settings
+from shipped import PRESETS
 
 from autoprune import (
     AgenticConversationPruner,
@@ -35,7 +36,6 @@ from autoprune.report.report import Report
 from autoprune.strategies.by_name import available
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.per_result import PerResult
-from autoprune.strategies.presets import PRESETS
 from autoprune.summarizers.action_trace import ActionTrace
 from autoprune.summarizers.digest.digest import Digest
 from autoprune.summarizers.levels import Levels

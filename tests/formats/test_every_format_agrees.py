@@ -27,7 +27,7 @@ from autoprune import AgenticConversationPruner, PruneArgs, Result
 from autoprune.conversation.transcript import Part
 from autoprune.formats.detection import SHIPPED, detected
 from autoprune.formats.parsing import Parser
-from autoprune.planning.walk import Strategy
+from autoprune.planning.view import Strategy
 from autoprune.pruners.snapshots import token_bound
 from autoprune.tokens import MESSAGE_TOKENS, exact
 

@@ -18,7 +18,7 @@ from autoprune.formats import gemini_contents
 from autoprune.formats.detection import SHIPPED
 from autoprune.formats.media import FILE_TOKENS
 from autoprune.formats.parsing import Parser
-from autoprune.strategies.by_name import LowWater
+from autoprune.strategies import LowWater
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
 LONG = "a line of output\n" * 200

@@ -23,9 +23,9 @@ from strict_provider.tools import run_tool
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, Result, ToolInputs, calibration
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.placeholders import SENTENCE
-from autoprune.planning.walk import Strategy
+from autoprune.planning.view import Strategy
 from autoprune.providers import merged
-from autoprune.strategies.by_name import LowWater
+from autoprune.strategies import LowWater
 from autoprune.tokens import exact
 
 Json = dict[str, Any]

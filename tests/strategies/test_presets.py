@@ -4,12 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from shipped import PRESETS
 from test_first_request import Client, turn
 
 from autoprune import AgenticConversationPruner, ConversationPruner, OpenAISummarizer, PruneArgs, SettingsError
 from autoprune.conversation.summary import running
 from autoprune.pruners.conversation import ConversationPruner as Pruner
-from autoprune.strategies.presets import PRESETS, snapshot, summarize, summarize_older, truncate
+from autoprune.strategies.presets import snapshot, summarize, summarize_older, truncate
 from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.openai import prompts
 from autoprune.summarizers.sections import GOAL, read
