@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from numbers import Integral, Number
 from typing import Any, TypeVar
 
-from autoprune.errors import SettingsError, did_you_mean, is_number
+from autoprune.errors import SettingsError, did_you_mean
 from autoprune.settings.budgets import LARGEST, budget, number
 from autoprune.settings.environment import NOTHING, SETTINGS, VARIABLES, Setting, Source, blamed, variables
 
@@ -232,13 +232,13 @@ def _read(name: str, text: str) -> object:
 
 
 def _tokens_beside(value: object) -> int:
-    if isinstance(value, Integral) and is_number(value, 0, Integral):
+    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0:
         return int(value)
     raise SettingsError(f"overhead_tokens is {value!r}: give the number of tokens sent beside the messages, 0 or more")
 
 
 def _messages(value: object) -> int:
-    if isinstance(value, Integral) and is_number(value, 0, Integral):
+    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0:
         return max(int(value), 1)
     raise SettingsError(f"conversation_prune_group_size is {value!r}: give a number of messages, 1 or more")
 
