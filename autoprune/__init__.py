@@ -11,20 +11,17 @@ from autoprune.planning.protections import Protections
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.providers import problems, repair
 from autoprune.pruners.agentic import AgenticConversationPruner
-from autoprune.pruners.base import Result
 from autoprune.pruners.events import PruneEvent
-from autoprune.report.report import Report
-from autoprune.settings.args import PruneArgs, effective_settings
+from autoprune.pruners.result import Result
+from autoprune.report import Report
+from autoprune.settings import PruneArgs, effective_settings
 from autoprune.tokens import calibration
 
 if TYPE_CHECKING:
     from autoprune.planning.retention import Retention
     from autoprune.pruners.conversation import ConversationPruner
     from autoprune.pruners.decorator import prune_history
-    from autoprune.summarizers.chunked import Chunked
-    from autoprune.summarizers.digest.digest import Digest
-    from autoprune.summarizers.one_text import asummarize_text, summarize_text
-    from autoprune.summarizers.openai.summarizer import OpenAISummarizer
+    from autoprune.summarizers import Chunked, Digest, OpenAISummarizer, asummarize_text, summarize_text
 
 __version__ = "0.1.0"
 __all__ = [
@@ -57,14 +54,14 @@ __all__ = [
 ]
 # Half of the package is for those who fold; who does not use it does not wait for it.
 LATE = {
-    "Chunked": "summarizers.chunked",
+    "Chunked": "summarizers",
     "ConversationPruner": "pruners.conversation",
-    "Digest": "summarizers.digest.digest",
-    "OpenAISummarizer": "summarizers.openai.summarizer",
+    "Digest": "summarizers",
+    "OpenAISummarizer": "summarizers",
     "Retention": "planning.retention",
-    "asummarize_text": "summarizers.one_text",
+    "asummarize_text": "summarizers",
     "prune_history": "pruners.decorator",
-    "summarize_text": "summarizers.one_text",
+    "summarize_text": "summarizers",
 }
 
 logger.disable("autoprune")  # what loguru asks of libraries; a program turns it on with logger.enable("autoprune")

@@ -2,9 +2,9 @@
 
 AutopruneError
 ├── SettingsError       the program that configures autoprune: a budget, a model or an option is wrong
-│   └── CopyError       the same: something that it gave cannot be pickled or copied
+│   └── CopyError       the same program: a value that it gave cannot be pickled or copied
 ├── ConversationError   the program that builds the messages: one of them is not a message (`path` says which)
-│   └── RuleError       the same: the provider would refuse the messages (`prune(..., validate=True)`; `problems`)
+│   └── RuleError       the same program: the provider would refuse the messages (`prune(..., validate=True)`; `problems`)
 └── SessionError        the person who names the file: it cannot be read as a conversation
 
     try:
@@ -26,11 +26,11 @@ class SettingsError(AutopruneError):
 
 
 class CopyError(SettingsError, PicklingError):
-    """Something of the caller's that cannot be pickled or deep-copied, and so neither can what holds it."""
+    """A caller's value that cannot be pickled or deep-copied, which keeps what holds it from being so, too."""
 
 
 class ConversationError(AutopruneError):
-    """A conversation that is none; `path` is the JSON path of the place, () for the whole."""
+    """A conversation that cannot be read; `path` is the JSON path of the place, () for the whole."""
 
     def __init__(self, message: str, path: tuple[int | str, ...] = ()) -> None:
         """Say what is wrong, and where."""
@@ -48,10 +48,10 @@ class RuleError(ConversationError):
 
 
 class SessionError(AutopruneError):
-    """A session file that cannot be read as a conversation; `line` is a broken one that could be left out."""
+    """A session file that cannot be read as a conversation; `line` is the number of a broken line that can be skipped."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
-        """Say what is wrong, and in which line alone."""
+        """Say what is wrong, and in which line if it is in one alone."""
         super().__init__(message)
         self.line = line
 
@@ -71,5 +71,5 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def _letters(name: str) -> str:
-    """A name as it is compared: low-water, lowWater and low_water are one."""
+    """Return a name as it is compared: low-water, lowWater and low_water are one."""
     return "".join(filter(str.isalnum, name.lower()))

@@ -64,16 +64,16 @@ class ExactCounter:
         return self._tokenizer is not None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy is the one of its process: the vocabulary stays behind."""
+        """Copy by name: a copy is the counter of its process, and the vocabulary stays behind."""
         return exact, (self.encoding,)
 
     def __call__(self, text: str) -> int:
-        """Tokens of `text`."""
+        """Count the tokens of `text`."""
         runs = [*_runs(text)] if len(text) > 2 * KEPT else ()
         return self._count_with(text, runs) if runs else self._count(text)
 
     def _count_with(self, text: str, runs: Sequence[tuple[int, int]]) -> int:
-        """The tokens of a text with long runs, each made shorter by whole periods."""
+        """Count the tokens of a text with long runs, each made shorter by whole periods."""
         pieces, at, count = [], 0, 0
         for begin, end in runs:
             periods = (end - begin - KEPT) // PERIOD
@@ -114,7 +114,7 @@ class ExactCounter:
 
 
 def _runs(text: str) -> Iterator[tuple[int, int]]:
-    """Where runs of one character begin and end, from a multiple of KEPT on; each of twice KEPT is among them."""
+    """Find where runs of one character begin and end, from KEPT characters on; each of twice KEPT is among them."""
     end = 0
     for at in range(0, len(text) - KEPT, KEPT):
         if at < end or not text[at] == text[at + 1] == text[at + KEPT - 1]:
@@ -141,7 +141,7 @@ class Memo:
         self._old: dict[str, int] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """The counter; what was counted stays behind."""
+        """Return the counter; what was counted stays behind."""
         return {"count": self.count, "characters": self.room}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -149,7 +149,7 @@ class Memo:
         Memo.__init__(self, **state)
 
     def __call__(self, text: str) -> int:
-        """Tokens of `text`."""
+        """Count the tokens of `text`."""
         known = self._young.get(text)
         return known if known is not None else self._remember(text)
 
@@ -165,7 +165,7 @@ class Memo:
 
 
 def exact(encoding: str = DEFAULT_ENCODING) -> ExactCounter:
-    """The one exact counter of a vocabulary in this process."""
+    """Return the one exact counter of a vocabulary in this process."""
     return _exact(BUNDLED.get(encoding, encoding))
 
 
@@ -175,7 +175,7 @@ def _exact(encoding: str) -> ExactCounter:
 
 
 def for_model(model: str | None) -> tuple[Count, str | None]:
-    """The counter for a model, and a warning where its counts are an estimate.
+    """Return the counter for a model, and a warning where its counts are an estimate.
 
     tiktoken names the encoding of OpenAI's models. Where a model has no public vocabulary, or none is at hand without
     a network, o200k_base counts in its place.
@@ -196,7 +196,7 @@ def for_model(model: str | None) -> tuple[Count, str | None]:
 
 
 def _at_hand(encoding: str) -> bool:
-    """Whether tiktoken has a vocabulary in its cache, so that it does not reach for the network."""
+    """Tell whether tiktoken has a vocabulary in its cache, so that it does not reach for the network."""
     default = os.path.join(tempfile.gettempdir(), "data-gym-cache")
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR", default))
     key = sha1(VOCABULARY_URL.format(encoding.replace("_edit", "_base")).encode()).hexdigest()
@@ -212,11 +212,11 @@ class TiktokenCounter:
         self._tokenizer: Any = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy is the one of its process: the vocabulary stays behind."""
+        """Copy by name: a copy is the counter of its process, and the vocabulary stays behind."""
         return _from_tiktoken, (self.encoding,)
 
     def __call__(self, text: str) -> int:
-        """Tokens of `text`."""
+        """Count the tokens of `text`."""
         if self._tokenizer is None:
             import tiktoken
 
@@ -232,7 +232,7 @@ def _from_tiktoken(encoding: str) -> TiktokenCounter:
 
 
 def calibration(usage: object, counted: int) -> float:
-    """How many of the provider's tokens one counted token is: pass it back as `calibration=`.
+    """Return how many of the provider's tokens one counted token is: pass it back as `calibration=`.
 
     `usage` is the usage of a response (an SDK object or a mapping), `counted` what `count_tokens` gave for the request
     that was answered. Anthropic's and Bedrock's three input fields are added up; OpenAI's and Gemini's prompt tokens
@@ -246,7 +246,7 @@ def calibration(usage: object, counted: int) -> float:
 
 
 def spent_tokens(usage: object) -> int:
-    """The tokens of a prompt and of its answer, by the usage that the provider reported for it.
+    """Return the tokens of a prompt and of its answer, by the usage that the provider reported for it.
 
     Raises SettingsError where it names no tokens.
     """
@@ -269,5 +269,5 @@ def _input_tokens(usage: object) -> int:
 
 
 def scaled(count: int, ratio: float) -> int:
-    """A count in the provider's tokens, rounded up (a hair less, so that 100 x 1.1 is 110)."""
+    """Convert a count to the provider's tokens, rounded up (a hair less, so that 100 x 1.1 is 110)."""
     return count if ratio == 1.0 else math.ceil(count * ratio - 1e-6)

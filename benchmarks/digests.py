@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from autoprune import ConversationPruner, PruneArgs
-from autoprune.formats.parsing import Parser, parse
-from autoprune.sessions import files as sessions
+from autoprune import ConversationPruner, PruneArgs, sessions
+from autoprune.formats import new_parser
+from autoprune.formats.parsing import parse
 from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.digest.digest import Digest
 from autoprune.summarizers.utterances import utterances
@@ -59,6 +59,7 @@ FAILED = re.compile(
 RAN_BADLY = re.compile(
     r"(?m)^(?:error|fatal|ERROR|FAIL|FAILED)\b[:\s]|\b[1-9]\d* (?:failed|errors?)\b|^E  +\w|rejected\]|panic:"
 )
+REDIRECTED = re.compile(r" (?:2>&1|2>/dev/null)(?= |\Z)")
 PATH = r"(['\"]?)([\w@+.~/\[\]-]+)"
 SHELL_WRITES = (
     re.compile(rf"(?<![\d&<>-])>{{1,2}}\s*{PATH}"),
@@ -252,10 +253,16 @@ def _essential(command: str) -> str:
 
 
 def false_ok(digest: str, facts: Facts) -> list[str]:
-    """Commands that a digest calls "ok" though their last result says that they failed."""
-    called = [match[1] for match in re.finditer(r"^- (.*) → ok\b", digest, re.MULTILINE)]
-    bad = {" ".join(command.split()): command for command in facts.bad()}
-    return [name for name in called if any(name in command and len(name) > 8 for command in bad)]
+    """Return the commands that a digest calls "ok" though their last result says that they failed.
+
+    A command goes by the longest of the listed names that it begins or ends with: `git stash pop` failed, if both are
+    listed, and `git stash` did not.
+    """
+    section = digest.partition("\n## Commands, and how they went last")[2].partition("\n## ")[0]
+    listed = {match[1]: match[2] for match in re.finditer(r"^- (.*) → (\w+)", section, re.MULTILINE)}
+    bad = (REDIRECTED.sub("", " ".join(command.split())) for command in facts.bad())
+    named = ([name for name in listed if command.startswith(name) or command.endswith(name)] for command in bad)
+    return sorted({name for names in named if names and listed[name := max(names, key=len)] == "ok"})
 
 
 # Measuring
@@ -281,7 +288,7 @@ class Score:
 
 def digest_of(messages: list[Any], folds: int) -> str:
     """The digest of all messages at a tenth of their tokens, made in so many steps."""
-    transcript = parse(messages, Parser(COUNT), 0)
+    transcript = parse(messages, new_parser(COUNT), 0)
     said = utterances(messages, transcript.entries)
     text = ""
     for number in range(folds):
@@ -293,7 +300,7 @@ def digest_of(messages: list[Any], folds: int) -> str:
 
 def pruned(messages: list[Any]) -> str:
     """All that is left of a conversation, as text."""
-    total = sum(entry.tokens for entry in parse(messages, Parser(COUNT), 0).entries)
+    total = sum(entry.tokens for entry in parse(messages, new_parser(COUNT), 0).entries)
     left = ConversationPruner(PruneArgs(max(total // SHARE, 1))).prune_conversations(messages)
     return "\n".join(_strings(left))
 
@@ -314,7 +321,7 @@ def conversations(paths: Iterable[Path]) -> Iterator[tuple[str, list[Any]]]:
         elif path.name != "index.json":
             text = path.read_text(encoding="utf-8")
             first = sessions.load(text, path.name)
-            for run in range(1, first.runs + 1):
+            for run in range(1, first.conversations + 1):
                 name = f"{path.stem}{f' #{run}' if run > 1 else ''}"
                 yield name, sessions.load(text, path.name, run).messages if run > 1 else first.messages
 

@@ -1,11 +1,28 @@
-"""Fixtures of all tests: a strict model provider on the loopback interface, and the real clients that talk to it."""
+"""The profiles, and fixtures of all tests: a strict model provider on the loopback, and the real clients for it."""
 
 from collections.abc import Iterator
 from typing import Any
 
+import profiles
 import pytest
 from strict_provider.scripts import agent_script
 from strict_provider.server import Provider, serve
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="try every example, and run the tests that are marked `full`")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    profiles.choose("full" if config.getoption("--full") else "quick")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if profiles.is_full():
+        return
+    long = [item for item in items if item.get_closest_marker("full")]
+    config.hook.pytest_deselected(items=long)
+    items[:] = [item for item in items if item not in long]
 
 
 @pytest.fixture

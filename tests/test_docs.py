@@ -1,6 +1,9 @@
 """What the pages in docs/ show is run as it stands there."""
 
+import json
 import re
+import subprocess
+import sys
 import types
 from pathlib import Path
 from typing import Any
@@ -8,7 +11,8 @@ from typing import Any
 import pytest
 from pages import ROOT, blocks, run_commands
 
-from autoprune import AgenticConversationPruner, PruneArgs
+from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
+from autoprune.cli.readers import readers
 from autoprune.strategies import presets
 from autoprune.strategies.presets import PRESETS
 
@@ -94,10 +98,42 @@ def test_the_format_of_the_page_is_pruned_like_those_that_ship():
 
 
 def test_the_page_names_the_formats_that_ship():
-    from autoprune.formats.detection import SHIPPED
+    from autoprune.formats import SHIPPED
 
     page = text("formats.md")
     assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == [known.NAME for known in SHIPPED]
+
+
+def test_the_reader_of_the_page_reads_a_file_of_the_command_line(tmp_path: Path):
+    _, reader, usage = code("session_files.md")
+    (tmp_path / "my_agent.py").write_text(reader)
+    log = re.findall(r'"""\n(.*?)"""', usage, re.DOTALL)[0]
+    (tmp_path / "session.jsonl").write_text(log)
+    command = [sys.executable, "-m", "autoprune", "prune", "session.jsonl", "--reader", "my_agent.py:READER"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert [message["role"] for message in json.loads(done.stdout)] == ["user", *["assistant", "tool"] * 2]
+    assert "note: my-agent session\nnote: ticks of the clock, left out: 1\n" in done.stderr
+    assert set(re.findall(r"from (autoprune\S*) import", reader)) == {"autoprune.sessions"}
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("READER", "the reader is 'READER': write it as path/to/file.py:NAME"),
+        ("nowhere.py:READER", "nowhere.py cannot be read: No such file or directory"),
+        ("mine.py:OTHER", "mine.py has no reader OTHER: it needs OTHER = Reader(name, detect, read)"),
+        ("broken.py:READER", "broken.py is no Python: invalid syntax at line 1"),
+        ("missing.py:READER", "missing.py cannot be run: No module named 'nothing_such'"),
+    ],
+)
+def test_a_reader_that_cannot_be_had_is_an_error(
+    named: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    for file, content in {"mine.py": "OTHER = 3", "broken.py": "1 +* 2", "missing.py": "import nothing_such"}.items():
+        Path(file).write_text(content)
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        readers(named)
 
 
 def test_the_page_on_folding_runs(capsys: pytest.CaptureFixture[str]):

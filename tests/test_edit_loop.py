@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from openai import BadRequestError, OpenAI
 from openai.types.chat import ChatCompletionMessage
+from tables import each_row
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 sys.path.insert(0, str(Path(__file__).parent.parent / "fixtures"))
@@ -181,7 +182,7 @@ def test_the_server_refuses_what_providers_refuse(client: OpenAI, dialect: str, 
 # The tools
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "words"),
     [
         (Call("read_file", {"path": "../secret"}), "outside the folder"),

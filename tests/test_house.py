@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "autoprune"
@@ -85,6 +86,30 @@ def test_no_arrow_points_up_and_the_floors_are_few():
         assert below <= floors.keys(), f"{name} sees a room that stands below it in the table"
         floors[name] = 1 + max((floors[each] for each in below), default=0)
     assert max(floors.values()) + 1 <= MOST_FLOORS  # and the command line on top
+
+
+def test_no_module_imports_itself_in_a_circle():
+    names = {f"autoprune.{module}".removesuffix(".__init__"): module for module in MODULES}
+    loaded_first = {
+        module: {names[target] for target in _targets(module) if target in names} - {module} for module in MODULES
+    }
+    without_its_packages = {
+        module: {each for each in loaded if not module.startswith(each.removesuffix("__init__"))}
+        for module, loaded in loaded_first.items()
+    }
+    list(TopologicalSorter(without_its_packages).static_order())  # raises CycleError
+
+
+def _targets(module: str) -> set[str]:
+    """What a module imports when it is loaded; what is imported within functions comes later."""
+    now = (node for node in tree(module).body if isinstance(node, ast.Import | ast.ImportFrom))
+    found: set[str] = set()
+    for node in now:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        else:
+            found |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
 
 
 def test_a_row_names_no_room_that_nobody_of_it_imports():

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import re
 import runpy
 import shlex
@@ -31,7 +32,10 @@ def test_the_first_command_prints_what_the_readme_shows():
     first = re.search(r"\.venv/bin/autoprune (prune [^\n]*)\n```\n\n```\n(.*?)```", README, re.DOTALL)
     assert first
     command = [sys.executable, "-m", "autoprune", *shlex.split(first[1])]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8", check=True)
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, encoding="utf-8", check=True
+    )
     assert [line.rstrip() for line in done.stderr.strip().splitlines()] == first[2].strip().splitlines()
 
 

@@ -23,11 +23,13 @@ from typing import Any
 import botocore.session
 import pytest
 import tiktoken
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openai.types import CompletionUsage
 from openai.types.completion_usage import PromptTokensDetails
+from profiles import examples
 from splintr import Tokenizer
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.formats import xml_tool_result as xml
@@ -47,8 +49,8 @@ from autoprune.tokens import (
 ROOT = Path(__file__).parent.parent
 ORDINARY_TOKENS = {"o200k_base": 199_998, "cl100k_base": 100_256}
 MILLION = 1_000_000
-both_encodings = pytest.mark.parametrize("encoding", list(ORDINARY_TOKENS))
-many_examples = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+both_encodings = each_row("encoding", list(ORDINARY_TOKENS))
+many_examples = examples(300)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -177,7 +179,7 @@ def test_there_are_five_megabytes_to_compare():
 
 
 @both_encodings
-@pytest.mark.parametrize("corpus", CORPORA, ids=lambda corpus: corpus.__name__)
+@each_row("corpus", CORPORA, ids=lambda corpus: corpus.__name__)
 def test_counts_are_those_of_tiktoken(encoding: str, corpus: Callable[[], str]):
     texts = texts_of(corpus)
     assert [exact(encoding)(text) for text in texts] == [reference(encoding, text) for text in texts]
@@ -209,7 +211,7 @@ def test_a_text_full_of_traps_counts_as_in_tiktoken(encoding: str, parts: list[s
 
 
 @both_encodings
-@pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\ude00\ud83d", "\ud83d" * 50, "<|endoftext|>\udc80"])
+@each_row("text", ["\ud800", "a\udfffb", "\ude00\ud83d", "\ud83d" * 50, "<|endoftext|>\udc80"])
 def test_a_lone_surrogate_counts_as_a_replacement_character(encoding: str, text: str):
     replaced = "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in text)
     assert exact(encoding)(text) == exact(encoding)(replaced) == reference(encoding, text)
@@ -235,7 +237,7 @@ LENGTHS = [2 * KEPT, 9_000, 12_345, 5 * KEPT + 1]
 
 
 @both_encodings
-@pytest.mark.parametrize("repeated", REPEATED)
+@each_row("repeated", REPEATED)
 def test_a_long_run_of_a_character_counts_as_in_the_engine(encoding: str, repeated: str):
     """The engine counts every character of it; its counts of shorter texts are tiktoken's."""
     chance = random.Random(ord(repeated))
@@ -247,7 +249,7 @@ def test_a_long_run_of_a_character_counts_as_in_the_engine(encoding: str, repeat
 
 @both_encodings
 @given(parts=st.lists(st.tuples(TRAPS, st.sampled_from([1, 3, KEPT + 400, *LENGTHS])), max_size=6))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(60)
 def test_long_runs_among_traps_count_as_in_tiktoken(encoding: str, parts: list[tuple[str, int]]):
     text = "".join(part * times for part, times in parts)
     assert exact(encoding)(text) == reference(encoding, text)
@@ -369,7 +371,7 @@ def test_a_memo_forgets_what_was_not_asked_for_of_late():
     assert count.asked == ["aaa", "bbb", "ccc", "bbb"]
 
 
-@pytest.mark.parametrize(("asked", "forgotten"), [(5, 0), (20, 0), (21, 10), (30, 10), (31, 20), (95, 80)])
+@each_row(("asked", "forgotten"), [(5, 0), (20, 0), (21, 10), (30, 10), (31, 20), (95, 80)])
 def test_a_memo_keeps_two_generations_at_most(asked: int, forgotten: int):
     texts = [chr(0x4E00 + at) for at in range(asked)]
 
@@ -393,7 +395,7 @@ def test_a_text_larger_than_the_memo_is_counted_right():
 # Models
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("model", "encoding"),
     [
         (None, "o200k_base"),
@@ -446,7 +448,7 @@ USAGES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("usage", [*USAGES.values(), *(SimpleNamespace(**usage) for usage in USAGES.values())])
+@each_row("usage", [*USAGES.values(), *(SimpleNamespace(**usage) for usage in USAGES.values())])
 def test_calibration_is_the_ratio_of_all_input_tokens_to_counted_ones(usage: object):
     assert calibration(usage, 1_000) == 1.2
 
@@ -462,7 +464,7 @@ def test_the_usage_of_bedrock_is_that_of_botocores_model():
     assert {*USAGES["Bedrock"], *USAGES["Bedrock, no cache"]} <= set(known)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("usage", "counted"),
     [
         *((usage, 10) for usage in (None, {}, {"prompt_tokens": 0}, {"prompt_tokens": None}, {"completion_tokens": 9})),
@@ -476,7 +478,7 @@ def test_what_cannot_be_calibrated_is_refused(usage: object, counted: int):
         calibration(usage, counted)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("count", "ratio", "tokens"),
     [(100, 1.0, 100), (100, 1.1, 110), (101, 1.1, 112), (3, 1.0001, 4), (0, 1.5, 0), (1000, 0.5, 500), (7, 0.5, 4)],
 )

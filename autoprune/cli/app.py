@@ -4,8 +4,14 @@ from typing import Annotated
 
 import typer
 
+import autoprune.cli.check as check
+import autoprune.cli.new_strategy as new_strategy
+import autoprune.cli.options as options
+import autoprune.cli.prune as prune
+import autoprune.cli.settings as settings
+import autoprune.cli.stats as stats
+import autoprune.cli.strategies as strategies
 from autoprune import __version__
-from autoprune.cli import check, new_strategy, options, prune, settings, stats, strategies
 from autoprune.cli.exits import Commands
 
 EXIT_CODES = "Exit codes: 0 within the safe zone, 1 still over it, 2 wrong option, 3 unreadable file, 4 broken rule."

@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
-from autoprune.cli import options
+import autoprune.cli.options as options
 from autoprune.cli.exits import RULE_BROKEN
 from autoprune.cli.files import read, refuse_log, write
 from autoprune.cli.output import show, show_json
+from autoprune.cli.readers import readers
 from autoprune.cli.tables import broken_rules, origin, repairs
 from autoprune.providers import problems, repair
 
@@ -24,15 +25,17 @@ def check(
         str | None, typer.Option("--repair", metavar="FILE", help="Write a repaired conversation here.")
     ] = None,
     force: options.Force = False,
-    run: options.RunNumber = 1,
+    conversation: options.ConversationNumber = 1,
+    reader: options.Reader = None,
     skip_broken: options.SkipBroken = False,
     as_json: options.AsJson = False,
 ) -> None:
     """List the provider's rules that a conversation breaks. Exit code 4 where there are any left."""
     if as_json and fixed == "-":
         raise typer.BadParameter("--json and --repair - both want standard output")
-    refuse_log(fixed, force=force)
-    loaded = read(session, run, skip_broken=skip_broken)
+    mine = readers(reader)
+    refuse_log(fixed, mine, force=force)
+    loaded = read(session, conversation, mine, skip_broken=skip_broken)
     found = problems(loaded.messages, provider)
     if as_json:
         show_json([asdict(problem) for problem in found])

@@ -5,21 +5,22 @@ import os
 import secrets
 import stat
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from autoprune.errors import SessionError
-from autoprune.sessions.files import Session, decoded, load, log_in
+from autoprune.sessions import Reader, Session, agent_log, decode, load
 
 TO_DEVICES = ("/dev/", "/proc/")
 
 
-def read(name: str, run: int = 1, *, skip_broken: bool = False) -> Session:
+def read(name: str, number: int = 1, readers: Sequence[Reader] = (), *, skip_broken: bool = False) -> Session:
     """Return a conversation of a session file, or of standard input for `-`."""
     called = "standard input" if name == "-" else name
-    text = decoded(_bytes(name, called), called)
+    text = decode(_bytes(name, called), called)
     try:
-        return load(text, called, run, skip_broken=skip_broken)
+        return load(text, called, number, skip_broken=skip_broken, readers=readers)
     except SessionError as error:
         if error.line is None or skip_broken:
             raise
@@ -35,12 +36,12 @@ def _bytes(name: str, called: str) -> bytes:
         raise SessionError(f"{called} cannot be read: {error.strerror}") from error
 
 
-def refuse_log(to: str | None, *, force: bool) -> None:
+def refuse_log(to: str | None, readers: Sequence[Reader] = (), *, force: bool) -> None:
     """Raise SessionError where a conversation would be written over an agent's own log."""
     if to is None or force or not Path(to).is_file():
         return
     try:
-        log = log_in(decoded(_bytes(to, to), to))
+        log = agent_log(decode(_bytes(to, to), to), readers)
     except SessionError:  # it is no text, or nobody may read it: whether it may be written is found out then
         return
     if log is None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from autoprune.cli import options
+import autoprune.cli.options as options
 from autoprune.cli.files import write
 from autoprune.errors import SessionError
 from autoprune.strategies.scaffold import EXAMPLE, FOLDING_EXAMPLE, names, new_strategy

@@ -8,7 +8,7 @@ FLAG = ""  # what stands behind an option without a value in the help
 
 
 def examples(*lines: str) -> str:
-    """The end of a command's help: lines that can be typed as they are."""
+    """Write the end of a command's help: lines that can be typed as they are."""
     return "\n".join(("Examples:\n\n\b", *(f"  autoprune {line}" for line in lines)))
 
 
@@ -66,7 +66,13 @@ Thinking = Annotated[
     str | None,
     typer.Option(metavar="POLICY", help="Thinking blocks behind an edit: drop_block, strip, refuse or report."),
 ]
-RunNumber = Annotated[int, typer.Option("--run", metavar="N", help="Which conversation, of a file that holds several.")]
+ConversationNumber = Annotated[
+    int, typer.Option("--conversation", metavar="N", help="Which conversation, of a file that holds several.")
+]
+Reader = Annotated[
+    str | None,
+    typer.Option(metavar="FILE:NAME", help="A session reader of your own, such as mine.py:READER."),
+]
 SkipBroken = Annotated[
     bool,
     typer.Option("--skip-broken", metavar=FLAG, help="Leave out lines of a JSONL file that cannot be read."),

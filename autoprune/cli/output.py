@@ -7,7 +7,7 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn
 
 from autoprune.pruners.by_name import AnyPruner
-from autoprune.sessions.files import dumped
+from autoprune.sessions import dump
 
 PIPE_WIDTH = 140  # columns of a table that is not printed on a terminal, and whose width nobody gave
 SLOW_SECONDS = 1.0
@@ -30,7 +30,7 @@ def show(table: RenderableType, *, to_stderr: bool = False) -> None:
 
 def show_json(value: object) -> None:
     """Print a value as JSON."""
-    print(dumped(value, 2))
+    print(dump(value, 2))
 
 
 def count_with_progress(pruner: AnyPruner, messages: list[object]) -> None:

@@ -7,17 +7,18 @@ from typing import Annotated, Any
 import typer
 from loguru import logger
 
-from autoprune.cli import options
+import autoprune.cli.options as options
 from autoprune.cli.exits import OVER_SAFE_ZONE
 from autoprune.cli.files import read, refuse_log, write
 from autoprune.cli.output import count_with_progress, show, show_json
+from autoprune.cli.readers import readers
 from autoprune.cli.tables import origin
 from autoprune.cli.wording import as_typed
 from autoprune.pruners.by_name import chosen, pruner_for
+from autoprune.report import Report
 from autoprune.report.explanation import Explanation
-from autoprune.report.report import Report
 from autoprune.report.tables import summary
-from autoprune.settings.args import PruneArgs
+from autoprune.settings import PruneArgs
 
 EXAMPLES = options.examples(
     "prune session.jsonl -s 50k -o pruned.json",
@@ -46,7 +47,8 @@ def prune(
     overhead: options.Overhead = None,
     written_in: options.Format = None,
     thinking_policy: options.Thinking = None,
-    run: options.RunNumber = 1,
+    conversation: options.ConversationNumber = 1,
+    reader: options.Reader = None,
     skip_broken: options.SkipBroken = False,
     validate: Annotated[
         bool, typer.Option("--validate", metavar=options.FLAG, help="Refuse what the provider would refuse.")
@@ -71,10 +73,11 @@ def prune(
         thinking_policy=thinking_policy,
     )
     pruner = pruner_for(plan, args, summarizer, model)
-    loaded = read(session, run, skip_broken=skip_broken)
+    mine = readers(reader)
+    loaded = read(session, conversation, mine, skip_broken=skip_broken)
     to = _destination(output, is_asked_for_else=dry_run or as_json or explain)
     if not dry_run:
-        refuse_log(to, force=force)
+        refuse_log(to, mine, force=force)
     count_with_progress(pruner, loaded.messages)
     result = pruner.prune(loaded.messages, plan, validate=validate)  # type: ignore[arg-type]
     if to and not dry_run:
@@ -85,12 +88,12 @@ def prune(
 
 
 def _args(**given: Any) -> PruneArgs:
-    """The options that were given; what was not is left to the environment."""
+    """Return the options that were given as arguments; what was not is left to the environment."""
     return PruneArgs(**{name: value for name, value in given.items() if value is not None})
 
 
 def _destination(output: str | None, *, is_asked_for_else: bool) -> str | None:
-    """Where the conversation goes: nowhere if only something else was asked for, and never unasked to a terminal."""
+    """Return where the conversation goes: never unasked to a terminal, nowhere if only something else was asked for."""
     if output or is_asked_for_else:
         return output
     return None if sys.stdout.isatty() else "-"

@@ -4,13 +4,12 @@ import os
 import sys
 from dataclasses import asdict
 
-from autoprune.cli import options
+import autoprune.cli.options as options
 from autoprune.cli.output import show, show_json
 from autoprune.cli.tables import settings
 from autoprune.errors import did_you_mean
 from autoprune.pruners.agentic import AgenticConversationPruner
-from autoprune.settings.args import PruneArgs, effective_settings
-from autoprune.settings.environment import VARIABLES, unknown
+from autoprune.settings import VARIABLES, PruneArgs, effective_settings, unknown_variables
 
 EXAMPLES = options.examples("settings", "settings --json")
 
@@ -23,5 +22,5 @@ def list_settings(as_json: options.AsJson = False) -> None:
         show_json([asdict(each) for each in found])
     else:
         show(settings(found))
-    for name in unknown(os.environ):
+    for name in unknown_variables(os.environ):
         print(f"autoprune: there is no setting {name}{did_you_mean(name, VARIABLES.values())}", file=sys.stderr)

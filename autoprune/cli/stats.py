@@ -4,12 +4,13 @@ from typing import Annotated
 
 import typer
 
-from autoprune.cli import options
+import autoprune.cli.options as options
 from autoprune.cli.files import read
 from autoprune.cli.output import show, show_json
+from autoprune.cli.readers import readers
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.report.tables import statistics
-from autoprune.settings.args import PruneArgs
+from autoprune.settings import PruneArgs
 
 EXAMPLES = options.examples("stats session.jsonl pruned.json", "stats session.jsonl pruned.json --json")
 
@@ -17,15 +18,18 @@ EXAMPLES = options.examples("stats session.jsonl pruned.json", "stats session.js
 def stats(
     before: Annotated[str, typer.Argument(metavar="BEFORE", help="A session file; - reads standard input.")],
     after: Annotated[str, typer.Argument(metavar="AFTER", help="The same session, pruned.")],
-    run: options.RunNumber = 1,
+    conversation: options.ConversationNumber = 1,
+    reader: options.Reader = None,
     skip_broken: options.SkipBroken = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Compare two conversations: tokens, cleared results, messages dropped or summarized."""
-    first = read(before, run, skip_broken=skip_broken)
-    second = read(after, skip_broken=skip_broken)
-    sessions = first, second if second.runs == 1 else read(after, run, skip_broken=skip_broken)
-    figures = AgenticConversationPruner(PruneArgs()).get_cleanup_statistics(*(each.messages for each in sessions))
+    mine = readers(reader)
+    first = read(before, conversation, mine, skip_broken=skip_broken)
+    second = read(after, 1, mine, skip_broken=skip_broken)
+    if second.conversations > 1:
+        second = read(after, conversation, mine, skip_broken=skip_broken)
+    figures = AgenticConversationPruner(PruneArgs()).get_cleanup_statistics(first.messages, second.messages)
     if as_json:
         show_json(figures)
     else:

@@ -1,12 +1,12 @@
 """`autoprune strategies`: what there is to choose from, as it is typed."""
 
-from autoprune.cli import options
+import autoprune.cli.options as options
 from autoprune.cli.output import show, show_json
 from autoprune.cli.tables import strategies
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.by_name import typed
 from autoprune.pruners.conversation import ConversationPruner
-from autoprune.settings.args import PruneArgs
+from autoprune.settings import PruneArgs
 
 EXAMPLES = options.examples("strategies", "prune session.jsonl --strategy 'keep_last(n=20)'")
 

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from autoprune.providers import Problem, Repair
 from autoprune.report.tables import printable, table_of
-from autoprune.sessions.files import Session
-from autoprune.settings.environment import Setting
+from autoprune.sessions import Session
+from autoprune.settings import Setting
 
 # What counts where nobody gave a setting that has no default value.
 NOBODYS = {"strategy": "tool_output_cleanup", "format": "found out for each message", "thinking_policy": "by the model"}
@@ -27,7 +27,7 @@ and those that clear results also cut giants and shorten calls' arguments:
 
 
 def settings(found: Sequence[Setting]) -> Table:
-    """The settings with their values and where they come from."""
+    """Draw the settings with their values and where they come from."""
     table = table_of(("setting", "left"), ("value", "left"), ("from", "left"))
     for each in found:
         value = NOBODYS.get(each.name, "none") if each.value is None else each.value
@@ -36,15 +36,15 @@ def settings(found: Sequence[Setting]) -> Table:
 
 
 def origin(session: Session) -> RenderableType:
-    """Whose session file it is, which of its conversations, and what was left out of it or made up."""
+    """Say whose session file it is, which of its conversations, and what was left out of it or made up."""
     lines = [f"{session.agent} session" if session.agent else "", *session.notes]
-    if session.runs > 1:
-        lines.insert(1, f"one of {session.runs} conversations in the file (choose with --run)")
+    if session.conversations > 1:
+        lines.insert(1, f"one of {session.conversations} conversations in the file (choose with --conversation)")
     return Group(*(Text(f"note: {printable(line)}", style="dim") for line in lines if line))
 
 
 def broken_rules(problems: Sequence[Problem]) -> RenderableType:
-    """The rules that a conversation breaks."""
+    """Draw the rules that a conversation breaks."""
     if not problems:
         return Text("no rule is broken", style="green")
     table = table_of(("provider", "left"), ("rule", "left"), ("place", "left"), ("what the provider says", "left"))
@@ -55,12 +55,12 @@ def broken_rules(problems: Sequence[Problem]) -> RenderableType:
 
 
 def repairs(done: Sequence[Repair]) -> RenderableType:
-    """What was done to a conversation, one line each."""
+    """Say what was done to a conversation, one line each."""
     return Group(*(Text(f"repaired: {printable(repair.what)}") for repair in done))
 
 
 def strategies(rows: Sequence[tuple[str, str]]) -> RenderableType:
-    """The strategies: each as it is typed, and below what it does."""
+    """Draw the strategies: each as it is typed, and below what it does."""
     parts: list[RenderableType] = []
     for typed, does in rows:
         parts += [Text(typed, style="bold"), Padding(Text(does), (0, 0, 0, 4))]

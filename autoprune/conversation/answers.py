@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
+from autoprune.conversation._outcome_patterns import OPENING, REFUSED
 from autoprune.conversation.calls import arguments, target
-from autoprune.conversation.outcomes import OPENING, REFUSED, failed, is_cleared, is_data
+from autoprune.conversation.outcomes import failed, is_cleared, is_data
 from autoprune.conversation.transcript import ToolCall, ToolResult
 
 # Tools whose results are the user's words.
@@ -70,7 +71,7 @@ def words(result: ToolResult) -> str:
 
 
 def _refusal(result: ToolResult) -> re.Match[str] | None:
-    """Where the user's words begin in the result of a call that the user refused.
+    """Find where the user's words begin in the result of a call that the user refused.
 
     A file or a page that begins with such words is not believed without the flag of the format: whoever wrote it would
     speak in the user's name.
@@ -82,13 +83,13 @@ def _refusal(result: ToolResult) -> re.Match[str] | None:
 
 
 def _plain(text: str) -> str:
-    """The words without the tags around them."""
+    """Return the words without the tags around them."""
     said = TAGS.sub("", OPENING.sub("", text, count=1) if OPENING.match(text) else text).strip()
     return said.removesuffix('"}').rstrip() if said.endswith('"}') and not said.startswith("{") else said
 
 
 def _asked(call: ToolCall | None) -> Iterator[str]:
-    """The questions in a call's arguments."""
+    """Yield the questions in a call's arguments, each once."""
     return dict.fromkeys(_strings(arguments(call), 0)).__iter__() if call else iter(())
 
 

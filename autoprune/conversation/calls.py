@@ -72,7 +72,7 @@ INSTRUCTION_FILES = (
 
 
 def arguments(call: ToolCall) -> Mapping[str, object]:
-    """The arguments of a call as a mapping; {} where they are no JSON object."""
+    """Return the arguments of a call as a mapping; {} where they are no JSON object."""
     known = _decoded(call.arguments) if isinstance(call.arguments, str) else call.arguments
     return known if isinstance(known, Mapping) else {}
 
@@ -86,7 +86,7 @@ def _decoded(text: str) -> object:
 
 
 def target(call: ToolCall | None) -> str:
-    """The first argument that says what a call touches, on one line; "" where none does."""
+    """Return the first argument that says what a call touches, on one line; "" where none does."""
     if call is None:
         return ""
     known = arguments(call)
@@ -98,7 +98,7 @@ def target(call: ToolCall | None) -> str:
 
 
 def paths(call: ToolCall) -> tuple[str, ...]:
-    """Every path in the arguments of a call, each once, in their order; backslashes as slashes, else as written.
+    """Return every path in the arguments of a call, each once, in order; backslashes become slashes.
 
     Paths are the values of arguments that are named for them, at any level, and the files that a patch names. Words of
     a shell command are none.
@@ -119,7 +119,7 @@ def _slashed(found: Iterable[str]) -> tuple[str, ...]:
 
 
 def _inside(value: object, depth: int) -> Iterator[str]:
-    """The paths in an object of arguments, or in a list of them."""
+    """Yield the paths in an object of arguments, or in a list of them."""
     if isinstance(value, Mapping) and depth <= DEEPEST:
         for name, item in value.items():
             plain = name.replace("_", "").replace("-", "").lower() if isinstance(name, str) else ""
@@ -132,7 +132,7 @@ def _inside(value: object, depth: int) -> Iterator[str]:
 
 
 def _named(value: object, read: Callable[[str], Iterable[str]]) -> Iterator[str]:
-    """What a string holds, or each string of a list."""
+    """Yield what is read from a string, or from each string of a list."""
     for item in value if isinstance(value, list | tuple) else (value,):
         if isinstance(item, str):
             yield from read(item)
@@ -144,7 +144,7 @@ def _path(text: str) -> tuple[str, ...]:
 
 
 def _patched(text: str) -> Iterator[str]:
-    """The files that a patch names, in the format of apply_patch or as a unified diff."""
+    """Yield the files that a patch names, in the format of apply_patch or as a unified diff."""
     start = text.find("*** Begin Patch")
     if start >= 0:
         yield from (path.rstrip() for path in PATCHED.findall(text, start))
@@ -154,7 +154,7 @@ def _patched(text: str) -> Iterator[str]:
 
 
 def matches(path: str, globs: Iterable[str]) -> bool:
-    """Whether a path matches one of some globs. Upper and lower case differ, slashes and backslashes do not.
+    """Return whether a path matches one of some globs. Upper and lower case differ, slashes and backslashes do not.
 
     `*`, `?` and `[abc]` stay within a name, `**` crosses folders, `{a,b}` is either. A glob without "/" matches the
     base name; a relative one matches the whole path or its end, so that it holds for absolute paths; one that ends in
@@ -174,13 +174,13 @@ def _matches(path: str, glob: str) -> bool:
 
 @lru_cache(maxsize=4_096)
 def is_instruction_file(path: str) -> bool:
-    """Whether a path is that of a file that tells agents how to work: AGENTS.md, CLAUDE.md, .cursorrules, a skill."""
+    """Return whether a path is that of a file that tells agents how to work, such as AGENTS.md or .cursorrules."""
     return matches(path.lower(), INSTRUCTION_FILES)
 
 
 @lru_cache(maxsize=1_024)
 def _compiled(glob: str) -> re.Pattern[str]:
-    """A glob as a regular expression for whole paths; one that makes no sense stands for itself."""
+    """Return a glob as a regular expression for whole paths; one that makes no sense stands for itself."""
     whole = glob + "**" if glob.endswith("/") else glob
     try:
         return re.compile("(?:.*/)?" + _translated(whole), re.DOTALL)

@@ -84,7 +84,7 @@ def hides_failures(text: str) -> bool:
 
 
 def _is_hidden(line: str) -> bool:
-    """Whether what stands before a pipe can fail unseen; what only prints does not fail."""
+    """Return whether what stands before a pipe can fail unseen; what only prints does not fail."""
     *before, _ = PIPE.split(line)
     return any(_name(one.strip()) not in PRINTING for part in before for one in part.split("&&")[-1:])
 
@@ -104,7 +104,7 @@ def shows(text: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """A script without what is only text in it: here-documents, quoted words, comments, broken lines."""
+    """Return a script without what is only text in it: here-documents, quoted words, comments, broken lines."""
     script = HEREDOC.sub(r"\3", text[:LONGEST].replace("\\\n", " "))
     return COMMENT.sub("", QUOTED.sub("''", script))
 
@@ -114,12 +114,12 @@ def _parts(ends: re.Pattern[str], text: str) -> list[str]:
 
 
 def _name(part: str) -> str:
-    """The program that a part of a script runs."""
+    """Return the program that a part of a script runs."""
     words = BEFORE.sub("", f"{part} ", count=1).split()
     return words[0].rpartition("/")[2] if words else ""
 
 
 def _second(part: str) -> str:
-    """The command of a program with many: its first word that is no option."""
+    """Return the subcommand of a program: its first word that is no option."""
     words = BEFORE.sub("", f"{part} ", count=1).split()[1:]
     return next((word for word in words if word[:1] != "-"), "")

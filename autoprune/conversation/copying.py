@@ -26,36 +26,36 @@ _trying = local()
 
 
 class Copied:
-    """A value that can be pickled and copied. Memos stay behind and are made again; of a dataclass, all but fields."""
+    """A value that can be pickled and copied, without its memos: of a dataclass only the fields are copied."""
 
     def _given(self) -> Iterator[tuple[str, object]]:
-        """What it holds of the caller's, each with what an error calls it."""
+        """Yield what it holds of the caller's, each with its name in errors."""
         return iter(())
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy is made of."""
+        """Return what a copy is made of."""
         if not dataclasses.is_dataclass(self):
             return dict(vars(self))
         return {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Become the copy. A frozen dataclass, too."""
+        """Take the state of a copy. This works for a frozen dataclass, too."""
         self.__dict__.update(state)
 
     def __reduce_ex__(self, protocol: Any, /) -> Any:
-        """How pickle goes about it. Raises CopyError."""
+        """Return what pickle makes a copy by. Raises CopyError."""
         dumps = _dumps()
         self._try(dumps, dumps)
         return super().__reduce_ex__(protocol)
 
     def __copy__(self: Self) -> Self:
-        """A shallow copy."""
+        """Return a shallow copy."""
         made = object.__new__(type(self))
         made.__setstate__(self.__getstate__())
         return made
 
     def __deepcopy__(self: Self, memo: dict[int, Any]) -> Self:
-        """A deep copy. Raises CopyError."""
+        """Return a deep copy. Raises CopyError."""
         made = memo[id(self)] = object.__new__(type(self))
         self._try(lambda piece: copy.deepcopy(piece, memo), copy.deepcopy)
         made.__setstate__(copy.deepcopy(self.__getstate__(), memo))
@@ -83,7 +83,7 @@ class Copied:
 
 
 def _dumps() -> Try:
-    """What pickles: cloudpickle where somebody uses it, which can do more."""
+    """Return the function that pickles: cloudpickle's where somebody uses it, which can do more."""
     able = next(filter(None, map(sys.modules.get, ("cloudpickle", "ray.cloudpickle"))), pickle)
     dumps: Try = able.dumps
     return dumps
@@ -98,7 +98,7 @@ def _failure(attempt: Try, piece: object) -> Exception | None:
 
 
 def _culprit(attempt: Try, name: str, piece: object, error: Exception, depth: int = 0) -> tuple[str, object, Exception]:
-    """What fails in a piece that fails, as far as it stands in autoprune's own values and in plain containers."""
+    """Return the innermost piece that fails, its name and its error, inside autoprune's own values and containers."""
     for inner, each in _pieces(piece) if depth < DEPTH else ():
         if failure := _failure(attempt, each):
             return _culprit(attempt, f"{name}{inner}", each, failure, depth + 1)

@@ -1,11 +1,11 @@
-"""The edits that there are: put a text in the place of a part, or take whole messages out. Decides nothing."""
+"""The two kinds of edits: replace a part by a text, and take whole messages out. Decides nothing."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from autoprune.conversation.transcript import Part, Thought, quick
+from autoprune.conversation.transcript import Part, Thought
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,6 @@ class Replace:
     saved_before: int = 0
 
 
-new_edit = quick(Replace)
-
-
 @dataclass(frozen=True, slots=True)
 class Fold:
     """Take messages out of the prompt, by their indexes. What they held goes into the running summary, or is dropped.
@@ -43,7 +40,7 @@ class Fold:
 
     @property
     def is_drop(self) -> bool:
-        """Whether nothing stands in place of the messages."""
+        """Return whether nothing stands in place of the messages."""
         return self.room == 0
 
 
@@ -72,7 +69,7 @@ class Running:
 
 
 def saved_by_message(edits: Iterable[Replace], stripped: Iterable[Thought] = ()) -> Mapping[int, int]:
-    """Tokens that edits and stripped thinking save, by the message that they stand in."""
+    """Return the tokens that edits and stripped thinking save, by message."""
     saved: dict[int, int] = defaultdict(int)
     for edit in edits:
         saved[edit.part.location.message] += edit.saved

@@ -2,7 +2,8 @@
 
 import copy
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -11,6 +12,7 @@ from autoprune.errors import ConversationError
 NOTHING: Mapping[str, object] = {}
 
 
+LARGEST_DECIMAL = 10**4000  # Python refuses to write longer numbers
 MOST_VALUES = 5_000_000  # in one message
 
 
@@ -18,7 +20,7 @@ MOST_CONTAINERS = 200_000  # lists and mappings, likewise
 
 
 def fields(value: object) -> Mapping[str, object] | None:
-    """A mapping itself, the fields of an SDK's object (extra ones included), None for what has no named fields."""
+    """Return a mapping itself, or the fields of an SDK's object, extra ones included; None for anything else."""
     if type(value) is dict or isinstance(value, Mapping):
         return value
     if value is None or isinstance(value, type | Enum):
@@ -28,27 +30,27 @@ def fields(value: object) -> Mapping[str, object] | None:
     return {**own, **extra} if own and extra else own
 
 
+def fields_of(value: object) -> Mapping[str, object]:
+    """Return the fields of a mapping or of an SDK's object; none for anything else."""
+    return fields(value) or NOTHING
+
+
 def listed(content: object) -> object:
-    """A content whose blocks stand in a list, which they may also do in a tuple; any other content as it is."""
+    """Return the blocks of a content as a list where they stand in a tuple; any other content as it is."""
     return list(content) if isinstance(content, tuple) else content
 
 
-def changed(value: object, changes: Mapping[str, object]) -> object:
-    """A copy of a mapping, which is a dict, or of an object, which stays one, with some fields changed."""
-    copied: Callable[..., object] | None = getattr(value, "model_copy", None)
-    if copied:
-        return copied(update=dict(changes))
-    if isinstance(value, Mapping):
-        return {**value, **changes}
-    duplicate = copy.copy(value)
-    vars(duplicate).update(changes)
-    return duplicate
-
-
 def text_of(blocks: Sequence[object]) -> str:
-    """The texts of a list of blocks, a line break between them; other blocks are left out."""
+    """Return the texts in a list of blocks, joined by line breaks; other blocks are left out."""
     found = (block if isinstance(block, str) else (fields(block) or NOTHING).get("text") for block in blocks)
     return "\n".join(text for text in found if isinstance(text, str))
+
+
+def number_text(number: bool | int | float) -> str:
+    """Return a number as text; equal numbers have equal texts, so that 1, 1.0 and True count alike."""
+    if isinstance(number, float):
+        return str(int(number)) if number.is_integer() else str(number)
+    return f"{int(number):x}" if abs(number) > LARGEST_DECIMAL else str(int(number))
 
 
 def nested(open_values: list[object]) -> Iterator[object]:
@@ -61,25 +63,42 @@ def nested(open_values: list[object]) -> Iterator[object]:
 
 
 def endless() -> ConversationError:
-    """The error for a message that never ends."""
+    """Return the error for a message that never ends."""
     most = f"{MOST_VALUES:,} values or {MOST_CONTAINERS:,} lists and mappings"
     return ConversationError(f"it holds more than {most}, or a list or mapping that holds itself")
 
 
 def item(value: object, name: int | str) -> object:
-    """What a list, mapping or object holds under a name."""
+    """Return what a list, mapping or object holds under a name."""
     if isinstance(value, Mapping):
         return value[name]
     return value[name] if isinstance(value, Sequence) and isinstance(name, int) else getattr(value, str(name))
 
 
 def with_item(value: object, name: int | str, new: object) -> object:
-    """A shallow copy of a list, tuple, mapping or SDK object, of the same type, with one item changed."""
+    """Return a shallow copy of a list, tuple, mapping or SDK object, of the same type, with one item changed."""
     return with_items(value, {name: new})
 
 
-def _copied(value: object, changes: Mapping[int | str, object]) -> object:
-    """The same for other kinds of mappings and objects; a read-only mapping becomes a dict."""
+def with_items(value: object, changes: Mapping[str, object] | Mapping[int | str, object]) -> object:
+    """Return a shallow copy of a list, tuple, mapping or SDK object, of the same type, with some items changed."""
+    if isinstance(value, list | tuple):
+        items = list(value)
+        for name, new in changes.items():
+            items[int(name)] = new
+        return items if isinstance(value, list) else tuple(items)
+    if type(value) is dict:
+        return {**value, **changes}
+    new_fields = {str(name): new for name, new in changes.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.replace(value, **new_fields)
+    if hasattr(value, "model_copy"):
+        return value.model_copy(update=new_fields)
+    return _copied(value, changes)
+
+
+def _copied(value: object, changes: Mapping[str, object] | Mapping[int | str, object]) -> object:
+    """Return a copy of any other mapping or object with some items changed; a read-only mapping becomes a dict."""
     if isinstance(value, Mapping):
         try:
             duplicate: Any = copy.copy(value)
@@ -94,18 +113,16 @@ def _copied(value: object, changes: Mapping[int | str, object]) -> object:
     return duplicate
 
 
-def with_items(value: object, changes: Mapping[int | str, object]) -> object:
-    """A shallow copy of a list, tuple, mapping or SDK object, of the same type, with some items changed."""
+def canonical(message: object) -> str:
+    """Write the same text for the same message, be it a mapping or an SDK's object; a field that is None is no field.
+
+    Raises RecursionError for a message that is nested too deeply to be written.
+    """
+    return json.dumps(_plain(message), sort_keys=True, default=repr)
+
+
+def _plain(value: object) -> object:
     if isinstance(value, list | tuple):
-        items = list(value)
-        for name, new in changes.items():
-            items[int(name)] = new
-        return items if isinstance(value, list) else tuple(items)
-    if type(value) is dict:
-        return {**value, **changes}
-    fields = {str(name): new for name, new in changes.items()}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.replace(value, **fields)
-    if hasattr(value, "model_copy"):
-        return value.model_copy(update=fields)
-    return _copied(value, changes)
+        return [_plain(item) for item in value]
+    known = fields(value)
+    return value if known is None else {str(name): _plain(item) for name, item in known.items() if item is not None}

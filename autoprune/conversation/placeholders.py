@@ -1,4 +1,4 @@
-"""What stands where a result stood. The same result always gets the same placeholder."""
+"""The placeholder of a cleared result, and the tokens that it saves. The same result always gets the same one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,22 +12,23 @@ SENTENCE = (
     "This message has been cleared. If you still want to get this information, "
     "you can call the tool again to retrieve it."
 )
+XML = "xml"  # the kind of a result that is an element of the XML dialect, and whose placeholder is one
 END_TAG = "</tool_result>"
 
 
 def element(tool: str, sentence: str = SENTENCE) -> str:
-    """A cleared result of the XML dialect as a whole element; the tool's name is left out where it is not known."""
+    """Return a cleared result of the XML dialect as a whole element, without a tool's name that is not known."""
     name = f" tool_name='{tool}'" if tool and tool != "unknown" else ""
     return f"<tool_result{name} success='true'>{payload(sentence)}{END_TAG}"
 
 
 def payload(sentence: str = SENTENCE) -> str:
-    """What stands between the tags of a cleared result."""
+    """Return the text between the tags of a cleared result."""
     return f"\n<message>{CLEARED}</message>\n<content>{sentence}</content>\n"
 
 
 def inside(whole: str, tool: str = "") -> str:
-    """What stands between the tags of an element made for a tool; all of it where there are no tags."""
+    """Return the text between the tags of an element made for a tool; all of it where there are no tags."""
     if not whole.startswith("<tool_result") or not whole.endswith(END_TAG):
         return whole
     named = whole.find(tool) + len(tool) if tool else 0  # a name may hold ">"
@@ -35,13 +36,13 @@ def inside(whole: str, tool: str = "") -> str:
 
 
 def framed(result: ToolResult, text: str) -> str:
-    """A text as it stands in place of a payload: as a JSON string, say, where the payload is a JSON value in a text."""
+    """Return a text as it stands in place of a payload: as a JSON string where that is a JSON value in a text."""
     return str(result.put(result.text, text)) if result.location.start is not None else text
 
 
 @dataclass(frozen=True)
 class Placeholder:
-    """Writes placeholders, and says what each of them saves.
+    """A maker of placeholders, which knows what each of them saves.
 
     `element` makes the whole XML element for a tool, where it is another than the usual one; of it only the inside is
     used, since a result keeps its own tags.
@@ -52,8 +53,8 @@ class Placeholder:
     element: Callable[[str], str] | None = None
 
     def text(self, result: ToolResult) -> str:
-        """What to put in place of a result's payload."""
-        whole = self._element(result.tool) if result.kind == "xml" else self.sentence
+        """Return the placeholder of a result's payload."""
+        whole = self._element(result.tool) if result.kind == XML else self.sentence
         text = inside(whole, result.tool) if isinstance(whole, str) else ""
         if not text.strip():
             raise SettingsError(f"the placeholder of {result.tool!r} is {whole!r}: providers refuse blank text")
@@ -63,9 +64,9 @@ class Placeholder:
         return self.element(tool) if self.element else element(tool, self.sentence)
 
     def saves(self, part: Part, text: str) -> int:
-        """Tokens that putting `text` in place of the payload saves; below zero where the text is larger."""
+        """Return the tokens that a text in place of the payload saves; below zero where the text is larger."""
         return 0 if part.is_fixed else part.piece_tokens - self.count(part.with_text(text))
 
     def stands_in(self, result: ToolResult) -> bool:
-        """Whether the result was cleared before."""
+        """Return whether the result was cleared before."""
         return result.text == self.text(result)

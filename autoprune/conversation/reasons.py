@@ -39,7 +39,7 @@ class Reason(StrEnum):
 
     @property
     def sentence(self) -> str:
-        """The reason in words."""
+        """Return the reason in words."""
         return SENTENCES[self]
 
 

@@ -11,7 +11,7 @@ Change: TypeAlias = Callable[[object, Sequence[Any]], object]  # what becomes of
 
 
 def apply(messages: list[Any], edits: Sequence[Replace]) -> list[Any]:
-    """The conversation with the edits made. What no edit names is the same object; the list too, without edits."""
+    """Return the conversation with edits made. What no edit names is the same object; without edits, so is the list."""
     if not edits:
         return messages
     groups: dict[int, list[Replace]] = {}
@@ -24,7 +24,7 @@ def apply(messages: list[Any], edits: Sequence[Replace]) -> list[Any]:
 
 
 def strip(messages: list[Any], thoughts: Sequence[Thought]) -> list[Any]:
-    """The conversation without some blocks of thinking; the list itself where there are none."""
+    """Return the conversation without some blocks of thinking; the list itself where there are none."""
     if not thoughts:
         return messages
     groups: dict[int, list[Thought]] = {}
@@ -37,7 +37,7 @@ def strip(messages: list[Any], thoughts: Sequence[Thought]) -> list[Any]:
 
 
 def thoughtless(message: object, thoughts: Sequence[Thought]) -> object:
-    """One message without some of its blocks of thinking."""
+    """Return a message without some of its blocks of thinking."""
     groups = _by_name([(thought.location.path[1:], thought) for thought in thoughts])
     for name, group in groups.items():
         blocks = item(message, name)
@@ -48,7 +48,7 @@ def thoughtless(message: object, thoughts: Sequence[Thought]) -> object:
 
 
 def rewrite(message: object, edits: Sequence[Replace]) -> object:
-    """One message with its edits made."""
+    """Return a message with its edits made."""
     if len(edits) == 1 and type(message) is dict:
         (edit,) = edits
         name = edit.part.location.path[-1]
@@ -58,12 +58,12 @@ def rewrite(message: object, edits: Sequence[Replace]) -> object:
 
 
 def without(message: object, parts: Sequence[Part]) -> object:
-    """What stays of a message when its parts are gone: the values that hold them, but for a result's name and id."""
+    """Return what stays of a message without its parts: the values that hold them, and a result's name and id."""
     return _changed(message, [(part.location.path[1:], part) for part in parts], _emptied)
 
 
 def _changed(value: object, placed: Sequence[tuple[Path, Any]], change: Change) -> object:
-    """A copy of `value` with changes made at places within it; each list, mapping and text is copied once."""
+    """Return a copy of `value` with changes made at places within it; each list, mapping and text is copied once."""
     inside = [one for one in placed if one[0]]
     if inside:
         groups = _by_name(inside)
@@ -73,7 +73,7 @@ def _changed(value: object, placed: Sequence[tuple[Path, Any]], change: Change) 
 
 
 def _by_name(placed: Sequence[tuple[Path, Any]]) -> dict[int | str, list[tuple[Path, Any]]]:
-    """What has a path, by the first name in it, with the rest of its path."""
+    """Group what has a path by the first name in it, each with the rest of its path."""
     groups: dict[int | str, list[tuple[Path, Any]]] = {}
     for path, one in placed:
         groups.setdefault(path[0], []).append((path[1:], one))
@@ -81,7 +81,7 @@ def _by_name(placed: Sequence[tuple[Path, Any]]) -> dict[int | str, list[tuple[P
 
 
 def _put(value: object, edits: Sequence[Replace]) -> object:
-    """A payload with others in its place, in the shape that it had: one, or several slices of a text."""
+    """Return a payload with its edits made, in the shape that it had; a text may have several edits."""
     if edits[0].part.location.start is None:
         return edits[0].part.put(value, edits[0].text)
     whole, at = str(value), 0
@@ -93,7 +93,7 @@ def _put(value: object, edits: Sequence[Replace]) -> object:
 
 
 def _emptied(value: object, parts: Sequence[Part]) -> object:
-    """What stays of a payload that is gone."""
+    """Return what stays of a payload that is gone."""
     part = parts[0]
     is_payload = not isinstance(part, ToolResult) or part.is_fixed or isinstance(value, str | list | tuple | None)
     return None if is_payload else part.put(value, "")

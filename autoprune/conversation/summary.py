@@ -1,11 +1,26 @@
-"""The running summary in a conversation: a user's message, or the head of one, known by its mark. Writes no summary."""
+"""The running summary in a conversation: how it is marked, found again, and put in place. Writes no summary.
+
+A summary is a message of the user's, or the head of one, since providers want roles to alternate:
+
+    [Summary of 12 earlier messages (max 800 tokens; calls in text)]
+    They read a.py and fixed the test.
+    [/Summary]
+
+    Now the docs, please.
+
+The mark carries all that the next prune must know, because nothing else remembers it: how many messages the summary
+stands for, the tokens that its text may have (its room, by which every later prompt is weighed, whatever the text
+says), and how the model had made its calls ("calls in text", "no answer yet", or nothing for native calls), which
+decides what counts as a result in the texts behind it. `running` reads the mark, `apart` gives the summary a message of
+its own, and `assembled` puts a new one in place of the messages that it stands for.
+"""
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
 
 from autoprune.conversation.edits import CALLS_IN_TEXT, NO_ANSWER, Running
-from autoprune.conversation.messages import NOTHING, fields, with_item
+from autoprune.conversation.messages import fields_of, with_item
 from autoprune.tokens import Count
 
 HEAD = re.compile(
@@ -27,19 +42,19 @@ def wrapped(text: str, messages: int, room: int, calls: str = "") -> str:
 
 
 def plain(text: str) -> str:
-    """A summary's text without what would end it."""
+    """Return a summary's text without the mark that would end it."""
     return text.replace(END.strip(), "[ /Summary]").strip()
 
 
 def overhead(count: Count, messages: int, room: int) -> int:
-    """Tokens of the mark around a summary, and a few more: counts of joined texts need not add up."""
+    """Return the tokens of the mark around a summary, and a few more: counts of joined texts need not add up."""
     return count(wrapped("", messages, room, CALLS_IN_TEXT) + GAP) + SLACK_TOKENS
 
 
 def running(messages: Sequence[object]) -> Running | None:
-    """The summary that an earlier prune left, right behind the system's messages; None where there is none."""
+    """Return the summary that an earlier prune left right behind the system's messages; None where there is none."""
     for at, message in enumerate(messages):
-        held = fields(message) or NOTHING
+        held = fields_of(message)
         if held.get("role") not in SYSTEM_ROLES:
             return _found(at, message) if held.get("role") == "user" else None
     return None
@@ -51,7 +66,7 @@ def _found(at: int, message: object) -> Running | None:
         return _read(at, content, lambda words: with_item(message, name, words) if words else None)
     if not isinstance(content, list | tuple) or not content:
         return None
-    text = (fields(content[0]) or NOTHING).get("text")
+    text = fields_of(content[0]).get("text")
 
     def rest(words: str) -> object:
         blocks = [*([with_item(content[0], "text", words)] if words else ()), *content[1:]]
@@ -70,7 +85,7 @@ def _read(at: int, text: str, rest: Any) -> Running | None:
 
 
 def without(messages: Sequence[Any], found: Running | None) -> list[Any]:
-    """The messages without the summary, where it stands at the head of one; one that is nothing else stays."""
+    """Return the messages without the summary at the head of one; a message that is only the summary stays."""
     bare = list(messages)
     if found and found.rest is not None:
         bare[found.at] = found.rest
@@ -78,7 +93,7 @@ def without(messages: Sequence[Any], found: Running | None) -> list[Any]:
 
 
 def apart(messages: Sequence[Any]) -> Sequence[Any]:
-    """The messages with the summary as one of its own, where it stands at the head of another."""
+    """Return the messages with the summary as one of its own, where it stands at the head of another."""
     found = running(messages)
     if found is None or found.rest is None:
         return messages
@@ -86,15 +101,44 @@ def apart(messages: Sequence[Any]) -> Sequence[Any]:
     return [*messages[: found.at], alone, found.rest, *messages[found.at + 1 :]]
 
 
+class Kept(NamedTuple):
+    """A message of the new conversation: number `at` of the old one, or None where it was made or joined."""
+
+    message: Any
+    at: int | None
+
+
+def assembled(messages: Sequence[Any], gone: Collection[int], place: int, summary: Any = None) -> list[Kept]:
+    """Return the messages that are not gone, with the summary, if any, before those from `place` on.
+
+    Two messages of the user's that become neighbors because what was said between them went are joined, since roles
+    alternate: the summary and what follows it, mostly.
+    """
+    kept = [Kept(message, at) for at, message in enumerate(messages) if at not in gone]
+    if summary is not None:
+        head = sum(at is not None and at < place for _, at in kept)
+        kept.insert(head, Kept(summary, None))
+    made: list[Kept] = []
+    last: int | None = None  # the number in the old conversation of what the newest message ends with
+    for one in kept:
+        were_neighbors = last is not None and one.at is not None and all(map(is_users, messages[last + 1 : one.at]))
+        if made and not were_neighbors and is_users(made[-1].message) and is_users(one.message):
+            made[-1] = Kept(joined(made[-1].message, one.message), None)
+        else:
+            made.append(one)
+        last = one.at
+    return made
+
+
 def content_of(message: object) -> tuple[str, object]:
-    """What a message of any format says, and the name of the field that holds it."""
-    held = fields(message) or NOTHING
+    """Return the name of the field that holds a message's content, and the content."""
+    held = fields_of(message)
     name = "parts" if "parts" in held else "content"
     return name, held.get(name)
 
 
 def joined(first: object, second: object) -> object:
-    """Two messages of the user's as one: the second, with the content of the first before its own."""
+    """Return two messages of the user's as one: the second, with the content of the first before its own."""
     name, content = content_of(second)
     _, before = content_of(first)
     if isinstance(before, str) and isinstance(content, str):
@@ -105,20 +149,20 @@ def joined(first: object, second: object) -> object:
 
 
 def _of_kind(block: object, kind: Any) -> object:
-    """A block that is a dict as an SDK's object, where the others are objects of that class."""
+    """Return a block that is a dict as an object of an SDK's class, where the others are of that class."""
     return kind.model_validate(block) if kind is not None and isinstance(block, dict) else block
 
 
 def _blocks(content: object, other: object) -> list[object]:
-    """A content as blocks; a text becomes one of the kind that the other content has."""
+    """Return a content as blocks; a text becomes a block of the kind that the other content has."""
     if isinstance(content, list | tuple):
         return list(content)
-    others = [fields(block) or NOTHING for block in other] if isinstance(other, list | tuple) else []
+    others = [fields_of(block) for block in other] if isinstance(other, list | tuple) else []
     kind = "input_text" if any(block.get("type") == "input_text" for block in others) else "text"
     return [{"type": kind, "text": content}] if content else []
 
 
 def is_users(message: object) -> bool:
-    """Whether a message has the user's role, whatever it holds."""
-    held = fields(message) or NOTHING
+    """Return whether a message has the user's role, whatever it holds."""
+    held = fields_of(message)
     return held.get("role") == "user" or (held.get("role") is None and "parts" in held)

@@ -1,32 +1,14 @@
 """A conversation as pruning sees it: results, calls, requests, tokens. Holds no format, changes nothing."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import MISSING, dataclass, field, fields, make_dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias
 
 from autoprune.conversation.copying import Copied
 
 Path = tuple[int | str, ...]
-Made = TypeVar("Made")
-
-
-def quick(kind: type[Made]) -> Callable[..., Made]:
-    """What makes instances of a frozen dataclass with slots, by position, in a quarter of the time.
-
-    They are filled as instances of a subclass that is not frozen, and become frozen ones when they are full. Fields
-    without a default come first.
-    """
-
-    def freeze(self: Any) -> None:
-        self.__class__ = kind
-
-    ordered = sorted(fields(cast(Any, kind)), key=lambda one: one.default is not MISSING)
-    filled = [(one.name, Any, field(default=one.default)) for one in ordered]
-    open_one: Any = make_dataclass("Open", filled, namespace={"__post_init__": freeze}, repr=False, eq=False)
-    body = {"__slots__": (), "__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
-    return type(kind.__name__, (kind,), {**body, "__init__": open_one.__init__, "__post_init__": freeze})
 
 
 class Speaker(StrEnum):
@@ -39,13 +21,9 @@ class Speaker(StrEnum):
     OTHER = "other"
 
 
-# Python 3.11 takes longer for `Speaker.USER` than for all else that tells who speaks.
-SYSTEM, USER, MODEL, TOOL, OTHER = Speaker
-
-
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place: the JSON path from the conversation's root; for a result inside text also a slice of the string."""
+    """A place: the JSON path from the conversation's root, and inside a text also a slice of the string there."""
 
     path: Path
     start: int | None = None
@@ -53,12 +31,12 @@ class Location:
 
     @property
     def message(self) -> int:
-        """The index of the message."""
+        """Return the index of the message."""
         return int(self.path[0])
 
 
 def as_text(value: object, text: str) -> object:
-    """How a payload that is a string is replaced: the text itself stands in its place."""
+    """Return the text itself: it takes the place of a payload that is a string."""
     return text
 
 
@@ -86,23 +64,23 @@ class Part:
 
     @property
     def tokens(self) -> int:
-        """What the payload adds to the prompt."""
+        """Return the tokens that the payload adds to the prompt."""
         is_whole = self.start == 0 and self.stop == len(self.piece)
         return self.piece_tokens - (0 if is_whole else self.count(self.with_text("")))
 
     @property
     def text(self) -> str:
-        """The payload, as the model reads it."""
+        """Return the payload as the model reads it."""
         return self.piece[self.start : self.stop]
 
     def with_text(self, text: str) -> str:
-        """The piece with another payload in it."""
+        """Return the piece with another payload in it."""
         return self.piece[: self.start] + text + self.piece[self.stop :]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ToolInput(Part):
-    """What a call gives to its tool: a JSON object (`is_json`), or an argument as it stands in the model's text."""
+    """The input of a call: a JSON object of arguments (`is_json`), or one argument as it stands in the model's text."""
 
     is_json: bool
 
@@ -124,7 +102,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ToolResult(Part):
-    """What a tool answered.
+    """The result of a call.
 
     `request` made the call; `sent` is the first request whose prompt holds the result. `kind` is the format or dialect
     that it is written in.
@@ -151,10 +129,10 @@ class Thought:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One message: who speaks, what it weighs in tokens, the calls and results in it, and the model's thinking.
+    """One message: who speaks, its tokens, the calls and results in it, and the model's thinking.
 
-    `begins_request`: a request stands before it though it is not the model's, as where a conversation begins with
-    results.
+    `begins_request` says that a request stands before it though it is not the model's, as where a conversation begins
+    with results. `words` is its format's own way to read its texts for a summarizer, where the format has one.
     """
 
     speaker: Speaker
@@ -163,14 +141,10 @@ class Entry:
     calls: tuple[ToolCall, ...] = ()
     thinking: tuple[Thought, ...] = ()
     begins_request: bool = False
+    words: "Words | None" = field(default=None, repr=False)
 
 
-# By position: location, request, tool, piece, start, stop, piece_tokens, count, sent, kind, is_error, call, then put,
-# is_fixed and is_plain.
-new_result = quick(ToolResult)
-new_call = quick(ToolCall)
-new_location = quick(Location)
-new_entry = quick(Entry)
+Words: TypeAlias = Callable[[Any, Entry], Sequence[str]]  # reads the texts of a message that was read to an entry
 
 
 @dataclass(frozen=True)
@@ -186,22 +160,22 @@ class Transcript(Copied):
 
     @cached_property
     def tokens(self) -> int:
-        """Tokens of the next prompt, without any edit."""
+        """Return the tokens of the next prompt, without any edit."""
         return self.fixed_tokens + sum(entry.tokens for entry in self.entries)
 
     @cached_property
     def results(self) -> tuple[ToolResult, ...]:
-        """Every tool result, oldest first."""
+        """Return every tool result, oldest first."""
         return tuple(result for entry in self.entries for result in entry.results)
 
     @cached_property
     def calls(self) -> tuple[ToolCall, ...]:
-        """Every tool call, oldest first."""
+        """Return every tool call, oldest first."""
         return tuple(call for entry in self.entries for call in entry.calls)
 
     @cached_property
     def requests(self) -> tuple[int, ...]:
-        """The index of the message before which each request stands; the next request stands at the end."""
+        """Return the index of the message before which each request stands; the next request stands at the end."""
         model = [entry.speaker is Speaker.MODEL for entry in self.entries]
         starts = [
             at
@@ -212,7 +186,7 @@ class Transcript(Copied):
 
     @cached_property
     def turns(self) -> tuple[int, ...]:
-        """The user's turn that each message belongs to, from 1; 0 before the first. Results begin no turn."""
+        """Return the user's turn of each message, from 1; 0 before the first. Results begin no turn."""
         turns, turn = [], 0
         for entry in self.entries:
             turn += entry.speaker is Speaker.USER and not entry.results

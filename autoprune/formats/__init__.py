@@ -1,1 +1,62 @@
-"""One module per wire format."""
+"""How conversations are written: one module a wire format, one a dialect of results inside texts.
+
+A format is a module, or any object, with a name and four functions (`Format`). It is given a `Parser`, which knows what
+the messages before left open. All that a new format needs is imported from here; docs/formats.md writes one as an
+example. To ship it, add its file to this folder and one line to `SHIPPED`.
+
+    anthropic_messages, bedrock_converse, gemini_contents, openai_chat, openai_responses    the formats that ship
+    texts              results and calls inside texts, which four dialects write
+    xml_tool_result    the XML dialect; the others are private
+    parsing            `Format`, `Parser`, `parse`
+    words, harness     what a summarizer reads of a message, and what of that is the user's own
+"""
+
+from autoprune.conversation.messages import fields, fields_of, listed, nested, with_items
+from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolInput, ToolResult
+from autoprune.formats import texts
+from autoprune.formats._detection import SHIPPED, dominant, named, new_parser
+from autoprune.formats._media import is_media, media, media_tokens
+from autoprune.formats._native import UNKNOWN, native_call, native_result
+from autoprune.formats._payloads import Payload, as_json, json_text, payload, seen_block, text_block, tokens
+from autoprune.formats.parsing import Format, Parser, parse
+from autoprune.tokens import MESSAGE_TOKENS, NAME_TOKENS, Count
+
+__all__ = [
+    "MESSAGE_TOKENS",
+    "NAME_TOKENS",
+    "SHIPPED",
+    "UNKNOWN",
+    "Count",
+    "Entry",
+    "Format",
+    "Location",
+    "Parser",
+    "Path",
+    "Payload",
+    "Speaker",
+    "Thought",
+    "ToolCall",
+    "ToolInput",
+    "ToolResult",
+    "as_json",
+    "dominant",
+    "fields",
+    "fields_of",
+    "is_media",
+    "json_text",
+    "listed",
+    "media",
+    "media_tokens",
+    "named",
+    "native_call",
+    "native_result",
+    "nested",
+    "new_parser",
+    "parse",
+    "payload",
+    "seen_block",
+    "text_block",
+    "texts",
+    "tokens",
+    "with_items",
+]

@@ -5,12 +5,13 @@ Shapes are those of the anthropic SDK: `MessageParam`, `Message`, and their beta
 
 from collections.abc import Mapping
 
-from autoprune.conversation.messages import NOTHING, fields, listed, nested
+from autoprune.conversation.messages import fields, fields_of, listed, nested
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolResult
 from autoprune.formats import texts
-from autoprune.formats.dialogue import Dialogue, native_call, native_result
-from autoprune.formats.media import is_media
-from autoprune.formats.payloads import Payload, encrypted_tokens, payload, text_block, tokens, written_json
+from autoprune.formats._media import is_media
+from autoprune.formats._native import native_call, native_result
+from autoprune.formats._payloads import Payload, encrypted_tokens, json_text, payload, text_block, tokens
+from autoprune.formats.parsing import Parser
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
 NAME = "anthropic"
@@ -30,14 +31,14 @@ UNREAD = IDS | ENCRYPTED | {"cache_control", "citations", "signature"}
 
 
 def seen(message: Mapping[str, object]) -> str | None:
-    """What shows that a message is of this format, in words; None where nothing does."""
+    """Return the mark that shows that a message is of this format, in words; None where there is none."""
     if str(message.get("role")) not in SPEAKERS:
         return None
     if message.get("type") == "message" and "stop_reason" in message:
         return "'stop_reason'"
     content = message.get("content")
     for item in content if isinstance(content, list | tuple) else ():
-        block = fields(item) or NOTHING
+        block = fields_of(item)
         if _is_mark(block):
             return f"a block of type {block['type']!r}"
     return None
@@ -58,96 +59,96 @@ def _kind(block: Mapping[str, object]) -> str:
 
 
 def speaker(message: Mapping[str, object]) -> Speaker:
-    """Who a message comes from; one of the user's that holds nothing but results comes from the tools."""
+    """Return who a message comes from; a user's message that holds only results comes from the tools."""
     who = SPEAKERS.get(str(message.get("role")), Speaker.OTHER)
     content = message.get("content")
     if who is not Speaker.USER or not content or not isinstance(content, list | tuple):
         return who
-    return Speaker.TOOL if all(_kind(fields(item) or NOTHING) == RESULT for item in content) else who
+    return Speaker.TOOL if all(_kind(fields_of(item)) == RESULT for item in content) else who
 
 
 def message(role: str, text: str) -> dict[str, object]:
-    """A message of words."""
+    """Return a message that says a text."""
     return {"role": role, "content": text}
 
 
-def parse(message: Mapping[str, object], at: int, dialogue: Dialogue) -> Entry:
-    """One message as pruning sees it. Of an SDK's `Message` only the content is sent, and counted."""
+def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
+    """Return the entry of a message. Of an SDK's `Message` only the content is sent, and counted."""
     who = speaker(message)
     content = listed(message.get("content"))
     path = (at, "content")
     if who is Speaker.MODEL and isinstance(content, list):
-        return _answer(content, path, dialogue)
+        return _answer(content, path, parser)
     if who in (Speaker.USER, Speaker.TOOL) and isinstance(content, list):
-        return _prompt(who, content, path, dialogue)
+        return _prompt(who, content, path, parser)
     if who is Speaker.USER:
-        results, spent = texts.user_content(content, path, dialogue)
+        results, spent = texts.user_content(content, path, parser)
         return Entry(who, MESSAGE_TOKENS + spent, results)
-    calls = texts.calls(content, path, dialogue) if who is Speaker.MODEL else ()
-    return Entry(who, MESSAGE_TOKENS + _all_tokens(content, dialogue.count), calls=tuple(calls))
+    calls = texts.calls(content, path, parser) if who is Speaker.MODEL else ()
+    return Entry(who, MESSAGE_TOKENS + _all_tokens(content, parser.count), calls=tuple(calls))
 
 
-def _answer(content: list[object], path: Path, dialogue: Dialogue) -> Entry:
-    """The model's message: its words, thinking and calls, and what the server's own tools did."""
+def _answer(content: list[object], path: Path, parser: Parser) -> Entry:
+    """Return the entry of the model's message; what the server's own tools did is only counted."""
     weight = MESSAGE_TOKENS
     calls: list[ToolCall] = []
     thinking: list[Thought] = []
-    blocks = [fields(item) or NOTHING for item in content]
+    blocks = [fields_of(item) for item in content]
     is_alone = all(_kind(block) in THINKING for block in blocks)
     for index, block in enumerate(blocks):
         place, kind = (*path, index), _kind(block)
-        spent = _tokens(content[index], dialogue.count)
+        spent = _tokens(content[index], parser.count)
         weight += spent
         if kind == CALL:
-            calls.append(native_call(dialogue, place, block.get("id"), block.get("name"), _input(block), ("input",)))
+            calls.append(native_call(parser, place, block.get("id"), block.get("name"), _input(block), ("input",)))
         elif kind == "text":
-            calls += texts.calls(block.get("text"), (*place, "text"), dialogue)
+            calls += texts.calls(block.get("text"), (*place, "text"), parser)
         elif kind in THINKING:
             thinking.append(Thought(Location(place), spent, is_alone, NAME))
     return Entry(Speaker.MODEL, weight, (), tuple(calls), tuple(thinking))
 
 
-def _prompt(who: Speaker, content: list[object], path: Path, dialogue: Dialogue) -> Entry:
-    """The user's message: results, each framed as a message of its own, and whatever else there is, framed as one."""
+def _prompt(who: Speaker, content: list[object], path: Path, parser: Parser) -> Entry:
+    """Return the entry of the user's message. Each result is framed as a message, and all else as one together."""
     weight = 0 if who is Speaker.TOOL else MESSAGE_TOKENS
     results: list[ToolResult] = []
     for index, item in enumerate(content):
-        block, place = fields(item) or NOTHING, (*path, index)
+        block, place = fields_of(item), (*path, index)
         if _kind(block) == RESULT:
-            results.append(_result(block, place, dialogue))
+            results.append(_result(block, place, parser))
             weight += MESSAGE_TOKENS + results[-1].piece_tokens
         elif _kind(block) == "text":
-            found, spent = texts.user_block(item, place, dialogue)
+            found, spent = texts.user_block(item, place, parser)
             results += found
             weight += spent
         else:
-            weight += _tokens(item, dialogue.count)
+            weight += _tokens(item, parser.count)
     return Entry(who, weight, tuple(results))
 
 
-def _result(block: Mapping[str, object], path: Path, dialogue: Dialogue) -> ToolResult:
+def _result(block: Mapping[str, object], path: Path, parser: Parser) -> ToolResult:
     failed = block.get("is_error")
     return native_result(
-        dialogue,
+        parser,
         (*path, "content") if "content" in block else path,
-        _payload(block.get("content"), dialogue.count),
-        dialogue.answered(block.get("tool_use_id")),
+        _payload(block.get("content"), parser.count),
+        parser.answered(block.get("tool_use_id")),
         kind=NAME,
         is_error=failed if isinstance(failed, bool) else None,
     )
 
 
 def _payload(content: object, count: Count) -> Payload:
-    """What a result holds. One that loads a tool stays: the model may call that tool later."""
+    """Return the payload of a result. One that loads a tool is fixed: the model may call that tool later."""
     held = payload(content, count, text_block)
     if not isinstance(content, list | tuple):
         return held
-    loads = any(_kind(fields(item) or NOTHING) == REFERENCE for item in content)
+    loads = any(_kind(fields_of(item)) == REFERENCE for item in content)
     return held._replace(tokens=_all_tokens(content, count), is_fixed=loads)
 
 
 def _input(block: Mapping[str, object]) -> object:
-    """A call's arguments: a mapping, that of an SDK's object too, or whatever else there is."""
+    """Return a call's arguments, those in an SDK's object as a mapping."""
     given = block.get("input")
     return given if (known := fields(given)) is None else known
 
@@ -158,12 +159,12 @@ def _all_tokens(content: object, count: Count) -> int:
 
 
 def _tokens(item: object, count: Count) -> int:
-    """Tokens of one block: what the model reads of a known one, all of any other."""
-    block = fields(item) or NOTHING
+    """Return the tokens of a block: what the model reads of a known kind, all of any other."""
+    block = fields_of(item)
     kind = _kind(block)
     if kind in CALLS:
         given = _input(block)
-        written = written_json(given) if isinstance(given, Mapping) else given
+        written = json_text(given) if isinstance(given, Mapping) else given
         return tokens(block.get("name"), count) + tokens(written, count)
     if kind in THINKING:
         return tokens(block.get("thinking"), count) + encrypted_tokens(block.get("data"))
@@ -171,7 +172,7 @@ def _tokens(item: object, count: Count) -> int:
 
 
 def _read_tokens(block: Mapping[str, object], count: Count) -> int:
-    """Tokens of the texts in a block and in those that it holds."""
+    """Return the tokens of the texts in a block and in the blocks inside it."""
     total = 0
     open_values: list[object] = [block]
     for value in nested(open_values):

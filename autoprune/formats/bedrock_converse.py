@@ -5,12 +5,13 @@ Shapes are those of the service model of `bedrock-runtime` that botocore ships.
 
 from collections.abc import Mapping
 
-from autoprune.conversation.messages import NOTHING, fields, listed, nested
+from autoprune.conversation.messages import fields, fields_of, listed, nested
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolResult
 from autoprune.formats import texts
-from autoprune.formats.dialogue import Dialogue, native_call, native_result
-from autoprune.formats.media import is_media
-from autoprune.formats.payloads import ENCRYPTED_CHARACTERS, Payload, encrypted_tokens, payload, tokens, written_json
+from autoprune.formats._media import is_media
+from autoprune.formats._native import native_call, native_result
+from autoprune.formats._payloads import ENCRYPTED_CHARACTERS, Payload, encrypted_tokens, json_text, payload, tokens
+from autoprune.formats.parsing import Parser
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
 NAME = "bedrock"
@@ -28,7 +29,7 @@ FAILED: Mapping[object, bool] = {"error": True, "success": False}
 
 
 def seen(message: Mapping[str, object]) -> str | None:
-    """What shows that a message is of this format, in words; None where nothing does.
+    """Return the mark that shows that a message is of this format, in words; None where there is none.
 
     A text shows it too: its block has no `type`, which every other format demands.
     """
@@ -48,7 +49,7 @@ def _is_mark(kind: str, value: object) -> bool:
 
 
 def _member(item: object) -> tuple[str, object]:
-    """The one field of a block, which says what it is, and what it holds; ("", None) for anything else."""
+    """Return the name and the value of the one field that a block has; ("", None) for anything else."""
     block = fields(item)
     if not block or len(block) != 1:
         return "", None
@@ -62,7 +63,7 @@ def _is_result(item: object) -> bool:
 
 
 def speaker(message: Mapping[str, object]) -> Speaker:
-    """Who a message comes from; one of the user's that holds nothing but results comes from the tools."""
+    """Return who a message comes from; a user's message that holds only results comes from the tools."""
     who = SPEAKERS.get(str(message.get("role")), Speaker.OTHER)
     content = message.get("content")
     if who is not Speaker.USER or not isinstance(content, list | tuple):
@@ -72,76 +73,76 @@ def speaker(message: Mapping[str, object]) -> Speaker:
 
 
 def message(role: str, text: str) -> dict[str, object]:
-    """A message of words."""
+    """Return a message that says a text."""
     return {"role": role, "content": [{"text": text}]}
 
 
-def parse(message: Mapping[str, object], at: int, dialogue: Dialogue) -> Entry:
-    """One message as pruning sees it. Anything unknown in it is counted and otherwise left alone."""
+def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
+    """Return the entry of a message. Anything unknown in it is counted and otherwise left alone."""
     who = speaker(message)
     content = listed(message.get("content"))
     path = (at, "content")
     if isinstance(content, list) and who is Speaker.MODEL:
-        return _answer(content, path, dialogue)
+        return _answer(content, path, parser)
     if isinstance(content, list) and who in (Speaker.USER, Speaker.TOOL):
-        return _prompt(who, content, path, dialogue)
-    return Entry(who, MESSAGE_TOKENS + _all_tokens(content, dialogue.count))
+        return _prompt(who, content, path, parser)
+    return Entry(who, MESSAGE_TOKENS + _all_tokens(content, parser.count))
 
 
-def _answer(content: list[object], path: Path, dialogue: Dialogue) -> Entry:
-    """The model's message: its words, thinking and calls; what the server's own tools did is only counted."""
+def _answer(content: list[object], path: Path, parser: Parser) -> Entry:
+    """Return the entry of the model's message; what the server's own tools did is only counted."""
     weight = MESSAGE_TOKENS
     calls: list[ToolCall] = []
     thinking: list[Thought] = []
     is_alone = all(_member(item)[0] in (THINKING, CACHE_POINT) for item in content)
     for index, item in enumerate(content):
         kind, value = _member(item)
-        held, place = fields(value) or NOTHING, (*path, index, kind)
-        spent = _tokens(item, dialogue.count)
+        held, place = fields_of(value), (*path, index, kind)
+        spent = _tokens(item, parser.count)
         weight += spent
         if kind == CALL and not held.get("type"):
             call_id, tool, arguments = (held.get(name) for name in ("toolUseId", "name", "input"))
-            calls.append(native_call(dialogue, place, call_id, tool, arguments, ("input",)))
+            calls.append(native_call(parser, place, call_id, tool, arguments, ("input",)))
         elif kind == "text":
-            calls += texts.calls(value, place, dialogue)
+            calls += texts.calls(value, place, parser)
         elif kind == THINKING:
             thinking.append(Thought(Location((*path, index)), spent, is_alone, NAME))
     return Entry(Speaker.MODEL, weight, (), tuple(calls), tuple(thinking))
 
 
-def _prompt(who: Speaker, content: list[object], path: Path, dialogue: Dialogue) -> Entry:
-    """The user's message: results, each framed as a message of its own, and whatever else there is, framed as one."""
+def _prompt(who: Speaker, content: list[object], path: Path, parser: Parser) -> Entry:
+    """Return the entry of the user's message. Each result is framed as a message, and all else as one together."""
     weight = 0 if who is Speaker.TOOL else MESSAGE_TOKENS
     results: list[ToolResult] = []
     for index, item in enumerate(content):
         kind, value = _member(item)
         place = (*path, index, kind)
         if _is_result(item):
-            results.append(_result(fields(value) or NOTHING, place, dialogue))
+            results.append(_result(fields_of(value), place, parser))
             weight += MESSAGE_TOKENS + results[-1].piece_tokens
         elif kind == "text" and isinstance(value, str):
-            found, spent = texts.user_text(value, place, dialogue)
+            found, spent = texts.user_text(value, place, parser)
             results += found
             weight += spent
         else:
-            weight += _tokens(item, dialogue.count)
+            weight += _tokens(item, parser.count)
     return Entry(who, weight, tuple(results))
 
 
-def _result(held: Mapping[str, object], path: Path, dialogue: Dialogue) -> ToolResult:
+def _result(held: Mapping[str, object], path: Path, parser: Parser) -> ToolResult:
     status = held.get("status")
     return native_result(
-        dialogue,
+        parser,
         (*path, "content") if "content" in held else path,
-        _payload(held.get("content"), dialogue.count),
-        dialogue.answered(held.get("toolUseId")),
+        _payload(held.get("content"), parser.count),
+        parser.answered(held.get("toolUseId")),
         kind=NAME,
         is_error=FAILED.get(status) if isinstance(status, str) else None,
     )
 
 
 def _payload(content: object, count: Count) -> Payload:
-    """What a result holds: a list of blocks, of which texts and JSON are its text."""
+    """Return the payload of a result, whose text is that of its blocks of text and of JSON."""
     if not isinstance(content, list | tuple):
         return payload(content, count, _text_block)
     found = [_text(item) for item in content]
@@ -152,7 +153,7 @@ def _payload(content: object, count: Count) -> Payload:
 def _text(item: object) -> str | None:
     kind, value = _member(item)
     if kind == "json":
-        return written_json(value)
+        return json_text(value)
     return value if kind == "text" and isinstance(value, str) else None
 
 
@@ -166,7 +167,7 @@ def _all_tokens(content: object, count: Count) -> int:
 
 
 def _tokens(item: object, count: Count) -> int:
-    """Tokens of one block: what the model reads of a known one, all of any other."""
+    """Return the tokens of a block: what the model reads of a known kind, all of any other."""
     kind, value = _member(item)
     if kind in ("text", "json") or (kind in BLOCKS and fields(value)):
         return _read_tokens(item, count)
@@ -174,7 +175,7 @@ def _tokens(item: object, count: Count) -> int:
 
 
 def _read_tokens(item: object, count: Count) -> int:
-    """Tokens of the texts in a block and in those that it holds."""
+    """Return the tokens of the texts in a block and in the blocks inside it."""
     total = 0
     open_values = [item]
     for value in nested(open_values):
@@ -185,13 +186,13 @@ def _read_tokens(item: object, count: Count) -> int:
             total += tokens(value, count)
         else:
             total += _encrypted_tokens(held.get(ENCRYPTED))
-            total += sum(count(written_json(held[name])) for name in AS_JSON & held.keys())
+            total += sum(count(json_text(held[name])) for name in AS_JSON & held.keys())
             open_values.extend(held[name] for name in held if name not in UNREAD)
     return total
 
 
 def _encrypted_tokens(data: object) -> int:
-    """The rule for what only the provider can read; botocore has decoded its base64."""
+    """Return the tokens of encrypted data by rule; botocore has decoded its base64."""
     if isinstance(data, bytes):
         return len(data) * 4 // (3 * ENCRYPTED_CHARACTERS)
     return encrypted_tokens(data)

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from autoprune.conversation.messages import NOTHING, changed, fields
+from autoprune.conversation.messages import fields, fields_of, with_items
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall
 from autoprune.errors import ConversationError
 from autoprune.formats import texts
-from autoprune.formats.dialogue import Dialogue, native_call, native_result
-from autoprune.formats.payloads import Payload, tokens, written_json
+from autoprune.formats._native import native_call, native_result
+from autoprune.formats._payloads import Payload, json_text, tokens
+from autoprune.formats.parsing import Parser
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
 NAME = "gemini"
@@ -53,7 +54,7 @@ ANSWERS = ("output", "result", "error", "content")  # what SDKs call the text of
 
 
 def seen(message: Mapping[str, object]) -> str | None:
-    """What shows that a message is of this format, in words; None where nothing does."""
+    """Return the mark that shows that a message is of this format, in words; None where there is none."""
     if "parts" not in message or message.get("content") is not None:
         return None
     parts = message["parts"]
@@ -62,22 +63,22 @@ def seen(message: Mapping[str, object]) -> str | None:
 
 
 def speaker(message: Mapping[str, object]) -> Speaker:
-    """Who a content comes from; one that holds responses and nothing else is the tools'."""
+    """Return who a content comes from; one that holds only responses comes from the tools."""
     role = message.get("role")
     who = SPEAKERS.get(role, Speaker.OTHER) if role is None or isinstance(role, str) else Speaker.OTHER
     return Speaker.TOOL if who is Speaker.USER and _is_answer(_parts(message)) else who
 
 
 def message(role: str, text: str) -> dict[str, object]:
-    """A content of words."""
+    """Return a content that says a text."""
     return {"role": "model" if role == "assistant" else role, "parts": [{"text": text}]}
 
 
-def parse(message: Mapping[str, object], at: int, dialogue: Dialogue) -> Entry:
-    """One content as pruning sees it. Each response has a frame of its own, all else in a content has one together."""
+def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
+    """Return the entry of a content. Each response has a frame of its own, all else has one together."""
     who = speaker(message)
     parts = _parts(message)
-    read = [_part(item, (at, "parts", index), who, dialogue) for index, item in enumerate(parts)]
+    read = [_part(item, (at, "parts", index), who, parser) for index, item in enumerate(parts)]
     return Entry(
         who,
         (0 if _is_answer(parts) else MESSAGE_TOKENS) + sum(one.tokens for one in read),
@@ -92,12 +93,12 @@ def _parts(message: Mapping[str, object]) -> Sequence[object]:
 
 
 def _is_part(item: object) -> bool:
-    part = fields(item) or NOTHING
+    part = fields_of(item)
     return isinstance(item, str) or (not KINDS.isdisjoint(part) and not any(part.get(name) for name in FOREIGN))
 
 
 def _is_answer(parts: Sequence[object]) -> bool:
-    return bool(parts) and all(_response_name(fields(item) or NOTHING) for item in parts)
+    return bool(parts) and all(_response_name(fields_of(item)) for item in parts)
 
 
 def _response_name(part: Mapping[str, object]) -> str | None:
@@ -105,15 +106,15 @@ def _response_name(part: Mapping[str, object]) -> str | None:
     return next((name for name in names if fields(part.get(name)) is not None), None)
 
 
-def _part(item: object, path: Path, who: Speaker, dialogue: Dialogue) -> Entry:
-    """One part as an entry of its own."""
+def _part(item: object, path: Path, who: Speaker, parser: Parser) -> Entry:
+    """Return one part as an entry of its own."""
     part = fields(item)
     if part is None:
-        return _text(item, path, who, dialogue) if isinstance(item, str) else Entry(who, tokens(item, dialogue.count))
+        return _text(item, path, who, parser) if isinstance(item, str) else Entry(who, tokens(item, parser.count))
     if part.get("thought"):
         who = Speaker.OTHER  # what stands in the model's thoughts is no call
     found = [
-        _held(SNAKE.get(name, name), value, (*path, name), who, dialogue)
+        _held(SNAKE.get(name, name), value, (*path, name), who, parser)
         for name, value in part.items()
         if value is not None and name not in BESIDE
     ]
@@ -122,43 +123,43 @@ def _part(item: object, path: Path, who: Speaker, dialogue: Dialogue) -> Entry:
     return Entry(who, sum(one.tokens for one in found), tuple(results), tuple(calls))
 
 
-def _held(kind: str, value: object, path: Path, who: Speaker, dialogue: Dialogue) -> Entry:
-    """What one field of a part holds."""
+def _held(kind: str, value: object, path: Path, who: Speaker, parser: Parser) -> Entry:
+    """Return one field of a part as an entry of its own."""
     if kind == "text" and isinstance(value, str):
-        return _text(value, path, who, dialogue)
+        return _text(value, path, who, parser)
     held = fields(value)
     if held is not None and kind == "function_call":
-        return _call(held, path, who, dialogue)
+        return _call(held, path, who, parser)
     if held is not None and kind == "function_response":
-        return _response(held, path, who, dialogue)
+        return _response(held, path, who, parser)
     if held is not None and kind in READ:
-        return Entry(who, sum(tokens(held.get(name), dialogue.count) for name in READ[kind]))
-    return Entry(who, tokens(value, dialogue.count))
+        return Entry(who, sum(tokens(held.get(name), parser.count) for name in READ[kind]))
+    return Entry(who, tokens(value, parser.count))
 
 
-def _text(text: str, path: Path, who: Speaker, dialogue: Dialogue) -> Entry:
+def _text(text: str, path: Path, who: Speaker, parser: Parser) -> Entry:
     if who in (Speaker.USER, Speaker.TOOL):
-        results, spent = texts.user_text(text, path, dialogue)
+        results, spent = texts.user_text(text, path, parser)
         return Entry(who, spent, results)
-    calls = texts.calls(text, path, dialogue) if who is Speaker.MODEL else ()
-    return Entry(who, dialogue.count(text), (), tuple(calls))
+    calls = texts.calls(text, path, parser) if who is Speaker.MODEL else ()
+    return Entry(who, parser.count(text), (), tuple(calls))
 
 
-def _call(held: Mapping[str, object], path: Path, who: Speaker, dialogue: Dialogue) -> Entry:
-    """A call; one without an id is known by its name, of which the first open call is answered first."""
+def _call(held: Mapping[str, object], path: Path, who: Speaker, parser: Parser) -> Entry:
+    """Return the entry of a call; one without an id is found by its name, the oldest first."""
     tool, arguments = held.get("name"), held.get("args")
-    spent = tokens(tool, dialogue.count) + _json_tokens(arguments, dialogue.count)
-    return Entry(who, spent, (), (native_call(dialogue, path, held.get("id") or tool, tool, arguments, ("args",)),))
+    spent = tokens(tool, parser.count) + _json_tokens(arguments, parser.count)
+    return Entry(who, spent, (), (native_call(parser, path, held.get("id") or tool, tool, arguments, ("args",)),))
 
 
-def _response(held: Mapping[str, object], path: Path, who: Speaker, dialogue: Dialogue) -> Entry:
-    """A response: a result with its frame. Media beside the payload are part of it, and go with it."""
-    payload = _payload(held.get("response"), held.get("parts"), dialogue.count)
+def _response(held: Mapping[str, object], path: Path, who: Speaker, parser: Parser) -> Entry:
+    """Return the entry of a response. Media beside its payload belong to the result, and go with it."""
+    payload = _payload(held.get("response"), held.get("parts"), parser.count)
     result = native_result(
-        dialogue,
+        parser,
         (*path, "response") if payload.is_fixed and "response" in held else path,
         payload,
-        _answered(held, dialogue),
+        _answered(held, parser),
         kind=NAME,
         tool=held.get("name"),
         is_error=_is_error(held.get("response")),
@@ -166,23 +167,23 @@ def _response(held: Mapping[str, object], path: Path, who: Speaker, dialogue: Di
     return Entry(who, MESSAGE_TOKENS + payload.tokens, (result,))
 
 
-def _answered(held: Mapping[str, object], dialogue: Dialogue) -> ToolCall | None:
-    """The call of a response: by id where both have one, else the first open call of the same name."""
+def _answered(held: Mapping[str, object], parser: Parser) -> ToolCall | None:
+    """Return the call that a response answers: by id where both have one, else the first open call of the same name."""
     call_id, name = held.get("id"), held.get("name")
     if call_id:
-        return dialogue.answered(call_id) or dialogue.answered(name)
-    return dialogue.answered_by_name(name) if isinstance(name, str) else None
+        return parser.answered(call_id) or parser.answered(name)
+    return parser.answered_by_name(name) if isinstance(name, str) else None
 
 
 def _media(parts: object) -> Iterator[object]:
-    """What the parts of a response hold: inline data and files."""
+    """Yield the inline data and files in the parts of a response."""
     for item in parts if isinstance(parts, list | tuple) else ():
         known = fields(item)
         yield from [item] if known is None else (value for name, value in known.items() if name not in BESIDE)
 
 
 def _payload(response: object, parts: object, count: Count) -> Payload:
-    """A response as a text: the string in it where it holds nothing else, or the JSON text of the object."""
+    """Return the payload of a response: the one string that it holds, or else its JSON text."""
     media = [*_media(parts)]
     beside = sum(tokens(value, count) for value in media)
     text = _json(response) if _only(response) is None else _only(response)
@@ -192,7 +193,7 @@ def _payload(response: object, parts: object, count: Count) -> Payload:
 
 
 def _only(response: object) -> str | None:
-    """The one string that a response holds, under a name that SDKs give it; None where it holds anything else."""
+    """Return the only string in a response, under a name that SDKs give it; None where there is anything else."""
     if not isinstance(response, Mapping) or len(response) != 1:
         return None
     ((name, text),) = response.items()
@@ -200,11 +201,11 @@ def _only(response: object) -> str | None:
 
 
 def _json(value: object) -> str | None:
-    """A mapping as JSON text; None for anything else, or where it cannot be written."""
+    """Return a mapping as JSON text; None for anything else, and where that is impossible."""
     if not isinstance(value, Mapping):
         return None
     try:
-        return written_json(value)
+        return json_text(value)
     except ConversationError:
         return None
 
@@ -215,7 +216,7 @@ def _json_tokens(value: object, count: Count) -> int:
 
 
 def _is_error(response: object) -> bool | None:
-    """Whether a response says that the call failed: by Gemini's "error", or by "isError" as MCP's tools write it."""
+    """Return whether a response says that the call failed, by Gemini's "error" or by the "isError" of MCP's tools."""
     match response:
         case {"error": error} if error:
             return True
@@ -225,16 +226,16 @@ def _is_error(response: object) -> bool | None:
 
 
 def _with_text(held: object, text: str) -> object:
-    """A function response with a text for its payload, and no media beside it; without a text it has no payload."""
-    known = fields(held) or NOTHING
+    """Return a function response with a text as its payload and no media; for an empty text it has no payload."""
+    known = fields_of(held)
     changes: dict[str, object] = {"response": _said(known.get("response"), text) if text else None}
     if isinstance(held, Mapping):
-        return changed({name: value for name, value in held.items() if name != "parts" or not value}, changes)
-    return changed(held, changes | ({"parts": None} if known.get("parts") else {}))
+        return with_items({name: value for name, value in held.items() if name != "parts" or not value}, changes)
+    return with_items(held, changes | ({"parts": None} if known.get("parts") else {}))
 
 
 def _said(response: object, text: str) -> Mapping[str, object]:
-    """A response that says a text, stays an object and stays an error.
+    """Return a response that says a text. It stays an object, and an error stays an error.
 
     Source: google-genai's `types.FunctionResponse`: "output" is the function's output, "error" says what went wrong.
     """

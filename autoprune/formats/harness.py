@@ -61,7 +61,7 @@ def said(words: str | Sequence[str]) -> str:
 
 
 def continues(words: str) -> bool:
-    """Whether a message is a program's summary of a conversation that went before, and no request."""
+    """Return whether a message is a program's summary of a conversation that went before, and no request."""
     return words.startswith(CONTINUES)
 
 
@@ -78,7 +78,7 @@ def _said(words: str) -> str:
 
 
 def _without(words: str, name: str) -> str:
-    """The words without all elements of a name; a mention stands for one with an attachment."""
+    """Return the words without the elements of a name; a mention replaces an attachment."""
     start = re.compile(rf"^[ \t]*<{re.escape(name)}(?:\s[^<>\n]*)?>", re.MULTILINE)
     end = f"</{name}>"
     kept, at = [], 0

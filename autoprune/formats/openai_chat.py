@@ -2,22 +2,18 @@
 
 from collections.abc import Mapping
 
-from autoprune.conversation.messages import NOTHING, fields, listed
+from autoprune.conversation.messages import fields, fields_of, listed
 from autoprune.conversation.transcript import (
-    MODEL,
-    OTHER,
-    TOOL,
-    USER,
     Entry,
     Path,
     Speaker,
     ToolCall,
     ToolResult,
-    new_entry,
 )
 from autoprune.formats import texts
-from autoprune.formats.dialogue import Dialogue, native_call, native_result
-from autoprune.formats.payloads import Payload, payload, seen_block, text_block, tokens
+from autoprune.formats._native import native_call, native_result
+from autoprune.formats._payloads import Payload, payload, seen_block, text_block, tokens
+from autoprune.formats.parsing import Parser
 from autoprune.tokens import MESSAGE_TOKENS, NAME_TOKENS, Count
 
 SPEAKERS: Mapping[object, Speaker] = {
@@ -37,7 +33,7 @@ BLOCKS = frozenset(("image_url", "input_audio", "audio_url", "video_url", "file"
 
 
 def seen(message: Mapping[str, object]) -> str | None:
-    """What shows that a message is of this format, in words; None where nothing does."""
+    """Return the mark that shows that a message is of this format, in words; None where there is none."""
     if message.get("role") in ("tool", "function") and "parts" not in message:
         return f"role {message['role']!r}"
     for name in ("tool_calls", "function_call"):
@@ -48,34 +44,34 @@ def seen(message: Mapping[str, object]) -> str | None:
 
 
 def speaker(message: Mapping[str, object]) -> Speaker:
-    """Who a message comes from."""
-    return SPEAKERS.get(message.get("role"), OTHER)
+    """Return who a message comes from."""
+    return SPEAKERS.get(message.get("role"), Speaker.OTHER)
 
 
 def message(role: str, text: str) -> dict[str, object]:
-    """A message of words."""
+    """Return a message that says a text."""
     return {"role": role, "content": text}
 
 
-def parse(message: Mapping[str, object], at: int, dialogue: Dialogue) -> Entry:
-    """One message as pruning sees it. Anything unknown in it is counted and otherwise left alone."""
+def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
+    """Return the entry of a message. Anything unknown in it is counted and otherwise left alone."""
     who = speaker(message)
     content = message.get("content")
     content = content if content is None or type(content) is str else listed(content)
-    weight = MESSAGE_TOKENS + (_name_tokens(message, dialogue.count) if "name" in message else 0)
-    if who is TOOL:
-        held = payload(content, dialogue.count, text_block)
-        return new_entry(who, weight + held.tokens, _result(message, held, at, dialogue))
-    if who is USER:
-        results, spent = texts.user_content(content, (at, "content"), dialogue)
-        return new_entry(who, weight + spent, results)
-    weight += tokens(content, dialogue.count)
-    if who is MODEL:
-        calls, spent = _calls(message, at, dialogue) if len(message) > 2 or content is None else ([], 0)
+    weight = MESSAGE_TOKENS + (_name_tokens(message, parser.count) if "name" in message else 0)
+    if who is Speaker.TOOL:
+        held = payload(content, parser.count, text_block)
+        return Entry(who, weight + held.tokens, _result(message, held, at, parser))
+    if who is Speaker.USER:
+        results, spent = texts.user_content(content, (at, "content"), parser)
+        return Entry(who, weight + spent, results)
+    weight += tokens(content, parser.count)
+    if who is Speaker.MODEL:
+        calls, spent = _calls(message, at, parser) if len(message) > 2 or content is None else ([], 0)
         if content:
-            calls += texts.model_content(content, (at, "content"), dialogue)
-        return new_entry(who, weight + spent, (), tuple(calls))
-    return new_entry(who, weight)
+            calls += texts.model_content(content, (at, "content"), parser)
+        return Entry(who, weight + spent, (), tuple(calls))
+    return Entry(who, weight)
 
 
 def _name_tokens(message: Mapping[str, object], count: Count) -> int:
@@ -83,9 +79,9 @@ def _name_tokens(message: Mapping[str, object], count: Count) -> int:
     return NAME_TOKENS + count(name) if isinstance(name, str) else 0
 
 
-def _calls(message: Mapping[str, object], at: int, dialogue: Dialogue) -> tuple[list[ToolCall], int]:
-    """The native calls of an assistant's message, and the tokens of everything in it but name and content."""
-    count = dialogue.count
+def _calls(message: Mapping[str, object], at: int, parser: Parser) -> tuple[list[ToolCall], int]:
+    """Return the native calls of a message, and the tokens of everything in it but its name and content."""
+    count = parser.count
     calls: list[ToolCall] = []
     spent = 0
     for name in TEXT_FIELDS:
@@ -93,28 +89,28 @@ def _calls(message: Mapping[str, object], at: int, dialogue: Dialogue) -> tuple[
             spent += tokens(message[name], count)
     listed = message.get("tool_calls")
     for index, item in enumerate(listed if isinstance(listed, list | tuple) else ()):
-        call = fields(item) or NOTHING
+        call = fields_of(item)
         tool, arguments, inside = _function(call)
         spent += tokens(tool, count) + tokens(arguments, count)
-        calls.append(native_call(dialogue, (at, "tool_calls", index), call.get("id"), tool, arguments, inside))
+        calls.append(native_call(parser, (at, "tool_calls", index), call.get("id"), tool, arguments, inside))
     if legacy := fields(message.get("function_call")):
         tool, arguments = legacy.get("name"), legacy.get("arguments")
         spent += tokens(tool, count) + tokens(arguments, count)
         # Before there were ids, a function's name paired its call with its result.
-        calls.append(native_call(dialogue, (at, "function_call"), tool, tool, arguments, ("arguments",)))
+        calls.append(native_call(parser, (at, "function_call"), tool, tool, arguments, ("arguments",)))
     return calls, spent
 
 
 def _function(call: Mapping[str, object]) -> tuple[object, object, Path]:
-    """Name and arguments of a function's call, or of a custom tool's, and where the arguments stand."""
+    """Return the name and the arguments of a call, and where the arguments stand in it."""
     if function := fields(call.get("function")):
         return function.get("name"), function.get("arguments"), ("function", "arguments")
-    custom = fields(call.get("custom")) or NOTHING
+    custom = fields_of(call.get("custom"))
     return custom.get("name"), custom.get("input"), ("custom", "input")
 
 
-def _result(message: Mapping[str, object], held: Payload, at: int, dialogue: Dialogue) -> tuple[ToolResult, ...]:
-    """The one result of a tool's message. Only a text or a list of blocks can be cleared."""
+def _result(message: Mapping[str, object], held: Payload, at: int, parser: Parser) -> tuple[ToolResult, ...]:
+    """Return the one result of a tool's message. Only a text or a list of blocks can be cleared."""
     name = message.get("name")
-    call = dialogue.answered(message.get("tool_call_id") if message["role"] == "tool" else name)
-    return (native_result(dialogue, (at, "content"), held, call, kind=NAME, tool=name),)
+    call = parser.answered(message.get("tool_call_id") if message["role"] == "tool" else name)
+    return (native_result(parser, (at, "content"), held, call, kind=NAME, tool=name),)

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from autoprune.conversation.messages import NOTHING, changed, fields, listed, nested
+from autoprune.conversation.messages import fields, fields_of, listed, nested, with_items
 from autoprune.conversation.transcript import Entry, Location, Speaker, ToolCall, ToolResult
 from autoprune.formats import texts
-from autoprune.formats.dialogue import Dialogue, native_call, native_result
-from autoprune.formats.media import is_media, media_tokens
-from autoprune.formats.payloads import Payload, encrypted_tokens, payload, seen_block, tokens
+from autoprune.formats._media import is_media, media_tokens
+from autoprune.formats._native import native_call, native_result
+from autoprune.formats._payloads import Payload, encrypted_tokens, payload, seen_block, tokens
+from autoprune.formats.parsing import Parser
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
 NAME = "openai_responses"
@@ -50,7 +51,7 @@ BESIDE = frozenset(
 
 
 def seen(message: Mapping[str, object]) -> str | None:
-    """What shows that an item is of this format, in words; None where nothing does."""
+    """Return the mark that shows that an item is of this format, in words; None where there is none."""
     kind = _kind(message)
     if kind == "message" and not isinstance(message.get("content"), str):
         return seen_block(message, BLOCKS | {"refusal"})
@@ -63,7 +64,7 @@ def seen(message: Mapping[str, object]) -> str | None:
 
 
 def speaker(message: Mapping[str, object]) -> Speaker:
-    """Who an item comes from."""
+    """Return who an item comes from."""
     kind = _kind(message) or "message"
     if kind == "message":
         return SPEAKERS[message["role"]] if _has_role(message) else Speaker.OTHER
@@ -73,21 +74,21 @@ def speaker(message: Mapping[str, object]) -> Speaker:
 
 
 def message(role: str, text: str) -> dict[str, object]:
-    """A message of words."""
+    """Return a message that says a text."""
     return {"role": role, "content": text}
 
 
-def parse(message: Mapping[str, object], at: int, dialogue: Dialogue) -> Entry:
-    """One item as pruning sees it. What the model answers at once, in however many items, has one frame."""
+def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
+    """Return the entry of an item. The model's items of one request have one frame together."""
     kind = _kind(message)
     if kind is None or kind == "message":
-        return _words(message, at, dialogue)
+        return _words(message, at, parser)
     if kind in OUTPUTS:
-        return _output(message, kind, at, dialogue)
-    weight = _frame(message, dialogue) + _weight(message, dialogue.count)
+        return _output(message, kind, at, parser)
+    weight = _frame(message, parser) + _weight(message, parser.count)
     if kind == "mcp_call":
-        return _mcp_call(message, weight, at, dialogue)
-    return Entry(speaker(message), weight, (), tuple(_calls(message, kind, at, dialogue)))
+        return _mcp_call(message, weight, at, parser)
+    return Entry(speaker(message), weight, (), tuple(_calls(message, kind, at, parser)))
 
 
 def _kind(message: Mapping[str, object]) -> str | None:
@@ -100,59 +101,57 @@ def _has_role(message: Mapping[str, object]) -> bool:
     return isinstance(role, str) and role in SPEAKERS
 
 
-def _frame(message: Mapping[str, object], dialogue: Dialogue) -> int:
-    return 0 if speaker(message) is Speaker.MODEL and not dialogue.begins_run else MESSAGE_TOKENS
+def _frame(message: Mapping[str, object], parser: Parser) -> int:
+    return 0 if speaker(message) is Speaker.MODEL and not parser.begins_request else MESSAGE_TOKENS
 
 
-def _words(message: Mapping[str, object], at: int, dialogue: Dialogue) -> Entry:
-    """A message. One without a type is framed like one of Chat Completions, which it may be taken for."""
+def _words(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
+    """Return the entry of a message. One without a type is framed as in Chat Completions, for which it may be taken."""
     who, content = speaker(message), listed(message.get("content"))
-    weight = MESSAGE_TOKENS if _kind(message) is None else _frame(message, dialogue)
+    weight = MESSAGE_TOKENS if _kind(message) is None else _frame(message, parser)
     if who is Speaker.USER:
-        results, spent = texts.user_content(content, (at, "content"), dialogue)
+        results, spent = texts.user_content(content, (at, "content"), parser)
         return Entry(who, weight + spent, results)
-    calls = texts.model_content(content, (at, "content"), dialogue) if who is Speaker.MODEL else ()
-    return Entry(who, weight + _tokens(content, dialogue.count), (), tuple(calls))
+    calls = texts.model_content(content, (at, "content"), parser) if who is Speaker.MODEL else ()
+    return Entry(who, weight + _tokens(content, parser.count), (), tuple(calls))
 
 
-def _calls(message: Mapping[str, object], kind: str, at: int, dialogue: Dialogue) -> Iterator[ToolCall]:
-    """The call that an item is, if a tool of the caller's answers it."""
+def _calls(message: Mapping[str, object], kind: str, at: int, parser: Parser) -> Iterator[ToolCall]:
+    """Yield the call in an item, if a tool of the caller's answers it."""
     call_id = message.get("call_id") or message.get("id")
     if name := NAMED.get(kind):
-        yield native_call(dialogue, (at,), call_id, message.get("name"), message.get(name), (name,))
+        yield native_call(parser, (at,), call_id, message.get("name"), message.get(name), (name,))
     elif name := TYPED.get(kind):
-        yield _call(call_id, kind.removesuffix("_call"), message.get(name), at, dialogue)
+        yield _call(call_id, kind.removesuffix("_call"), message.get(name), at, parser)
 
 
-def _call(call_id: object, tool: object, arguments: object, at: int, dialogue: Dialogue) -> ToolCall:
-    """A call whose arguments are no part of the prompt that a text may stand in for."""
+def _call(call_id: object, tool: object, arguments: object, at: int, parser: Parser) -> ToolCall:
+    """Return a call whose arguments cannot be replaced by a text."""
     known = arguments if isinstance(arguments, str) else fields(arguments)
-    return ToolCall(Location((at,)), dialogue.request, str(call_id or tool), str(tool), known)
+    return ToolCall(Location((at,)), parser.request, str(call_id or tool), str(tool), known)
 
 
-def _mcp_call(message: Mapping[str, object], weight: int, at: int, dialogue: Dialogue) -> Entry:
-    """A call that the provider made itself, and what came of it: in one item, which is the model's."""
-    call = _call(message.get("id"), message.get("name"), message.get("arguments"), at, dialogue)
+def _mcp_call(message: Mapping[str, object], weight: int, at: int, parser: Parser) -> Entry:
+    """Return the entry of a call that the provider ran itself: its item, which is the model's, holds the result too."""
+    call = _call(message.get("id"), message.get("name"), message.get("arguments"), at, parser)
     if message.get("output") is None and message.get("error") is None:
         return Entry(Speaker.MODEL, weight, (), (call,))
-    result = _result(message, payload(message.get("output"), dialogue.count, _input_text), call, at, dialogue)
+    result = _result(message, payload(message.get("output"), parser.count, _input_text), call, at, parser)
     return Entry(Speaker.MODEL, weight + MESSAGE_TOKENS + result.piece_tokens, (result,), (call,))
 
 
-def _output(message: Mapping[str, object], kind: str, at: int, dialogue: Dialogue) -> Entry:
-    """What a tool answered. A local shell's output has the call's id for its own."""
-    call = dialogue.answered(message.get("call_id") or message.get("id"))
-    result = _result(message, _payload(message.get("output"), kind, dialogue.count), call, at, dialogue)
+def _output(message: Mapping[str, object], kind: str, at: int, parser: Parser) -> Entry:
+    """Return the entry of a tool's output. A local shell's output has the call's id as its own."""
+    call = parser.answered(message.get("call_id") or message.get("id"))
+    result = _result(message, _payload(message.get("output"), kind, parser.count), call, at, parser)
     return Entry(Speaker.TOOL, MESSAGE_TOKENS + result.piece_tokens, (result,))
 
 
-def _result(
-    message: Mapping[str, object], held: Payload, call: ToolCall | None, at: int, dialogue: Dialogue
-) -> ToolResult:
+def _result(message: Mapping[str, object], held: Payload, call: ToolCall | None, at: int, parser: Parser) -> ToolResult:
     kind = str(_kind(message)).removesuffix("_output")
     tool = kind.removesuffix("_call") if kind in TYPED else message.get("name")
     path = (at, "output") if "output" in message else (at,)
-    return native_result(dialogue, path, held, call, kind=NAME, tool=tool, is_error=_is_error(message))
+    return native_result(parser, path, held, call, kind=NAME, tool=tool, is_error=_is_error(message))
 
 
 def _payload(output: object, kind: str, count: Count) -> Payload:
@@ -164,8 +163,8 @@ def _payload(output: object, kind: str, count: Count) -> Payload:
 
 
 def _shell_payload(chunks: Sequence[object], count: Count) -> Payload:
-    """What commands wrote; how they ended is not counted."""
-    held = [fields(chunk) or NOTHING for chunk in chunks]
+    """Return the payload of a shell's chunks; how the commands ended is not counted."""
+    held = [fields_of(chunk) for chunk in chunks]
     written = [(chunk.get("stdout"), chunk.get("stderr")) for chunk in held]
     said = [text for pair in written for text in pair if isinstance(text, str) and text]
     if not all(isinstance(text, str) for pair in written for text in pair):
@@ -174,24 +173,24 @@ def _shell_payload(chunks: Sequence[object], count: Count) -> Payload:
 
 
 def _shell_chunk(chunks: object, text: str) -> list[object]:
-    """One chunk in place of all: the last that failed, so that a failure stays one, or else the last."""
+    """Return one chunk in place of all: the last that failed, so that a failure stays one, or else the last."""
     held = chunks if isinstance(chunks, list | tuple) else ()
     kept = [chunk for chunk in held if _has_failed(chunk)] or [*held]
-    return [changed(kept[-1] if kept else {}, {"stdout": text, "stderr": ""})]
+    return [with_items(kept[-1] if kept else {}, {"stdout": text, "stderr": ""})]
 
 
 def _input_text(blocks: object, text: str) -> list[object]:
-    """One block of text in place of all; the last breakpoint of the prompt cache stays."""
+    """Return one block of text in place of all; the last breakpoint of the prompt cache stays."""
     held = blocks if isinstance(blocks, list | tuple) else ()
-    marks = [mark for block in held if (mark := (fields(block) or NOTHING).get("prompt_cache_breakpoint"))]
+    marks = [mark for block in held if (mark := fields_of(block).get("prompt_cache_breakpoint"))]
     changes = {"text": text, **({"prompt_cache_breakpoint": marks[-1]} if marks else {})}
     # An SDK's block stays one: in its place a dict would be sent too, but with a warning.
     objects = [block for block in held if hasattr(block, "model_copy") and hasattr(block, "text")]
-    return [changed(objects[-1] if objects else {"type": "input_text"}, changes)]
+    return [with_items(objects[-1] if objects else {"type": "input_text"}, changes)]
 
 
 def _is_error(message: Mapping[str, object]) -> bool | None:
-    """Whether an item says that the call failed; None where it does not say."""
+    """Return whether an item says that the call failed; None where it does not say."""
     match message:
         case {"type": "mcp_call", "error": error} if error is not None:
             return True
@@ -204,14 +203,14 @@ def _is_error(message: Mapping[str, object]) -> bool | None:
 
 
 def _has_failed(chunk: object) -> bool | None:
-    """Whether a shell's command failed or was cut off."""
-    outcome = fields((fields(chunk) or NOTHING).get("outcome")) or NOTHING
+    """Return whether a shell's command failed or was cut off."""
+    outcome = fields_of(fields_of(chunk).get("outcome"))
     code = outcome.get("exit_code")
     return True if outcome.get("type") == "timeout" else code != 0 if isinstance(code, int) else None
 
 
 def _weight(message: Mapping[str, object], count: Count) -> int:
-    """Tokens of an item that is no message: of all that the model reads, but for the output of a call."""
+    """Return the tokens of an item that is no message: all that the model reads but the output of a call."""
     total = 0
     for name, value in message.items():
         if name == "encrypted_content":
@@ -225,7 +224,7 @@ def _weight(message: Mapping[str, object], count: Count) -> int:
 
 
 def _tokens(value: object, count: Count) -> int:
-    """Like `content.tokens`, but what is None is absent, as it is for the API, and every text block is its text."""
+    """Return the tokens of a value. Unlike in `tokens`, what is None counts nothing, and a text block only its text."""
     total = 0
     open_values = [value]
     for held in nested(open_values):

@@ -1,99 +1,145 @@
-"""Parse: the caller's messages, one by one, into entries. Changes nothing, decides nothing."""
+"""Parse: read the caller's messages, one by one, into entries. Changes nothing, decides nothing.
+
+A `Format` reads one message of one API. The `Parser` finds the format of each message, hands itself to it, and tells it
+what the messages before left open: the number of the request, the calls that wait for a result, and whether a text can
+hold results here.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, Protocol, TypeAlias
 
-from autoprune.conversation.messages import fields
-from autoprune.conversation.transcript import MODEL, OTHER, Entry, Path, ToolCall, Transcript
+from autoprune.conversation.placeholders import XML
+from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall, Transcript, Words
 from autoprune.errors import ConversationError
-from autoprune.formats import xml_tool_result as xml
-from autoprune.formats.detection import SHIPPED, converted, detected
-from autoprune.formats.format import Format
-from autoprune.formats.open_calls import OpenCalls
-from autoprune.formats.standing import Standing
+from autoprune.formats._media import Media, media
+from autoprune.formats._open_calls import OpenCalls
+from autoprune.formats._payloads import tokens
+from autoprune.formats._standing import Standing
 from autoprune.tokens import Count
 
 MOST_NOTES = 5  # of one conversation
 MOST_PLACES = 5  # messages that a note names
 
 
+class Format(Protocol):
+    """A module, or any object, that reads the messages of one API; an SDK's object comes as the mapping of its fields.
+
+    It may have two more functions. `media(block, count)` returns the tokens of a block that is an image or the like, or
+    None for any other, in place of `autoprune.formats.media`. `words(message, entry)` returns the texts of a message
+    that a summarizer reads.
+    """
+
+    @property
+    def NAME(self) -> str:  # noqa: N802 - a module's constant
+        """The name of the format, as in `PruneArgs(format=...)`."""
+
+    def seen(self, message: Mapping[str, object], /) -> str | None:
+        """Return the mark that shows that a message is of this format ("a block of type 'tool_use'"), or None."""
+
+    def speaker(self, message: Mapping[str, object], /) -> Speaker:
+        """Return who a message comes from."""
+
+    def parse(self, message: Mapping[str, object], at: int, parser: "Parser", /) -> Entry:
+        """Return the entry of message number `at`. Each result in it knows how to be replaced (`put`)."""
+
+    def message(self, role: str, text: str, /) -> Any:
+        """Return a message that says a text; `role` is "user" or "assistant"."""
+
+
+Choose: TypeAlias = Callable[[object, int], tuple[Mapping[str, object], Format]]  # a message's fields, and its format
+
+
 def parse(messages: Sequence[object], parser: "Parser", fixed_tokens: int) -> Transcript:
-    """A conversation as pruning sees it; `fixed_tokens` are sent beside the messages."""
+    """Return a conversation as pruning sees it; `fixed_tokens` are sent beside the messages."""
     return Transcript(messages, tuple(parser.read(message, at) for at, message in enumerate(messages)), fixed_tokens)
 
 
 class Parser:
-    """Reads a conversation from its start; what it has read is what the next message is understood by."""
+    """A reader of one conversation, from its start: each message is understood by those before it."""
 
     def __init__(
         self,
         count: Count,
-        is_tool_result: Callable[[str], bool] = xml.is_tool_result,
-        tool_name: Callable[[str], str] = xml.tool_name,
-        formats: Sequence[Format] = SHIPPED,
+        choose: Choose,
+        is_tool_result: Callable[[str], bool],
+        tool_name: Callable[[str], str],
         *,
         wants_inputs: bool = False,
-        standing: Standing | None = None,
+        standing: Standing,
     ) -> None:
-        """Count with `count`; the next two say what a result in XML text is and which tool made it.
+        """Count with `count`, and let `choose` find the format of each message, or raise ConversationError.
 
-        `formats` are the ones to choose from, and `wants_inputs` asks for the places of calls' arguments. `standing`
-        is what is known of messages that a summary stands for.
+        `is_tool_result` and `tool_name` say what a result in XML text is and which tool made it. `wants_inputs` asks
+        for the places of calls' arguments. `standing` is what is known of messages that a summary stands for.
         """
         self.count = count
+        self.choose = choose
         self.is_tool_result = is_tool_result
         self.tool_name = tool_name
-        self.formats = formats
         self.wants_inputs = wants_inputs
-        self.sent = 0  # the request that the next result is sent with: as many runs of the model have begun
+        self.sent = 0  # the request that the next result is sent with: as many requests have begun
         self.request = 0  # the one that the model answers, or has answered last
-        self.begins_run = False
-        self._in_run = False
+        self.begins_request = False
+        self._follows_model = False
         self._calls = OpenCalls()
+        self.media: Media = media
         self.heading: tuple[Path, str] | None = None
-        self.standing = standing or Standing()
+        self.standing = standing
         self._standings: dict[int, Standing] = {}  # by message
         self._missed: dict[tuple[str, str], list[int]] = {}  # messages, by what was seen in them and why it is nothing
         self._begins_with_results = False
         self._requests_of_results = 0
         self._at = 0
+        self._format: Format | None = None  # of the message that was read last
+        self._words: Words | None = None
 
     def read(self, message: object, at: int) -> Entry:
-        """The entry of message number `at`. Raises ConversationError where it is no message."""
-        known, written_in = checked(message, at, self.formats)
+        """Return the entry of message number `at`. Raises ConversationError where it is no message."""
+        known, written_in = self.choose(message, at)
+        self.use(written_in)
         self._at = at
         who = written_in.speaker(known)
-        is_model = who is MODEL
-        self.begins_run = is_model and not self._in_run
-        self._in_run = is_model
-        if self.begins_run:
+        is_model = who is Speaker.MODEL
+        self.begins_request = is_model and not self._follows_model
+        self._follows_model = is_model
+        if self.begins_request:
             self._begin_request()
-            self.standing = self.standing.next_run()
+            self.standing = self.standing.next_request()
         self._standings[at] = self.standing
         try:
             entry = written_in.parse(known, at, self)
         except ConversationError as error:
             raise placed(error, at) from error
+        if self._words:
+            entry = replace(entry, words=self._words)
         if is_model:
             self.standing.call(entry.calls)
-        elif who is OTHER and isinstance(role := known.get("role"), str):
+        elif who is Speaker.OTHER and isinstance(role := known.get("role"), str):
             self.miss(f"role {role!r}", "is not known: give 'user', 'assistant' or 'tool', or nothing in it is pruned")
         for call in entry.calls:
             self._calls.expect(call)
         return self._opening(entry) if self.standing.is_open and entry.results else entry
 
+    def use(self, written_in: Format) -> None:
+        """Go by the rules of a format from now on: its own for media and words, where it has any."""
+        if written_in is not self._format:
+            self._format = written_in
+            self.media = getattr(written_in, "media", media)
+            self._words = getattr(written_in, "words", None)
+
     def _begin_request(self) -> None:
         self.request = self.sent
         self.sent += 1
-        self._calls.begin_run()
+        self._calls.begin_request()
 
     def _opening(self, entry: Entry) -> Entry:
-        """The entry of a message with results that stands before the model's first message.
+        """Return the entry of a message with results that stands before the model's first message.
 
         Where it holds results in XML and stands behind another such message, it begins a request: what made the
         conversation asked the model in between, and left its answers out.
         """
-        if not any(result.kind == xml.KIND for result in entry.results):
+        if not any(result.kind == XML for result in entry.results):
             return entry
         if not self._begins_with_results:
             self._begins_with_results = True
@@ -111,7 +157,7 @@ class Parser:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was seen and not taken, and where the conversation begins with results, in words."""
+        """What looks like a result and was not taken, and whether the conversation begins with results, in words."""
         found = [f"{what} in {_places(places)} {why}" for (what, why), places in self._missed.items()]
         notes = found[:MOST_NOTES]
         if len(found) > MOST_NOTES:
@@ -123,15 +169,15 @@ class Parser:
             )
         return tuple(notes)
 
-    def read_again(self, message: object, at: int, before: Entry, *, in_run: bool) -> Entry | None:
-        """The entry of a message of which only payloads have changed since it was read as `before`.
+    def read_again(self, message: object, at: int, before: Entry, *, follows_model: bool) -> Entry | None:
+        """Return the entry of a message of which only payloads have changed since it was read as `before`.
 
-        `in_run` says whether the message before it is the model's. None where other results or calls are found: what
-        was put in their place can be read as one.
+        `follows_model` says whether the message before it is the model's. Return None where other results or calls are
+        found: a text that was put in a payload's place can be read as one.
         """
-        again = Parser(self.count, self.is_tool_result, self.tool_name, self.formats, wants_inputs=self.wants_inputs)
-        again._in_run = in_run
-        again.standing = self._standings[at]
+        names = self.is_tool_result, self.tool_name
+        again = Parser(self.count, self.choose, *names, wants_inputs=self.wants_inputs, standing=self._standings[at])
+        again._follows_model = follows_model
         entry = again.read(message, at)
         if (len(entry.results), len(entry.calls)) != (len(before.results), len(before.calls)):
             return None
@@ -140,41 +186,34 @@ class Parser:
         calls = (replace(new, request=old.request) for old, new in zip(before.calls, entry.calls, strict=True))
         return replace(entry, results=tuple(same), calls=tuple(calls), begins_request=before.begins_request)
 
+    def tokens(self, content: object) -> int:
+        """Return the tokens of any content, with media by the rules of the format that is read."""
+        return tokens(content, self.count, self.media)
+
     def answered(self, call_id: object) -> ToolCall | None:
-        """The open call with an id, the first of them where the id is used again; it is open no longer."""
+        """Close and return the open call with an id: the first where an id is used again."""
         return self._calls.answered(call_id) if isinstance(call_id, str) else None
 
     def answered_by_name(self, tool: str) -> ToolCall | None:
-        """The first open call of a tool in the model's last run, whatever its id; it is open no longer."""
+        """Close and return the first open call of a tool in the model's last request, whatever its id."""
         return self._calls.answered_by_name(tool)
 
     def answered_in_text(self, tool: str) -> ToolCall | None:
-        """The first open call of a tool in the text of the model's last run; it is open no longer."""
+        """Close and return the first open call of a tool in the text of the model's last request."""
         return self._calls.answered_in_text(tool)
 
     def next_in_text(self) -> ToolCall | None:
-        """The first open call in the text of the model's last run, whatever its tool; it is open no longer."""
+        """Close and return the first open call in the text of the model's last request, whatever its tool."""
         return self._calls.next_in_text()
 
 
 def placed(error: ConversationError, at: int) -> ConversationError:
-    """The error with the place of its message."""
+    """Return an error with the place of its message."""
     return error if error.path else ConversationError(f"message {at} cannot be read: {error}", (at,))
 
 
-def checked(message: object, at: int, formats: Sequence[Format]) -> tuple[Mapping[str, object], Format]:
-    """The fields of a message and its format. Raises ConversationError where it is no message of any."""
-    known = message if type(message) is dict else fields(message)
-    if type(message) is not dict and (how := converted(message)):
-        raise ConversationError(f"message {at} is {type(message).__name__} of a framework: convert with {how}", (at,))
-    if known is None:
-        what = f"{type(message).__name__} {str(message)[:40]!r}"
-        raise ConversationError(f"message {at} is no message but {what}: give a dict with 'role' and 'content'", (at,))
-    return known, detected(known, at, formats)
-
-
 def _places(messages: Sequence[int]) -> str:
-    """The places of some messages, in words."""
+    """Return the numbers of some messages, in words."""
     named = ", ".join(map(str, messages[:MOST_PLACES]))
     more = len(messages) - MOST_PLACES
     return f"message{'s' if len(messages) > 1 else ''} {named}{f' and {more} more' if more > 0 else ''}"

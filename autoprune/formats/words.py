@@ -5,11 +5,11 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from autoprune.conversation.messages import NOTHING, fields
+from autoprune.conversation.messages import fields, fields_of
 from autoprune.conversation.transcript import Entry, Path, ToolCall, ToolResult
-from autoprune.formats import cline_text, function_results_text, harness, tool_response_text
+from autoprune.formats import _cline_text, _function_results_text, _tool_response_text, harness
 from autoprune.formats import xml_tool_result as xml
-from autoprune.formats.media import IMAGES, SOUNDS, is_media
+from autoprune.formats._media import IMAGES, SOUNDS, is_media
 
 Span = tuple[int, int]
 
@@ -37,12 +37,12 @@ PLAIN = frozenset(
     )
 )
 NAMES = ("name", "filename", "title", "file_id", "fileUri", "file_uri")  # most telling first
-DIALECTS = {dialect.KIND: dialect for dialect in (xml, tool_response_text, function_results_text)}
-FAILED_END = re.compile(rf"\s*{re.escape(cline_text.FAILED_END)}")
+DIALECTS = {dialect.KIND: dialect for dialect in (xml, _tool_response_text, _function_results_text)}
+FAILED_END = re.compile(rf"\s*{re.escape(_cline_text.FAILED_END)}")
 DEEPEST = 12  # levels of lists and objects that are looked through
 LONGEST_LABEL = 100  # characters
 NEAR = 64  # characters between a call and the tag of its block
-CALLS, CALLS_END = function_results_text.CALL_MARK, "</function_calls>"
+CALLS, CALLS_END = _function_results_text.CALL_MARK, "</function_calls>"
 
 
 def words(message: object, entry: Entry) -> str:
@@ -56,13 +56,13 @@ def texts(message: object, entry: Entry) -> tuple[str, ...]:
     Left out are its results and calls, with the tags or the heading around those in a text, and the model's thinking.
     Each image, audio, document or other medium is a line such as "[image]".
     """
-    reader = _Reader(*_places(entry))
-    pieces = (piece.strip() for piece in reader.message(fields(message) or NOTHING))
-    return tuple(piece for piece in pieces if piece)
+    known = fields_of(message)
+    found = entry.words(known, entry) if entry.words else _Reader(*_places(entry)).message(known)
+    return tuple(text for each in found if (text := each.strip()))
 
 
 def _places(entry: Entry) -> tuple[set[Path], dict[Path, list[ToolResult | ToolCall]]]:
-    """Where native calls and results stand in a message, and the texts that hold others."""
+    """Return the places of native calls and results in a message, and the texts that hold others."""
     native: set[Path] = set()
     inside: dict[Path, list[ToolResult | ToolCall]] = {}
     parts: tuple[ToolResult | ToolCall, ...] = (*entry.results, *entry.calls)
@@ -79,13 +79,13 @@ def _places(entry: Entry) -> tuple[set[Path], dict[Path, list[ToolResult | ToolC
 
 @dataclass(frozen=True)
 class _Reader:
-    """Reads the words of one message around its native calls and results, and around those inside texts."""
+    """A reader of the texts in one message, around its calls and results."""
 
     native: set[Path]
     inside: Mapping[Path, Sequence[ToolResult | ToolCall]]
 
     def message(self, known: Mapping[str, object]) -> Iterator[str]:
-        """The pieces of a message's words, in order; some may be blank."""
+        """Yield the texts of a message, in order; some may be blank."""
         if () in self.native:
             return
         held = [name for name in HOLDERS if known.get(name) is not None]
@@ -133,14 +133,14 @@ def _is_words(name: object, block: Mapping[str, object]) -> bool:
 
 
 def _kind(block: Mapping[str, object]) -> str:
-    """What a block is: its type, or the one field that it has beside what is None and beside a type."""
+    """Return what a block is: its type, or else the name of its first field that is not None."""
     if isinstance(kind := block.get("type"), str):
         return kind
     return next((name for name, value in block.items() if value is not None), "text")
 
 
 def _medium(block: Mapping[str, object]) -> str:
-    """Image, audio, video or document."""
+    """Return what a medium is: image, audio, video or document."""
     kind = _kind(block)
     mime = block.get("mimeType") or block.get("mime_type")
     kind = mime.partition("/")[0] if isinstance(mime, str) else kind
@@ -150,7 +150,7 @@ def _medium(block: Mapping[str, object]) -> str:
 
 
 def _label(kind: str, block: Mapping[str, object]) -> str:
-    """A kind and the name that a block, or what it holds, gives itself; images and sounds need none."""
+    """Return the label of a block: its kind and the name that it gives itself; images and sounds need no name."""
     inner = (held for value in block.values() if (held := fields(value)) is not None)
     found = (known.get(name) for known in (block, *inner) for name in NAMES)
     name = "" if kind in ("image", "audio") else next((value for value in found if isinstance(value, str)), "")
@@ -158,9 +158,9 @@ def _label(kind: str, block: Mapping[str, object]) -> str:
 
 
 def _around(text: str, parts: Sequence[ToolResult | ToolCall]) -> str:
-    """A text without the results and calls in it, and without the tags or the heading of each."""
+    """Return a text without the results and calls in it, and without the tags or the heading of each."""
     if not parts:
-        is_heading = text.startswith("[") and text.endswith(cline_text.MARK) and cline_text.begins_with_heading(text)
+        is_heading = text.startswith("[") and text.endswith(_cline_text.MARK) and _cline_text.begins_with_heading(text)
         return "" if is_heading else text  # Cline may write the heading of a result as a block of its own
     wholes = {kind: _wholes(text, kind) for kind in {part.kind for part in parts if isinstance(part, ToolResult)}}
     pieces, at = [], 0
@@ -171,7 +171,7 @@ def _around(text: str, parts: Sequence[ToolResult | ToolCall]) -> str:
 
 
 def _whole(text: str, part: ToolResult | ToolCall, wholes: Mapping[str, Sequence[Span]]) -> Span:
-    """Where a result or a call stands, with what it is wrapped in."""
+    """Return where a result or a call stands, with the tags or the heading around it."""
     start, stop = part.location.start or 0, part.location.stop or 0
     if isinstance(part, ToolResult):
         known = wholes[part.kind]
@@ -181,7 +181,7 @@ def _whole(text: str, part: ToolResult | ToolCall, wholes: Mapping[str, Sequence
 
 
 def _with_block(text: str, start: int, stop: int) -> Span:
-    """A call with the tags of Claude's block of calls around it, where it is the first or the last in there."""
+    """Return where a call stands, with the tags of Claude's block of calls where it is the first or the last in it."""
     before, after = text[max(0, start - NEAR) : start].rstrip(), text[stop : stop + NEAR]
     if before.endswith(CALLS):
         start -= len(text[max(0, start - NEAR) : start]) - len(before) + len(CALLS)
@@ -191,25 +191,25 @@ def _with_block(text: str, start: int, stop: int) -> Span:
 
 
 def _wholes(text: str, kind: str) -> list[Span]:
-    """The elements or headed payloads of a dialect in a text."""
-    if kind == cline_text.KIND:
-        return [(one.begin, _after_failure(text, one.stop)) for one in cline_text.spans(text)]
+    """Return where the elements or headed payloads of a dialect stand in a text."""
+    if kind == _cline_text.KIND:
+        return [(one.begin, _after_failure(text, one.stop)) for one in _cline_text.spans(text)]
     dialect = DIALECTS.get(kind)
     return [(span.begin, span.end) for span in dialect.spans(text)] if dialect else []
 
 
 def _after_failure(text: str, at: int) -> int:
-    """The end of the tag that closes Cline's message of a failure, where it follows an offset."""
+    """Return the end of the tag that closes Cline's message of a failure, if it follows an offset; else the offset."""
     match = FAILED_END.match(text, at)
     return match.end() if match else at
 
 
 def is_note(message: object, entry: Entry) -> bool:
-    """Whether a user's message holds nothing but what an agent's program put there: a reminder, the environment."""
+    """Return whether a user's message holds only what an agent's program put there, such as a reminder."""
     spoken = texts(message, entry)
     return bool(spoken) and not harness.said(spoken)
 
 
 def has_role(message: object) -> bool:
-    """Whether a message says whose it is; an item of the Responses API that is no message does not."""
-    return (fields(message) or NOTHING).get("role") is not None
+    """Return whether a message says whose it is; an item of the Responses API that is no message does not."""
+    return fields_of(message).get("role") is not None

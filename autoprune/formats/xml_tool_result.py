@@ -1,7 +1,17 @@
-"""The XML dialect: `<tool_result tool_name='…'>` in a user's text, calls as elements in the assistant's.
+"""The XML dialect: `<tool_result tool_name='…'>` in a user's text, calls as elements in the model's.
 
-Results hold raw code, not escaped XML. So their extent is found by scanning, and lxml reads only start tags and
-well-formed calls. Nothing is ever serialized again.
+How it works. Tools put raw code between the tags, not escaped XML, so no XML parser can read a result. A scan finds the
+tags by their word and pairs them; lxml reads the attributes of start tags alone, and nothing is serialized again. In
+
+    <tool_result tool_name='read_file'>
+    print("</tool_result>")          an end tag: the payload might end here,
+    </tool_result>                   but this one is the last before the next result, so it ends here
+    <tool_result tool_name='ls'>a.py</tool_result>
+
+there are two results. The text is counted in two pieces, cut behind the line break before the second start tag, where
+token counts add up exactly: clearing one result counts its piece anew and never the other. A start tag counts at the
+start of a text, after white space or after an end tag; one in quotation marks, in a closed fenced block, or without an
+end is the writer's text. Where results may stand at all, `_standing` says.
 """
 
 import re
@@ -10,9 +20,9 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from autoprune.conversation.transcript import Path, ToolCall, ToolInput, ToolResult, new_call, new_location
-from autoprune.formats.dialogue import UNKNOWN, Dialogue
-from autoprune.formats.elements import (
+from autoprune.conversation.placeholders import XML
+from autoprune.conversation.transcript import Location, Path, ToolCall, ToolInput, ToolResult
+from autoprune.formats._elements import (
     MOST_ARGUMENTS,
     QUOTATION_MARKS,
     First,
@@ -27,10 +37,12 @@ from autoprune.formats.elements import (
     unfenced,
     why_missed,
 )
-from autoprune.formats.standing import Standing
-from autoprune.formats.text_results import Found, after_letters, argument, read
+from autoprune.formats._native import UNKNOWN
+from autoprune.formats._standing import Standing
+from autoprune.formats._text_results import Found, after_letters, argument, read
+from autoprune.formats.parsing import Parser
 
-KIND = "xml"
+KIND = XML
 MARK = "<tool_result"  # in every text with a result
 LOOK = "<tool_result …>"
 CALL_MARK = "</"  # in every text with a call
@@ -54,7 +66,7 @@ BODIES = frozenset(
 
 
 class Call(NamedTuple):
-    """A call in a text of the model's: an exact cut in its start tag, and where the values of its arguments stand."""
+    """A call in a text of the model's: where it stands, an exact cut in its start tag, its tool and its arguments."""
 
     begin: int
     end: int
@@ -64,12 +76,12 @@ class Call(NamedTuple):
 
 
 def is_tool_result(text: object) -> bool:
-    """Whether a text can hold a result at all."""
+    """Return whether a text can hold a result at all."""
     return isinstance(text, str) and "<tool_result" in text and "tool_name=" in text
 
 
 def tool_name(text: str) -> str:
-    """The tool of the first start tag that names one, closed or not: "unknown" where none does; may be ""."""
+    """Return the tool of the first start tag that names one, closed or not; "unknown" where none does. It may be ""."""
     return _tool_of_tag(text) if len(text) <= LONGEST_TAG else _tool_name(text)
 
 
@@ -88,13 +100,13 @@ _tool_of_tag = lru_cache(maxsize=1024)(_tool_name)
 
 @lru_cache(maxsize=1024)
 def is_error(tag: str) -> bool | None:
-    """Whether a start tag says that the tool failed; None where it does not say."""
+    """Return whether a start tag says that the tool failed; None where it does not say."""
     return {"true": False, "false": True}.get(attributes(tag).get("success", "").strip().lower())
 
 
 @lru_cache(maxsize=1024)
 def attributes(tag: str) -> Mapping[str, str]:
-    """The attributes of a start tag, closed or not: as lxml reads them, by pattern where it cannot."""
+    """Return the attributes of a start tag, closed or not: as lxml reads them, or by a pattern where it cannot."""
     from lxml import etree
 
     parser = etree.XMLPullParser(("start",), resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
@@ -106,30 +118,30 @@ def attributes(tag: str) -> Mapping[str, str]:
         return {match[1]: match[2] or match[3] or "" for match in reversed(list(ATTRIBUTE.finditer(tag)))}
 
 
-def results(text: str, path: Path, dialogue: Dialogue) -> tuple[list[ToolResult], int]:
-    """The results in a user's text, and the tokens of all of it."""
-    spans_found = spans(text) if "<tool_result" in text and dialogue.is_tool_result(text) else []
+def results(text: str, path: Path, parser: Parser) -> tuple[list[ToolResult], int]:
+    """Return the results in a user's text, and the tokens of the whole text."""
+    spans_found = spans(text) if "<tool_result" in text and parser.is_tool_result(text) else []
     # Cut in the middle, a payload that holds another element might be read as that one.
     plain = [text.find(WORD, span.start, span.stop) < 0 for span in spans_found]
     places = zip(spans_found, [0, *cuts(text, spans_found)], plain, strict=False)
-    found = [_found(text, span, cut, dialogue, is_plain) for span, cut, is_plain in places]
-    return read(text, found, path, dialogue, KIND)
+    found = [_found(text, span, cut, parser, is_plain) for span, cut, is_plain in places]
+    return read(text, found, path, parser, KIND)
 
 
-def alone(text: str, path: Path, dialogue: Dialogue) -> tuple[list[ToolResult], int] | None:
-    """The same of a text that is one result and nothing else, as most are; None for another."""
+def alone(text: str, path: Path, parser: Parser) -> tuple[list[ToolResult], int] | None:
+    """Return the result of a text that is one result, as most are, and its tokens; None for any other text."""
     span = _whole(text)
-    return read(text, [_found(text, span, 0, dialogue, True)], path, dialogue, KIND) if span else None
+    return read(text, [_found(text, span, 0, parser, True)], path, parser, KIND) if span else None
 
 
-def _found(text: str, span: Span, cut: int, dialogue: Dialogue, is_plain: bool) -> Found:
+def _found(text: str, span: Span, cut: int, parser: Parser, is_plain: bool) -> Found:
     tag = text[span.begin : span.start]
-    tool = dialogue.tool_name(tag)
-    return Found(cut, span.start, span.stop, tool, dialogue.answered_in_text(tool), is_error(tag), is_plain=is_plain)
+    tool = parser.tool_name(tag)
+    return Found(cut, span.start, span.stop, tool, parser.answered_in_text(tool), is_error(tag), is_plain=is_plain)
 
 
 def spans(text: str) -> list[Span]:
-    """The results in a text, in order: balanced and outermost, each up to the last end tag before the next result.
+    """Return where the results in a text stand: balanced and outermost, each up to the last end tag before the next.
 
     A start tag counts after the text's start, white space or an end tag. Elsewhere (after a quotation mark or a
     backtick) and in a closed fenced block it is the writer's text, with its end tag; so is one that is never closed.
@@ -169,7 +181,7 @@ def _nameless(text: str, found: list[Span]) -> str | None:
 
 
 def _whole(text: str) -> Span | None:
-    """The one result that a text consists of: a quicker look at what most texts are."""
+    """Return where the result stands in a text that is one result, as most are; None for any other text."""
     start = text.find(">", 0, LONGEST_TAG) + 1
     is_result = text.endswith("</tool_result>") and _is_start(text[:start]) and text.count(WORD) == 2
     return Span(0, start, len(text) - len("</tool_result>"), len(text)) if is_result else None
@@ -177,14 +189,14 @@ def _whole(text: str) -> Span | None:
 
 @lru_cache(maxsize=1024)
 def _is_start(tag: str) -> bool:
-    """Whether a text up to its first ">" is the start tag of a result."""
+    """Return whether a text up to its first ">" is the start tag of a result."""
     head = HEAD.match(tag)
     is_whole = head is not None and head.end() == len(tag) - 1 and tag[-2] != "/"
     return is_whole and "tool_name" in attributes(tag[:-1])
 
 
 def _tags(text: str) -> Iterator[Tag]:
-    """The tags in order. Found by the word: a pattern alone is slow on a long text."""
+    """Yield the tags in order. They are found by the word: a pattern alone is slow on a long text."""
     at = text.find(WORD)
     while at >= 0:
         after = at + len(WORD)
@@ -200,37 +212,37 @@ def _tags(text: str) -> Iterator[Tag]:
 
 
 def cuts(text: str, found: list[Span]) -> list[int]:
-    """Where to cut a text so that each piece holds at most one result and the pieces' token counts add up.
+    """Return where to cut a text so that each piece holds at most one result, and the pieces' token counts add up.
 
     Exact for o200k and cl100k: after a newline before "<", and between "<tool_result" and a single space.
     """
     return [at if text[at - 1 : at] == "\n" else at + len("<tool_result") for at, *_ in found[1:]]
 
 
-def calls_in(text: str, path: Path, dialogue: Dialogue) -> Iterator[ToolCall]:
-    """The calls in a text of the model's, which stands at `path`."""
+def calls_in(text: str, path: Path, parser: Parser) -> Iterator[ToolCall]:
+    """Yield the calls in a text of the model's, which stands at `path`."""
     found = calls(text)
     ends = [*(call.cut for call in found[1:]), len(text)]
     for call, end in zip(found, ends, strict=False):
         arguments = {name: text[start:stop] for name, (start, stop) in call.places.items()}
-        inputs = _inputs(text, call, end, path, dialogue) if dialogue.wants_inputs else ()
-        place = new_location(path, call.begin, call.end)
-        yield new_call(place, dialogue.request, None, call.tool, arguments, inputs)
+        inputs = _inputs(text, call, end, path, parser) if parser.wants_inputs else ()
+        place = Location(path, call.begin, call.end)
+        yield ToolCall(place, parser.request, None, call.tool, arguments, inputs)
 
 
-def _inputs(text: str, call: Call, end: int, path: Path, dialogue: Dialogue) -> tuple[ToolInput, ...]:
-    """The bodies that a call gives to its tool; each has a piece of its own, cut within its start tag."""
+def _inputs(text: str, call: Call, end: int, path: Path, parser: Parser) -> tuple[ToolInput, ...]:
+    """Return the bodies that a call gives to its tool; each has a piece of its own, cut within its start tag."""
     bodies = sorted((place, name) for name, place in call.places.items() if name in BODIES)
     starts = (after_letters(text, start - len(f"{name}>")) for (start, _), name in bodies[1:])
     edges = [call.cut, *starts, end]
     return tuple(
-        argument(text, place, between, path, dialogue, call.tool, is_json=False)
+        argument(text, place, between, path, parser, call.tool, is_json=False)
         for (place, _), between in zip(bodies, pairwise(edges), strict=False)
     )
 
 
 def calls(text: str) -> list[Call]:
-    """The calls in an assistant's text.
+    """Return the calls in the model's text.
 
     A call is an element at the start of a line that holds elements only: `<read_file><path>a.py</path></read_file>`.
     """
@@ -247,7 +259,7 @@ def calls(text: str) -> list[Call]:
 
 
 def element_places(text: str, at: int, stop: int, ends: First) -> dict[str, tuple[int, int]]:
-    """Where the values stand of the elements between two offsets; {} where something else stands there too.
+    """Return where the values of the elements between two offsets stand; {} where anything else stands there too.
 
     A value runs to its first end tag, and may be raw.
     """

@@ -8,7 +8,7 @@ from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.reasons import told
 from autoprune.conversation.summary import overhead
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolResult, Transcript
-from autoprune.planning.groups import Pieces
+from autoprune.planning._groups import Groups
 from autoprune.planning.options import retention
 from autoprune.planning.plan import Plan
 from autoprune.planning.stripping import ThinkingPolicy
@@ -57,7 +57,7 @@ class FoldWalk(Walk):
         self.room = given.running.room if given.running else 0
         self.folded = given.running.messages if given.running else 0
         self.tokens += self.summary_tokens
-        self.pieces = Pieces(self.entries, self.retain)
+        self._groups = Groups(self.entries, self.retain)
         self._harmful: set[int] = set()
         self._keep = 0  # messages that the strategy wants to stay, as it said last
         self._held: set[int] = set()  # at this request, between two messages of the user's
@@ -67,6 +67,11 @@ class FoldWalk(Walk):
         self.reported: tuple[int, int] | None = None
         if self.changes and (given.running or getattr(strategy, "may_drop", True)):
             self.changes.change(START)
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether there was anything to do, or would have been."""
+        return bool(self.folds) or super().is_at_work
 
     @property
     def summary_tokens(self) -> int:
@@ -93,7 +98,7 @@ class FoldWalk(Walk):
     @property
     def count(self) -> int:
         """The messages in the prompt, without the system's and without the summary."""
-        return len(self.entries) - len(self.gone) - self.pieces.systems
+        return len(self.entries) - len(self.gone) - self._groups.systems
 
     def append(self, message: object, entry: Entry) -> None:
         """Take the next message."""
@@ -107,8 +112,8 @@ class FoldWalk(Walk):
             return
         if entry.speaker is Speaker.MODEL and not in_run:
             self._run_start = at
-        self.pieces.append(at, message)
-        if self.pieces.requests[-1:] == [at]:
+        self._groups.append(at, message)
+        if self._groups.requests[-1:] == [at]:
             self._request_before = self.request
 
     def is_settled(self) -> bool:
@@ -167,7 +172,7 @@ class FoldWalk(Walk):
     @property
     def turn(self) -> int:
         """The number of the user's turn, from 1; 0 before the first."""
-        return len(self.pieces.requests)
+        return len(self._groups.requests)
 
     @property
     def iteration(self) -> int:
@@ -180,7 +185,7 @@ class FoldWalk(Walk):
             return
         by_role = bool(self.retain.roles)
         offered = [] if by_role else [group.messages for group in self._free(self._keep)]
-        going = self.pieces.settled(self.gone, set(edit.messages), offered, self._weight)
+        going = self._groups.keep_apart(self.gone, set(edit.messages), offered, self._weight)
         if by_role:  # what stays between must not be chosen again in place of what may go by its role
             self._held.update(at for at in edit.messages if at not in going)
         edit = replace(edit, messages=tuple(sorted(going)))
@@ -221,7 +226,7 @@ class FoldWalk(Walk):
 
     def _first_request(self, messages: Sequence[int], room: int, most: int) -> int | None:
         """The user's first request, where it is one of the messages and has no room in the summary, but will have."""
-        first = next(iter(self.pieces.requests), None)
+        first = next(iter(self._groups.requests), None)
         if first is None or first not in messages:
             return None
         weight = self._weight(first)
@@ -239,8 +244,8 @@ class FoldWalk(Walk):
 
     def _free(self, keep: int = 0) -> list[Group]:
         """The smallest groups."""
-        newest = self.pieces.first_kept(self.gone, keep)
-        units = self.pieces.free(self.gone, begins_with_user=self._wants_user and not self.room)
+        newest = self._groups.first_kept(self.gone, keep)
+        units = self._groups.free(self.gone, begins_with_user=self._wants_user and not self.room)
         free = [] if self.bound_before else [self._group(unit) for unit in units]
         free = [group for group in free if group.messages[-1] < newest and self._held.isdisjoint(group.messages)]
         if self.retain.roles:
@@ -251,12 +256,12 @@ class FoldWalk(Walk):
         messages = tuple(at for at in unit if at not in self.gone)
         has_tools = any(self.entries[at].calls or self.entries[at].results for at in unit)
         speaker = Speaker.TOOL if has_tools else self.entries[unit[0]].speaker
-        ends_turn = unit.stop in self.pieces.requests
+        ends_turn = unit.stop in self._groups.requests
         return Group(messages, sum(map(self._weight, messages)), self.retain.rank(speaker), ends_turn)
 
     def least_harmful(self, keep: int, excess: float) -> list[Group]:
         """What may go but for the last `keep` messages where no cut is safe: no result loses its call even so."""
-        messages = () if self.bound_before else self.pieces.least_harmful(self.gone, keep, excess)
+        messages = () if self.bound_before else self._groups.least_harmful(self.gone, keep, excess)
         self._harmful = set(messages)
         return [Group(messages, sum(map(self._weight, messages)))] if messages else []
 

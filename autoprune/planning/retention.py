@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from autoprune.conversation.messages import NOTHING, fields
+from autoprune.conversation.messages import fields_of
 from autoprune.conversation.transcript import Entry, Speaker
 from autoprune.errors import SettingsError
 
@@ -79,8 +79,8 @@ BY_AGE = Retention()
 
 
 def _tags(message: object) -> set[str]:
-    held = fields(message) or NOTHING
-    inner = fields(held.get("metadata")) or NOTHING
+    held = fields_of(message)
+    inner = fields_of(held.get("metadata"))
     found = [*_listed(held.get("tags")), *_listed(inner.get("tags"))]
     return {tag for tag in found if isinstance(tag, str)}
 

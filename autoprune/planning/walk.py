@@ -6,20 +6,19 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from autoprune.conversation.calls import target
-from autoprune.conversation.edits import Replace, new_edit
+from autoprune.conversation.edits import Replace
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.reasons import Reason, told
 from autoprune.conversation.transcript import (
-    MODEL,
     Entry,
     Part,
     Path,
+    Speaker,
     Thought,
     ToolCall,
     ToolInput,
     ToolResult,
     Transcript,
-    quick,
 )
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.options import clamp, protections, tool_inputs
@@ -53,10 +52,7 @@ class Candidate:
 
     def cleared(self, reason: str) -> Replace:
         """Return the edit that clears it. The reason is one of `Reason`, or a short text such as "largest first"."""
-        return new_edit(self.part, self.text, reason, self.saves)
-
-
-new_candidate = quick(Candidate)
+        return Replace(self.part, self.text, reason, self.saves)
 
 
 class View(Protocol):
@@ -163,7 +159,7 @@ class Walk:
     @property
     def in_run(self) -> bool:
         """Whether the last message is the model's."""
-        return bool(self.entries) and self.entries[-1].speaker is MODEL
+        return bool(self.entries) and self.entries[-1].speaker is Speaker.MODEL
 
     @property
     def bound_before(self) -> Path:
@@ -172,7 +168,7 @@ class Walk:
 
     def _begins_request(self, entry: Entry) -> bool:
         """Whether a request stands before the next message."""
-        return entry.begins_request or (entry.speaker is MODEL and not self.in_run)
+        return entry.begins_request or (entry.speaker is Speaker.MODEL and not self.in_run)
 
     @property
     def stripped(self) -> Sequence[Thought]:
@@ -188,6 +184,18 @@ class Walk:
         edits, bound = tuple(self.edits.values()), self.bound_before
         found = Plan(transcript, edits, self.limit, self.placeholder, self.protections, self.tool_inputs, bound)
         return replace(found, stripped=tuple(self.stripped), changed=self.changes.first) if self.changes else found
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether there was anything to do, or would have been."""
+        return bool(self.edits) or self.tokens > self.limit
+
+    def extend(self, messages: Sequence[object], entries: Sequence[Entry]) -> None:
+        """Take the messages that are new, with their entries, and decide for the request that stands behind them."""
+        for at, entry in enumerate(entries, len(self.entries)):
+            self.append(messages[at], entry)
+        if self.entries:
+            self.ask()
 
     def append(self, message: object, entry: Entry) -> None:
         """Take the next message."""
@@ -260,6 +268,7 @@ class Walk:
             for edit in list(self.strategy.step(self)):
                 self._take(edit)
             self._forget()
+            self._strip()
 
     def _forget(self) -> None:
         """Offer no more what is of no use, and what was given to calls whose results do not show their outcome now."""
@@ -289,7 +298,7 @@ class Walk:
         part, before = candidate.part, self.edits.pop(candidate.part, None)
         saved_before = before.saved if before else 0
         saved = candidate.saves + saved_before
-        self.edits[part] = new_edit(part, candidate.text, reason, saved, self.request, saved_before)
+        self.edits[part] = Replace(part, candidate.text, reason, saved, self.request, saved_before)
         self.edits_made += 1
         if self.changes:
             self.changes.make(self.edits[part])
@@ -324,7 +333,7 @@ class Walk:
         text = self._text(part)
         saves = self.placeholder.saves(part, text) - (before.saved if before else 0)
         result = part if isinstance(part, ToolResult) else self._result_of[part]
-        candidate = self._seen[part] = new_candidate(part, text, saves, result)
+        candidate = self._seen[part] = Candidate(part, text, saves, result)
         return candidate
 
     def _text(self, part: Part) -> str:

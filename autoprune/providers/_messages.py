@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from autoprune.conversation.messages import NOTHING, fields, with_item
+from autoprune.conversation.messages import fields_of, with_item
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ def turn(message: object, name: str = "content") -> Turn:
 
 def known(value: object) -> Mapping[str, object]:
     """Return the fields of a mapping or an object; none for anything else."""
-    return fields(value) or NOTHING
+    return fields_of(value)
 
 
 def listed(value: object) -> Sequence[object]:

@@ -4,7 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from autoprune.providers import _anthropic, _bedrock, _gemini, _openai_chat, _openai_responses, _turns
+import autoprune.providers._anthropic as _anthropic
+import autoprune.providers._bedrock as _bedrock
+import autoprune.providers._gemini as _gemini
+import autoprune.providers._openai_chat as _openai_chat
+import autoprune.providers._openai_responses as _openai_responses
+import autoprune.providers._turns as _turns
 from autoprune.providers._problem import OpenCalls, Problem, Round
 
 Rules = Callable[[Sequence[object]], Iterator[Problem]]

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from autoprune.conversation.messages import fields
 from autoprune.errors import ConversationError, RuleError, SettingsError, did_you_mean
-from autoprune.formats.detection import SHIPPED
-from autoprune.formats.format import Format
+from autoprune.formats import SHIPPED, Format
 from autoprune.providers._problem import Problem
 from autoprune.providers._table import NAMES, OPENAI, PROVIDERS
 

@@ -1,4 +1,4 @@
-"""The pruner that clears tool results: parse, plan, apply, report. It ties the rooms together, and does no work."""
+"""The pruner that clears tool results."""
 
 import math
 from collections.abc import Callable
@@ -12,14 +12,15 @@ from autoprune.conversation.transcript import Transcript
 from autoprune.planning.options import clamp
 from autoprune.planning.plan import Plan
 from autoprune.planning.stripping import ThinkingPolicy
-from autoprune.planning.walk import Strategy, Walk, plan
+from autoprune.planning.walk import Strategy, Walk
 from autoprune.providers import accepted
 from autoprune.providers.thinking import NOTHING, outcome
-from autoprune.pruners.advice import advice
-from autoprune.pruners.base import Pruner, Result, checked, either, logged
-from autoprune.pruners.history import History
-from autoprune.pruners.terms import Terms
-from autoprune.report.report import Report
+from autoprune.pruners._advice import advice
+from autoprune.pruners._base import Pruner, checked, logged
+from autoprune.pruners._progress import Progress
+from autoprune.pruners._terms import Terms
+from autoprune.pruners.result import Result
+from autoprune.report import Report
 from autoprune.strategies.by_name import available, written
 from autoprune.tokens import REPLY_TOKENS, ExactCounter
 
@@ -38,22 +39,6 @@ class AgenticConversationPruner(Pruner):
 
     def _shipped(self) -> dict[str, Strategy]:
         return available()
-
-    def prune_conversations(
-        self,
-        conversations: list[Any],
-        strategy_name: str | Strategy | None = None,
-        *,
-        strategy: str | Strategy | None = None,
-        conversation_id: object = None,
-        calibration: float = 1.0,
-    ) -> list[Any]:
-        """The conversation to send, within the safe zone if it can be; the caller's list if there is nothing to do.
-
-        `strategy` is another word for `strategy_name`, the one that `prune` has.
-        """
-        chosen = either(strategy_name, strategy)
-        return self.prune(conversations, chosen, calibration=calibration, conversation_id=conversation_id).conversation
 
     def prune(
         self,
@@ -75,26 +60,27 @@ class AgenticConversationPruner(Pruner):
         """
         started = self._clock()
         terms = self._terms(strategy, calibration)
-        history = self._history(terms, checked(conversation))
-        plan_of = self._plan_of(terms, history, conversation)
+        key = _key(terms, checked(conversation))
+        progress = self._walked(key, conversation, partial(self._start, terms, conversation))
+        plan_of = self._plan_of(terms, progress, conversation)
         aftermath = NOTHING
-        if history.walk.newest_thinking:
-            found = plan_of()
-            aftermath = outcome(terms.thinking, found)
-            plan_of = partial(aftermath.applied, found)
-        pruned = strip(history.output(conversation), aftermath.stripped)
+        if progress.walk.newest_thinking:
+            plan = plan_of()
+            aftermath = outcome(terms.thinking, plan)
+            plan_of = partial(aftermath.applied, plan)
+        pruned = strip(progress.rewrite(conversation), aftermath.stripped)
         notes = accepted(pruned, conversation, terms.format, self.formats) if validate else ()
         report = Report(
             getattr(terms.strategy, "name", type(terms.strategy).__name__),
             terms.safe_zone,
             terms.calibration,
-            (*terms.fallbacks, *aftermath.notes, *notes, *history.notes),
+            (*terms.fallbacks, *aftermath.notes, *notes, *progress.notes),
             self._clock() - started,
             plan_of,
             advise=partial(advice, self, self._folding, terms.strategy, calibration),
         )
-        is_at_work = pruned is not conversation or history.walk.tokens > terms.limit
-        self._memory.keep(_key(terms, conversation), history)
+        is_at_work = pruned is not conversation or progress.walk.is_at_work
+        self._memory.keep(key, progress)
         result = Result(pruned, report, aftermath.parameters)
         if vetoed := self._vetoed(result, conversation, conversation_id):
             return vetoed
@@ -108,75 +94,44 @@ class AgenticConversationPruner(Pruner):
         *,
         calibration: float = 1.0,
     ) -> Plan:
-        """What `prune` would do: a dry run."""
+        """Return what `prune` would do: a dry run, without the memo."""
         terms = self._terms(strategy, calibration)
-        transcript = self._parse(checked(conversation), terms.overhead, wants_inputs=terms.wants_inputs)
-        found = plan(transcript, terms.strategy, terms.limit, terms.placeholder, thinking=terms.thinking)
-        return outcome(terms.thinking, found).applied(found)
-
-    async def aprune_conversations(
-        self,
-        conversations: list[Any],
-        strategy_name: str | Strategy | None = None,
-        *,
-        strategy: str | Strategy | None = None,
-        conversation_id: object = None,
-        calibration: float = 1.0,
-    ) -> list[Any]:
-        """`prune_conversations` for asynchronous callers; no model is called, so nothing is waited for."""
-        chosen = either(strategy_name, strategy)
-        return self.prune(conversations, chosen, calibration=calibration, conversation_id=conversation_id).conversation
-
-    async def aprune(
-        self,
-        conversation: list[Any],
-        strategy: str | Strategy | None = None,
-        *,
-        calibration: float = 1.0,
-        validate: bool = False,
-        conversation_id: object = None,
-    ) -> Result:
-        """`prune` for asynchronous callers; no model is called, so nothing is waited for."""
-        return self.prune(
-            conversation, strategy, calibration=calibration, validate=validate, conversation_id=conversation_id
-        )
+        progress = self._start(terms, checked(conversation), is_bounded=False)
+        progress.walk.extend(conversation, progress.read(conversation) or [])
+        plan = self._plan_of(terms, progress, conversation)()
+        return outcome(terms.thinking, plan).applied(plan)
 
     def _written(self, text: str) -> Strategy:
         return written(text)
 
     def _folding(self) -> Pruner:
-        """A pruner that folds messages, with the same settings."""
+        """Return a pruner that folds messages, with the same settings."""
         from autoprune.pruners.conversation import ConversationPruner
 
         return ConversationPruner(self.args, count=self._given_count, formats=self.formats, environ=self._environ)
 
-    def _history(self, terms: Terms, conversation: list[Any]) -> History:
-        """The conversation read and walked, from where it was left if it goes on from there."""
-        history = self._memory.take(_key(terms, conversation), conversation)
-        if history is not None and history.extend(conversation):
-            return history
-        fixed = terms.overhead + REPLY_TOKENS
+    def _start(self, terms: Terms, conversation: list[Any], *, is_bounded: bool = True) -> Progress[Walk]:
+        """Return the progress before the first message; `is_bounded`: what is small by its bytes need not be read."""
+        fixed = terms.overhead + (REPLY_TOKENS if conversation else 0)
         is_exact = isinstance(self._count()[0].count, ExactCounter) and terms.calibration == 1.0
         looks_back = terms.thinking in (ThinkingPolicy.DROP_BLOCK, ThinkingPolicy.STRIP)
-        is_bounded = is_exact and clamp(terms.strategy) is None and not looks_back
+        may_wait = is_bounded and is_exact and clamp(terms.strategy) is None and not looks_back
         walk = Walk(terms.strategy, terms.limit, fixed, terms.placeholder, thinking=terms.thinking)
         parser = self._parser(wants_inputs=terms.wants_inputs, found=running(conversation))
-        history = History(parser, walk, fixed if is_bounded else math.inf)
-        history.extend(conversation)
-        return history
+        return Progress(parser, walk, fixed if may_wait else math.inf)
 
-    def _plan_of(self, terms: Terms, history: History, conversation: list[Any]) -> Callable[[], Plan]:
-        """The plan, kept; or how to come by it, where the messages did not even have to be read."""
-        fixed = terms.overhead + REPLY_TOKENS
-        found = history.walk.planned_for(Transcript(list(conversation), tuple(history.walk.entries), fixed))
-        if history.is_read:
-            return lambda: found
-        messages = history.as_read()
+    def _plan_of(self, terms: Terms, progress: Progress[Walk], conversation: list[Any]) -> Callable[[], Plan]:
+        """Return the plan, kept; or how to come by it, where the messages did not even have to be read."""
+        fixed = terms.overhead + (REPLY_TOKENS if conversation else 0)
+        plan = progress.walk.planned_for(Transcript(list(conversation), tuple(progress.walk.entries), fixed))
+        if progress.is_read:
+            return lambda: plan
+        messages = progress.known.as_read()
         read = partial(self._parse, overhead=terms.overhead, wants_inputs=terms.wants_inputs)
-        return lambda: replace(found, transcript=read(messages()))
+        return lambda: replace(plan, transcript=read(messages()))
 
 
 def _key(terms: Terms, conversation: list[Any]) -> object:
-    """What a remembered history must have been made with; with a summary at its head a conversation is read anew."""
+    """What remembered progress must have been made with; with a summary at its head a conversation is read anew."""
     found = running(conversation)
     return terms.key, found and found.calls

@@ -9,17 +9,15 @@ from autoprune.planning.view import FoldingStrategy
 from autoprune.planning.walk import Strategy
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
-from autoprune.settings.args import PruneArgs
+from autoprune.settings import PruneArgs
 from autoprune.strategies.by_name import WRITTEN_AS_DICT, configured
 from autoprune.strategies.by_name import makers as clearing
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import PRESETS
 from autoprune.strategies.scaffold import is_in_file, loaded
-from autoprune.summarizers.brief import Brief
-from autoprune.summarizers.openai.summarizer import from_environment
+from autoprune.summarizers.by_name import SUMMARIZERS
 
 AnyPruner: TypeAlias = AgenticConversationPruner | ConversationPruner
-SUMMARIZERS = ("digest", "openai")
 PROBE = 7_654_321  # no default of any parameter
 
 
@@ -81,19 +79,11 @@ def pruner_for(strategy: object, args: PruneArgs, summarizer: str | None = None,
 
     Raises SettingsError where it cannot be had.
     """
-    if summarizer not in (None, *SUMMARIZERS):
+    if summarizer is not None and summarizer not in SUMMARIZERS:
         near = did_you_mean(summarizer, SUMMARIZERS)
         raise SettingsError(f"there is no summarizer {summarizer!r}{near}; there are {', '.join(SUMMARIZERS)}")
     if not folds(strategy):
         if summarizer is not None:
             raise SettingsError(f"a summarizer needs a strategy that folds messages: one of {', '.join(PRESETS)}")
         return AgenticConversationPruner(args)
-    return ConversationPruner(args, _summarizer(summarizer, model))
-
-
-def _summarizer(name: str | None, model: str | None) -> Callable[[Brief], object] | None:
-    if name != "openai":
-        return None
-    if model is None:
-        raise SettingsError("the summarizer openai needs a model: --model gpt-5-mini")
-    return from_environment(model)
+    return ConversationPruner(args, SUMMARIZERS[summarizer](model) if summarizer else None)

@@ -1,35 +1,36 @@
 """The pruner that folds and drops whole messages: parse, plan, write, apply, report. It ties the rooms together."""
 
+import math
 import time
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from autoprune.conversation.messages import NOTHING, fields
+from autoprune.conversation.messages import fields_of
 from autoprune.conversation.summary import running, without
 from autoprune.errors import SettingsError
-from autoprune.formats.detection import dominant
-from autoprune.formats.format import Format
-from autoprune.formats.parsing import parse
+from autoprune.formats import Format, dominant, parse
 from autoprune.planning.fold_walk import FoldWalk, planned
 from autoprune.planning.plan import Plan
 from autoprune.planning.stripping import ThinkingPolicy
 from autoprune.planning.view import FoldingStrategy, Given
 from autoprune.providers import USER_FIRST, accepted
 from autoprune.providers.thinking import Outcome, drop_block, outcome
-from autoprune.pruners.advice import advice
-from autoprune.pruners.base import Pruner, Result, checked, either, logged
+from autoprune.pruners._advice import advice
+from autoprune.pruners._base import Pruner, checked, logged
+from autoprune.pruners._finishing import Unfinished
+from autoprune.pruners._large_results import shortener
+from autoprune.pruners._progress import Progress
+from autoprune.pruners._terms import Terms
+from autoprune.pruners._writing import SummaryWriter
 from autoprune.pruners.events import BeforePrune, OnPruned
-from autoprune.pruners.finishing import Unfinished
-from autoprune.pruners.history import FoldHistory
-from autoprune.pruners.large_results import shortener
-from autoprune.pruners.terms import Terms
-from autoprune.pruners.writing import Desk
-from autoprune.settings.args import group_size
+from autoprune.pruners.result import Result
+from autoprune.settings import group_size
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.presets import PRESETS, written
-from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, identity_of, run
+from autoprune.summarizers.capabilities import identity_of
+from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, run
 from autoprune.summarizers.selection import summarizer_of
 from autoprune.tokens import REPLY_TOKENS, Count, spent_tokens
 
@@ -92,41 +93,6 @@ class ConversationPruner(Pruner):
     def _shipped(self) -> dict[str, FoldingStrategy]:
         return {name: preset() for name, preset in PRESETS.items()}
 
-    def prune_conversations(
-        self,
-        conversation: list[Any],
-        strategy_name: str | FoldingStrategy | None = None,
-        *,
-        strategy: str | FoldingStrategy | None = None,
-        conversation_id: object = None,
-        calibration: float = 1.0,
-        usage: object = None,
-    ) -> list[Any]:
-        """The conversation to send; the caller's list if there is nothing to do. The default is "summarize".
-
-        `strategy` is another word for `strategy_name`, the one that `prune` has.
-        """
-        chosen = either(strategy_name, strategy)
-        known = self.prune(conversation, chosen, calibration=calibration, usage=usage, conversation_id=conversation_id)
-        return known.conversation
-
-    async def aprune_conversations(
-        self,
-        conversation: list[Any],
-        strategy_name: str | FoldingStrategy | None = None,
-        *,
-        strategy: str | FoldingStrategy | None = None,
-        conversation_id: object = None,
-        calibration: float = 1.0,
-        usage: object = None,
-    ) -> list[Any]:
-        """The same; summarizers are awaited."""
-        chosen = either(strategy_name, strategy)
-        known = await self.aprune(
-            conversation, chosen, calibration=calibration, usage=usage, conversation_id=conversation_id
-        )
-        return known.conversation
-
     def prune(
         self,
         conversation: list[Any],
@@ -149,7 +115,7 @@ class ConversationPruner(Pruner):
         work = self._work(conversation, strategy, calibration, usage)
         if vetoed := self._vetoed(work.planned(), conversation, conversation_id):
             return vetoed
-        answer = run(work.desk.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
+        answer = run(work.writer.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
         return self._finished(work.finished(answer, self._clock), conversation, conversation_id, validate)
 
     async def aprune(
@@ -166,7 +132,7 @@ class ConversationPruner(Pruner):
         work = self._work(conversation, strategy, calibration, usage)
         if vetoed := self._vetoed(work.planned(), conversation, conversation_id):
             return vetoed
-        answer = await arun(work.desk.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
+        answer = await arun(work.writer.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
         return self._finished(work.finished(answer, self._clock), conversation, conversation_id, validate)
 
     def plan(
@@ -198,27 +164,32 @@ class ConversationPruner(Pruner):
         found = running(messages)
         bare = without(messages, found)
         summarizer, note = summarizer_of(chosen, self.llm)
-        key = terms.key, chosen, found, identity_of(summarizer)
-        given = Given(found, self._begins_with_user)
         reported, unknown = _reported(usage, terms.calibration)
-        history = self._walked(key, chosen, terms, given, bare, reported)
-        walk, texts = history.walk, history.texts
+        # What a provider reported is of one request alone, so nothing is remembered of it.
+        key = None if reported else (terms.key, chosen, found, identity_of(summarizer))
+        given = Given(found, self._begins_with_user)
+        progress = self._walked(key, bare, partial(self._start, chosen, terms, given, bare, reported))
+        walk, texts = progress.walk, progress.texts
+        if key is not None:
+            self._memory.keep(key, progress)
         plan = planned(walk, bare)
         aftermath = _aftermath(terms.thinking, plan, walk)
         plan = self._with_summary(aftermath.applied(plan), messages)
         terms = replace(
-            terms, fallbacks=tuple(word for word in (*terms.fallbacks, note, unknown, *history.notes) if word)
+            terms, fallbacks=tuple(word for word in (*terms.fallbacks, note, unknown, *progress.notes) if word)
         )
         count, results = terms.placeholder.count, shortener(chosen, self.llm)
         title = getattr(chosen, "title", None) or ""
-        desk = Desk(plan, bare, summarizer, self.store, self._memo, count, texts, results=results, title=title)
-        written_in = dominant([fields(message) or NOTHING for message in messages], self._formats())
+        writer = SummaryWriter(
+            plan, bare, summarizer, self.store, self._memo, count, texts, results=results, title=title
+        )
+        written_in = dominant([fields_of(message) for message in messages], self._formats())
 
         def weigh(conversation: list[Any]) -> int:
             return self._parse(conversation, terms.overhead).tokens
 
         advise = partial(advice, self, lambda: self, chosen, calibration)
-        return Unfinished(started, terms, messages, bare, plan, aftermath, desk, written_in, weigh, advise)
+        return Unfinished(started, terms, messages, bare, plan, aftermath, writer, written_in, weigh, advise)
 
     def _check_bounds(self) -> None:
         for name, least in (("max_calls", 0), ("concurrency", 1)):
@@ -229,20 +200,14 @@ class ConversationPruner(Pruner):
         if seconds is not None and (not isinstance(seconds, int | float) or isinstance(seconds, bool) or seconds <= 0):
             raise SettingsError(f"max_seconds is {seconds!r}: give seconds, more than 0, or None")
 
-    def _walked(
-        self, key: object, strategy: FoldingStrategy, terms: Terms, given: Given, bare: list[Any], usage: int | None
-    ) -> FoldHistory:
-        """The walk over a conversation, from where it was left if that goes on, with its summaries."""
-        known = None if usage is not None else self._memory.take(key, bare)
-        if not isinstance(known, FoldHistory) or not known.extend(bare):
-            fixed = terms.overhead + (REPLY_TOKENS if bare else 0)
-            walk = FoldWalk(strategy, terms.limit, fixed, terms.placeholder, given, thinking=terms.thinking)
-            walk.reported = None if usage is None else (len(bare), usage)
-            known = FoldHistory(self._parser(wants_inputs=False, found=given.running), walk)
-            known.extend(bare)
-        if usage is None:
-            self._memory.keep(key, known)
-        return known
+    def _start(
+        self, strategy: FoldingStrategy, terms: Terms, given: Given, bare: list[Any], usage: int | None
+    ) -> Progress[FoldWalk]:
+        """Return the progress before the first message."""
+        fixed = terms.overhead + (REPLY_TOKENS if bare else 0)
+        walk = FoldWalk(strategy, terms.limit, fixed, terms.placeholder, given, thinking=terms.thinking)
+        walk.reported = None if usage is None else (len(bare), usage)
+        return Progress(self._parser(wants_inputs=False, found=given.running), walk, math.inf)
 
     def _with_summary(self, plan: Plan, messages: list[Any]) -> Plan:
         """The plan of the conversation as it was given: a summary at the head of a message counts with it."""
@@ -265,7 +230,7 @@ class ConversationPruner(Pruner):
         """Whether a message shows that its provider wants the user's message first."""
         if self._text("format") in USER_FIRST:
             return True
-        held = fields(message) or NOTHING
+        held = fields_of(message)
         return any(known.NAME in USER_FIRST and known.seen(held) for known in self._formats())
 
     def _config(self, strategy: FoldingStrategy) -> dict[str, object]:
@@ -278,9 +243,6 @@ class ConversationPruner(Pruner):
         except SettingsError:
             return {}
         return {"group_size": sized.group_size} if isinstance(sized, Folding) else {}
-
-    def _formats(self) -> Sequence[Format]:
-        return self._parser(wants_inputs=False).formats
 
     def _written(self, text: str) -> FoldingStrategy:
         return written(text)

@@ -12,10 +12,10 @@ from typing import Any, ParamSpec, Protocol, TypeVar, cast
 from autoprune.errors import SettingsError
 from autoprune.planning.walk import Strategy
 from autoprune.pruners.agentic import AgenticConversationPruner
-from autoprune.pruners.base import Result
 from autoprune.pruners.by_name import folds
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.pruners.events import BeforePrune, OnPruned, PruneEvent, tell, veto
+from autoprune.pruners.result import Result
 from autoprune.strategies.by_name import NAMES, is_named, makers
 
 P = ParamSpec("P")

@@ -10,17 +10,16 @@ from dataclasses import dataclass, field
 
 from autoprune.conversation.copying import Copied
 from autoprune.errors import SettingsError
-from autoprune.planning.plan import Plan
-from autoprune.report.report import Report
+from autoprune.report import Report
 
 
 @dataclass(frozen=True)
 class PruneEvent(Copied):
     """One prune of one conversation: about to be made, or made.
 
-    `report` is the whole of it; the other figures are read from there when they are asked for. `conversation_id` is
-    what the caller gave by that name. `request_parameters` are what the next request must say besides: see
-    `providers.merged`. Before a prune is made no summary is written; `tokens_after` is the most that it can come to.
+    `report` is the whole of it. `conversation_id` is what the caller gave by that name. `request_parameters` are what
+    the next request must say besides: see `providers.merged`. Before a prune is made no summary is written, and
+    `report.tokens_after` is the most that it can come to.
     """
 
     report: Report = field(repr=False)
@@ -30,69 +29,20 @@ class PruneEvent(Copied):
     def _given(self) -> Iterator[tuple[str, object]]:
         yield "conversation_id", self.conversation_id
 
-    @property
-    def plan(self) -> Plan:
-        """What was decided for each message and result."""
-        return self.report.plan
-
-    @property
-    def strategy(self) -> str:
-        """The name of the strategy."""
-        return self.report.strategy
-
-    @property
-    def tokens_before(self) -> int:
-        """Tokens of the next prompt as it was given."""
-        return self.report.tokens_before
-
-    @property
-    def tokens_after(self) -> int:
-        """Tokens of the next prompt as it is returned."""
-        return self.report.tokens_after
-
-    @property
-    def results_cleared(self) -> int:
-        """The number of tool results that are replaced by placeholders."""
-        return self.report.results_cleared
-
-    @property
-    def messages_removed(self) -> int:
-        """The number of messages that are dropped with nothing in their place."""
-        return self.report.messages_removed
-
-    @property
-    def messages_summarized(self) -> int:
-        """The number of messages that a summary takes the place of."""
-        return self.report.messages_summarized
-
-    @property
-    def first_changed_message(self) -> int | None:
-        """The index of the first message that differs from the caller's; None where none does."""
-        return self.report.first_changed_message
-
-    @property
-    def model_calls(self) -> int:
-        """The calls of a model that summaries took."""
-        return self.report.spent.calls
-
-    @property
-    def cost(self) -> float | None:
-        """US dollars that those took; None where it is not known."""
-        return self.report.spent.cost
-
-    @property
-    def seconds(self) -> float:
-        """How long it took."""
-        return self.report.seconds
-
     def to_dict(self) -> dict[str, object]:
-        """The figures by name, for a log or a metric; without the report."""
-        return {name: getattr(self, name) for name in FIGURES}
+        """Return the figures by name, for a log or a metric."""
+        return {
+            "conversation_id": self.conversation_id,
+            **{name: getattr(self.report, name) for name in FIGURES},
+            "model_calls": self.report.spent.calls,
+            "cost": self.report.spent.cost,
+            "seconds": self.report.seconds,
+        }
 
 
 FIGURES = (
-    *("conversation_id", "strategy", "tokens_before", "tokens_after", "results_cleared", "messages_removed"),
-    *("messages_summarized", "first_changed_message", "model_calls", "cost", "seconds"),
+    *("strategy", "tokens_before", "tokens_after", "results_cleared", "messages_removed", "messages_summarized"),
+    "first_changed_message",
 )
 BeforePrune = Callable[[PruneEvent], object]  # False: do not prune
 OnPruned = Callable[[PruneEvent], object]

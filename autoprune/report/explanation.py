@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from autoprune.conversation.reasons import Reason
-from autoprune.report.report import Report
+from autoprune.report._report import Report
 from autoprune.report.tables import printable
 
 RESULT_COLUMNS = (
@@ -53,7 +53,7 @@ class Explanation:
     worded: Callable[[str], str] = str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """What is printed."""
+        """Return what is printed."""
         if self.report.plan.folds:
             yield _folds(self.report, options.max_width)
             yield ""
@@ -65,9 +65,9 @@ class Explanation:
 
 def _folds(report: Report, width: int) -> Table:
     lines: list[tuple[str, ...]] = []
-    for (request, state, why), run in _runs(report.fold_rows, _fold_key):
-        numbers = _ranges(at for row in run for at in _numbers(row))
-        lines.append((numbers, request, f"{sum(map(_number, run)):,}", _times(state, run), why))
+    for (request, state, why), stretch in _stretches(report.fold_rows, _fold_key):
+        numbers = _ranges(at for row in stretch for at in _numbers(row))
+        lines.append((numbers, request, f"{sum(map(_number, stretch)):,}", _times(state, stretch), why))
     return _fitted(FOLD_COLUMNS, lines, width)
 
 
@@ -86,24 +86,24 @@ def _number(row: Mapping[str, object], name: str = "tokens") -> int:
 
 
 def _ranges(numbers: Iterable[int]) -> str:
-    """Numbers as 1–4, 7, 9–12."""
-    runs: list[list[int]] = []
+    """Write numbers as 1–4, 7, 9–12."""
+    spans: list[list[int]] = []
     for number in sorted(numbers):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
         else:
-            runs.append([number, number])
-    return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in runs)
+            spans.append([number, number])
+    return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in spans)
 
 
 def _results(report: Report, width: int) -> Table:
     inputs = ({**row, "target": "(its arguments)", "failed": None} for row in report.input_rows)
     rows = sorted((*report.rows, *inputs), key=itemgetter("message"))
     lines: list[tuple[str, ...]] = []
-    for (turn, tool, target, state, why), run in _runs(rows, _result_key):
-        first, last = (_number(row, "message") for row in (run[0], run[-1]))
+    for (turn, tool, target, state, why), stretch in _stretches(rows, _result_key):
+        first, last = (_number(row, "message") for row in (stretch[0], stretch[-1]))
         messages = str(first) if first == last else f"{first}–{last}"
-        lines.append((messages, turn, _times(tool, run), target, _tokens(run), state, why))
+        lines.append((messages, turn, _times(tool, stretch), target, _tokens(stretch), state, why))
     return _fitted(RESULT_COLUMNS, lines, width)
 
 
@@ -115,15 +115,15 @@ def _result_key(row: Mapping[str, object]) -> tuple[str, ...]:
 Key = TypeVar("Key")
 
 
-def _runs(
+def _stretches(
     rows: Iterable[Mapping[str, object]], key: Callable[[Mapping[str, object]], Key]
 ) -> Iterator[tuple[Key, list[Mapping[str, object]]]]:
-    """Neighbors that are equal in what is shown of them."""
-    return ((shown, list(run)) for shown, run in groupby(rows, key))
+    """Group neighbors that are equal in what is shown of them."""
+    return ((shown, list(stretch)) for shown, stretch in groupby(rows, key))
 
 
-def _times(what: str, run: Sequence[object]) -> str:
-    return what if len(run) == 1 else f"{what} ×{len(run)}"
+def _times(what: str, stretch: Sequence[object]) -> str:
+    return what if len(stretch) == 1 else f"{what} ×{len(stretch)}"
 
 
 def _state(row: Mapping[str, object]) -> str:
@@ -134,19 +134,19 @@ def _state(row: Mapping[str, object]) -> str:
     return {Reason.CLAMPED.value: "cut", Reason.SHORTENED.value: "shortened"}.get(str(row["reason"]), "cleared")
 
 
-def _tokens(run: Sequence[Mapping[str, object]]) -> str:
-    before, after = (sum(_number(row, name) for row in run) for name in ("tokens", "tokens_after"))
+def _tokens(stretch: Sequence[Mapping[str, object]]) -> str:
+    before, after = (sum(_number(row, name) for row in stretch) for name in ("tokens", "tokens_after"))
     return f"{before:,} → {after:,}" if before != after else f"{before:,}"
 
 
 def _short(row: Mapping[str, object]) -> str:
-    """A reason in a word or two; one that a strategy words itself as it is."""
+    """Say a reason in a word or two; one that a strategy words itself as it is."""
     reason = str(row["reason"])
     return SHORT.get(reason, reason.replace("_", " "))
 
 
 def _reasons(report: Report) -> dict[str, str]:
-    """What the short reasons mean, those that were met; one that says it all itself is not among them."""
+    """Return what the short reasons mean that were met, without those that say it all themselves."""
     rows = (*report.fold_rows, *report.rows, *report.input_rows)
     return {_short(row): str(row["why"]) for row in rows if row["why"] not in (_short(row), row["reason"])}
 
@@ -159,7 +159,7 @@ def _legend(reasons: Mapping[str, str]) -> Table:
 
 
 def _fitted(columns: Sequence[tuple[str, str]], lines: Sequence[Sequence[str]], width: int) -> Table:
-    """A table in which each line is one: the columns of `FLEXIBLE` are shortened in the middle until all fit."""
+    """Draw a table in which each line is one: the columns of `FLEXIBLE` are shortened in the middle until all fit."""
     widths = [max((cell_len(line[at]) for line in lines), default=0) for at in range(len(columns))]
     widths = [max(cell_len(name), wide) for (name, _), wide in zip(columns, widths, strict=True)]
     for name, least in FLEXIBLE:
@@ -177,7 +177,7 @@ def _fitted(columns: Sequence[tuple[str, str]], lines: Sequence[Sequence[str]], 
 
 
 def _middle(text: str, width: int) -> str:
-    """A text in at most so many columns: its start and its end, which says most of a path."""
+    """Shorten a text to at most so many columns: its start and its end, which says most of a path."""
     if cell_len(text) <= width:
         return text
     share = 2 if " " in text else 4

@@ -6,12 +6,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from autoprune.report.floor import FLOOR
-from autoprune.report.report import Report
+from autoprune.report._breakdown import FLOOR
+from autoprune.report._report import Report
 
 
 def summary(report: Report, worded: Callable[[str], str] = str) -> RenderableType:
-    """What a prune saved: one line, the tools, and where the safe zone is out of reach what stands in the way.
+    """Draw what a prune saved: a line, the tools, and where the safe zone is out of reach what stands in the way.
 
     `worded` says a note in the names that the reader knows.
     """
@@ -40,7 +40,7 @@ def _headline(report: Report) -> Text:
 
 
 def _done(report: Report) -> str:
-    """What was done: to results, to messages."""
+    """Say what was done to results and to messages."""
     cleared = f"{report.results_cleared} of {report.results} tool results cleared"
     return report.also[2:] if report.plan.folds and not report.plan.edits else f"{cleared}{report.also}"
 
@@ -63,12 +63,12 @@ def _floor(report: Report) -> Table:
 
 
 def printable(text: object) -> str:
-    """A text from a conversation without what would steer the terminal or cannot be written."""
+    """Return a text from a conversation without what would steer the terminal or cannot be written."""
     return "".join(character if character.isprintable() else "·" for character in str(text))
 
 
 def statistics(figures: Mapping[str, int | float]) -> Table:
-    """The statistics of two conversations."""
+    """Draw the statistics of two conversations."""
     table = table_of(("figure", "left"), ("value", "right"))
     for name, value in figures.items():
         table.add_row(name.replace("_", " "), f"{value:.3f}" if isinstance(value, float) else f"{value:,}")

@@ -5,17 +5,25 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from autoprune.sessions.json_values import text
-from autoprune.sessions.pairing import Part, answered
-from autoprune.sessions.recording import NO_RESULT, Message, Run, counted, paired, unfit
+from autoprune.sessions._json import Object, text
+from autoprune.sessions._recorded import (
+    NO_RESULT,
+    CallOrResult,
+    Conversation,
+    Message,
+    bad_message,
+    note,
+    pair,
+    pairing_notes,
+)
 
-Block = Mapping[str, object]
+Block = Object
 ID_LENGTH = 64  # characters of a call's id that the API takes
 THOUGHTS = ("thinking", "redacted_thinking")
 
 
 @dataclass(frozen=True)
-class Turn:
+class Speech:
     """What one side says: blocks of the API, results among the user's in the order of the log."""
 
     role: str
@@ -23,74 +31,76 @@ class Turn:
 
 
 def words(value: str) -> list[Block]:
-    """A text as blocks."""
+    """Return a text as blocks."""
     return [{"type": "text", "text": value}]
 
 
-def run(turns: Sequence[Turn], missing: str | None = NO_RESULT, notes: Sequence[str] = ()) -> Run:
-    """A conversation from turns in the order of a log.
+def conversation(
+    speeches: Sequence[Speech], missing: str | None = NO_RESULT, notes: Sequence[str] = ()
+) -> Conversation:
+    """Make a conversation of speeches in the order of a log.
 
     It begins with the user's words. Results come together, first thing in the message after their calls; neighboring
     messages of the user become one. A call without a result is answered with `missing`, or left out where that is None.
     Raises SessionError for a block without a type, and for a call or a result without an id.
     """
-    for at, turn in enumerate(turns, 1):
-        _check(turn, at)
-    start = next((at for at, turn in enumerate(turns) if turn.role == "user" and _spoken(turn)), len(turns))
-    turns = turns[start:]
-    blocks = [(at, block) for at, turn in enumerate(turns) for block in _pieces(turn)]
-    parts = [_part(at, block) for at, block in blocks]
-    found = answered(parts)
-    ids = _ids(parts)
+    for at, speech in enumerate(speeches, 1):
+        _check(speech, at)
+    start = next((at for at, speech in enumerate(speeches) if speech.role == "user" and _spoken(speech)), len(speeches))
+    speeches = speeches[start:]
+    blocks = [(at, block) for at, speech in enumerate(speeches) for block in _calls_or_results(speech)]
+    exchanges = [_call_or_result(at, block) for at, block in blocks]
+    found = pair(exchanges)
+    ids = _ids(exchanges)
     replies: dict[int, list[Message | None]] = {}
     for index, call_id in ids.items():
         given = {**blocks[found[index]][1], "tool_use_id": call_id} if index in found else _remark(call_id, missing)
-        replies.setdefault(parts[index].message, []).append(given)
-    early = counted("messages before the user's first, left out", start)
-    odd = paired(len(ids), len(parts) - len(ids), len(found), remarks=missing is not None)
-    return Run(list(_messages(turns, replies)), (*notes, *early, *odd))
+        replies.setdefault(exchanges[index].message, []).append(given)
+    early = note("messages before the user's first, left out", start)
+    odd = pairing_notes(len(ids), len(exchanges) - len(ids), len(found), remarks=missing is not None)
+    return Conversation(list(_messages(speeches, replies)), (*notes, *early, *odd))
 
 
-def _check(turn: Turn, at: int) -> None:
-    for block in turn.blocks:
+def _check(speech: Speech, at: int) -> None:
+    for block in speech.blocks:
         if not isinstance(block.get("type"), str):
-            raise unfit("has a block without a type", at)
+            raise bad_message("has a block without a type", at)
         if block["type"] == "tool_use" and not all(isinstance(block.get(name), str) for name in ("id", "name")):
-            raise unfit("has a call without an id or a name", at)
+            raise bad_message("has a call without an id or a name", at)
         if block["type"] == "tool_result" and not isinstance(block.get("tool_use_id"), str):
-            raise unfit("has a result without the id of its call", at)
+            raise bad_message("has a result without the id of its call", at)
 
 
-def _spoken(turn: Turn) -> list[Block]:
-    """The blocks that are neither results nor empty, nor calls where the user speaks."""
-    elsewhere = ("tool_result",) if turn.role == "assistant" else ("tool_result", "tool_use")
-    return [block for block in turn.blocks if block.get("type") not in elsewhere and not _is_empty(block)]
+def _spoken(speech: Speech) -> list[Block]:
+    """Return the blocks that are neither results nor empty, nor calls where the user speaks."""
+    elsewhere = ("tool_result",) if speech.role == "assistant" else ("tool_result", "tool_use")
+    return [block for block in speech.blocks if block.get("type") not in elsewhere and not _is_empty(block)]
 
 
 def _is_empty(block: Block) -> bool:
     return block.get("type") == "text" and not text(block.get("text")).strip()
 
 
-def _pieces(turn: Turn) -> list[Block]:
-    """The assistant's calls, or the results among what the user says."""
-    kind = "tool_use" if turn.role == "assistant" else "tool_result"
-    return [block for block in turn.blocks if block.get("type") == kind]
+def _calls_or_results(speech: Speech) -> list[Block]:
+    """Return the assistant's calls, or the results among what the user says."""
+    kind = "tool_use" if speech.role == "assistant" else "tool_result"
+    return [block for block in speech.blocks if block.get("type") == kind]
 
 
-def _part(at: int, block: Block) -> Part:
+def _call_or_result(at: int, block: Block) -> CallOrResult:
     is_call = block.get("type") == "tool_use"
-    return Part(at, text(block.get("id" if is_call else "tool_use_id")), is_call)
+    return CallOrResult(at, text(block.get("id" if is_call else "tool_use_id")), is_call)
 
 
-def _ids(parts: Sequence[Part]) -> dict[int, str]:
-    """An id for each call that the API takes: of its letters and length, and unique in the conversation."""
+def _ids(exchanges: Sequence[CallOrResult]) -> dict[int, str]:
+    """Choose an id for each call that the API takes: of its letters and length, and unique in the conversation."""
     used: set[str] = set()
     times: Counter[str] = Counter()
     ids: dict[int, str] = {}
-    for index, part in enumerate(parts):
-        if not part.is_call:
+    for index, each in enumerate(exchanges):
+        if not each.is_call:
             continue
-        base = re.sub(r"[^a-zA-Z0-9_-]", "_", part.id)[:ID_LENGTH] or "call"
+        base = re.sub(r"[^a-zA-Z0-9_-]", "_", each.id)[:ID_LENGTH] or "call"
         chosen = base
         while chosen in used:
             times[base] += 1
@@ -102,20 +112,20 @@ def _ids(parts: Sequence[Part]) -> dict[int, str]:
 
 
 def _remark(call_id: str, missing: str | None) -> Message | None:
-    """What answers a call that has no result."""
+    """Make the result of a call that has none; None where such a call is left out."""
     if missing is None:
         return None
     return {"type": "tool_result", "tool_use_id": call_id, "content": missing, "is_error": True}
 
 
-def _messages(turns: Sequence[Turn], replies: Mapping[int, Sequence[Message | None]]) -> Iterator[Message]:
-    """The messages, with what the user says in a row in one."""
+def _messages(speeches: Sequence[Speech], replies: Mapping[int, Sequence[Message | None]]) -> Iterator[Message]:
+    """Make the messages, with what the user says in a row in one."""
     content: list[Block] = []
-    for at, turn in enumerate(turns):
-        if turn.role == "user":
-            content += _spoken(turn)
+    for at, speech in enumerate(speeches):
+        if speech.role == "user":
+            content += _spoken(speech)
             continue
-        blocks, results = _answered(turn, replies.get(at, ()))
+        blocks, results = _answered(speech, replies.get(at, ()))
         while blocks and blocks[-1].get("type") in THOUGHTS:
             blocks.pop()  # the API refuses a message that ends in a thought, as it does where a call is left out
         if not blocks:
@@ -128,11 +138,11 @@ def _messages(turns: Sequence[Turn], replies: Mapping[int, Sequence[Message | No
         yield {"role": "user", "content": content}
 
 
-def _answered(turn: Turn, replies: Sequence[Message | None]) -> tuple[list[Block], list[Message]]:
-    """The assistant's blocks with the calls that have an answer, and the answers."""
+def _answered(speech: Speech, replies: Sequence[Message | None]) -> tuple[list[Block], list[Message]]:
+    """Return the assistant's blocks with the calls that have an answer, and the answers."""
     blocks: list[Block] = []
     left = iter(replies)
-    for block in _spoken(turn):
+    for block in _spoken(speech):
         if block.get("type") != "tool_use":
             blocks.append(block)
         elif reply := next(left):

@@ -1,31 +1,40 @@
 """A conversation for the Chat Completions API: every call is followed by its result, and nothing is empty."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from autoprune.sessions.json_values import fields, objects, text, written
-from autoprune.sessions.pairing import Part, answered
-from autoprune.sessions.recording import NO_RESULT, Message, Run, paired, unfit
+from autoprune.sessions._json import Object, compact, fields, objects, text
+from autoprune.sessions._recorded import (
+    NO_RESULT,
+    CallOrResult,
+    Conversation,
+    Message,
+    bad_message,
+    pair,
+    pairing_notes,
+)
 
 
 def call(call_id: str, name: str, arguments: object) -> Message:
-    """A call as an assistant message holds it; arguments that are no text are written as JSON."""
-    payload = arguments if isinstance(arguments, str) else written(arguments)
+    """Make a call as an assistant message holds it; arguments that are no text are written as JSON."""
+    payload = arguments if isinstance(arguments, str) else compact(arguments)
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": payload}}
 
 
 def said(content: str, calls: Sequence[Message] = ()) -> Message:
-    """An assistant message."""
+    """Make an assistant message."""
     message: Message = {"role": "assistant", "content": content or None}
     return {**message, "tool_calls": list(calls)} if calls else message
 
 
 def result(call_id: str, content: object) -> Message:
-    """The message that answers a call."""
+    """Make the message that answers a call."""
     return {"role": "tool", "tool_call_id": call_id, "content": content}
 
 
-def run(messages: Sequence[Message], missing: str | None = NO_RESULT, notes: Sequence[str] = ()) -> Run:
-    """A conversation from messages in the order of a log.
+def conversation(
+    messages: Sequence[Message], missing: str | None = NO_RESULT, notes: Sequence[str] = ()
+) -> Conversation:
+    """Make a conversation of messages in the order of a log.
 
     Results move behind the message of their call; one that answers no call, or answers it again, is left out. A call
     without a result is answered with `missing`, or left out where that is None. Raises SessionError for a call or a
@@ -33,46 +42,48 @@ def run(messages: Sequence[Message], missing: str | None = NO_RESULT, notes: Seq
     """
     for at, message in enumerate(messages, 1):
         _check(message, at)
-    parts = [part for at, message in enumerate(messages) for part in _parts(at, message)]
-    found = answered(parts)
+    exchanges = [each for at, message in enumerate(messages) for each in _calls_or_results(at, message)]
+    found = pair(exchanges)
     answers: dict[int, list[Message | None]] = {}
-    for index, part in enumerate(parts):
-        if part.is_call:
-            reply = messages[parts[found[index]].message] if index in found else None
-            answers.setdefault(part.message, []).append(reply)
+    for index, each in enumerate(exchanges):
+        if each.is_call:
+            reply = messages[exchanges[found[index]].message] if index in found else None
+            answers.setdefault(each.message, []).append(reply)
     kept: list[Message] = []
     for at, message in enumerate(messages):
         kept += () if message.get("role") == "tool" else _spoken(message, answers.get(at, []), missing)
-    calls = sum(part.is_call for part in parts)
-    return Run(kept, (*notes, *paired(calls, len(parts) - calls, len(found), remarks=missing is not None)))
+    calls = sum(each.is_call for each in exchanges)
+    return Conversation(
+        kept, (*notes, *pairing_notes(calls, len(exchanges) - calls, len(found), remarks=missing is not None))
+    )
 
 
-def _check(message: Mapping[str, object], at: int) -> None:
+def _check(message: Object, at: int) -> None:
     if not isinstance(message.get("content"), str | list | None):
-        raise unfit("has a content that is neither text nor blocks", at)
+        raise bad_message("has a content that is neither text nor blocks", at)
     if message.get("role") == "tool" and not isinstance(message.get("tool_call_id"), str):
-        raise unfit("is a result without the id of its call", at)
+        raise bad_message("is a result without the id of its call", at)
     for each in _calls(message):
         function = fields(each.get("function"))
         if not all(
             isinstance(value, str) for value in (each.get("id"), function.get("name"), function.get("arguments"))
         ):
-            raise unfit("has a call without an id, a name or arguments", at)
+            raise bad_message("has a call without an id, a name or arguments", at)
 
 
-def _calls(message: Mapping[str, object]) -> list[Mapping[str, object]]:
+def _calls(message: Object) -> list[Object]:
     return objects(message.get("tool_calls")) if message.get("role") == "assistant" else []
 
 
-def _parts(at: int, message: Mapping[str, object]) -> Iterator[Part]:
+def _calls_or_results(at: int, message: Object) -> Iterator[CallOrResult]:
     if message.get("role") == "tool":
-        yield Part(at, text(message.get("tool_call_id")), is_call=False)
+        yield CallOrResult(at, text(message.get("tool_call_id")), is_call=False)
     for each in _calls(message):
-        yield Part(at, text(each.get("id")), is_call=True)
+        yield CallOrResult(at, text(each.get("id")), is_call=True)
 
 
 def _spoken(message: Message, results: Sequence[Message | None], missing: str | None) -> Iterator[Message]:
-    """A message that is no result, and the results of its calls; nothing where it says nothing."""
+    """Return a message that is no result and the results of its calls; nothing where it says nothing."""
     pairs = list(zip(_calls(message), results, strict=True))
     if missing is None:
         pairs = [(each, reply) for each, reply in pairs if reply is not None]
@@ -90,5 +101,5 @@ def _is_blank(content: object) -> bool:
 
 
 def image(url: str) -> Message:
-    """A picture in a user's message."""
+    """Make a picture in a user's message."""
     return {"type": "image_url", "image_url": {"url": url}}

@@ -3,13 +3,12 @@
 The rules are those of Gemini CLI's `historyHardening` module.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from autoprune.sessions.json_values import fields, objects, text
-from autoprune.sessions.pairing import Part, answered
-from autoprune.sessions.recording import NO_RESULT, Message, Run, counted, paired
+from autoprune.sessions._json import Object, fields, objects, text
+from autoprune.sessions._recorded import NO_RESULT, CallOrResult, Conversation, Message, note, pair, pairing_notes
 
-Piece = Mapping[str, object]
+Part = Object
 SENT = (
     "text",
     "inlineData",
@@ -22,22 +21,22 @@ SENT = (
 )
 
 
-def call(named: Mapping[str, object], arguments: object) -> Message:
-    """What is asked of a tool, with an id where it has one."""
+def call(named: Object, arguments: object) -> Message:
+    """Make a call, with an id where it has one."""
     return {**_id(named), "name": text(named.get("name")), "args": fields(arguments)}
 
 
-def response(named: Mapping[str, object], payload: object) -> Piece:
-    """The response to a call, with its id where it has one."""
+def response(named: Object, payload: object) -> Part:
+    """Make the response to a call, with its id where it has one."""
     return {"functionResponse": {**_id(named), "name": text(named.get("name")), "response": payload}}
 
 
-def _id(named: Mapping[str, object]) -> Message:
+def _id(named: Object) -> Message:
     return {"id": named["id"]} if text(named.get("id")) else {}
 
 
-def run(contents: Sequence[tuple[str, Sequence[Piece]]], notes: Sequence[str] = ()) -> Run:
-    """A conversation from roles with their parts, in the order of a log.
+def conversation(contents: Sequence[tuple[str, Sequence[Part]]], notes: Sequence[str] = ()) -> Conversation:
+    """Make a conversation of roles with their parts, in the order of a log.
 
     Responses come right after their calls, in their order; neighbors of one role become one content. A call without a
     response is answered with an error; a response that answers no call, or answers it again, is left out. Thoughts and
@@ -45,32 +44,32 @@ def run(contents: Sequence[tuple[str, Sequence[Piece]]], notes: Sequence[str] = 
     """
     start = next((at for at, (role, parts) in enumerate(contents) if role == "user" and _spoken(parts)), len(contents))
     contents = contents[start:]
-    pieces = [(at, piece) for at, (role, parts) in enumerate(contents) for piece in _pieces(role, parts)]
-    parts = [_part(at, piece) for at, piece in pieces]
-    found = answered(parts)
-    replies: dict[int, list[Piece]] = {}
-    for index, part in enumerate(parts):
-        if part.is_call:
-            given = _reply(pieces[index][1], pieces[found[index]][1] if index in found else {})
-            replies.setdefault(part.message, []).append(given)
+    placed = [(at, part) for at, (role, parts) in enumerate(contents) for part in _calls_or_results(role, parts)]
+    exchanges = [_call_or_result(at, part) for at, part in placed]
+    found = pair(exchanges)
+    replies: dict[int, list[Part]] = {}
+    for index, each in enumerate(exchanges):
+        if each.is_call:
+            given = _reply(placed[index][1], placed[found[index]][1] if index in found else {})
+            replies.setdefault(each.message, []).append(given)
     kept: list[Message] = []
     for at, (role, said) in enumerate(contents):
         _add(kept, role, [*_spoken(said, role)])
         _add(kept, "user", replies.get(at, []))
-    calls = sum(part.is_call for part in parts)
-    early = counted("contents before the user's first, left out", start)
-    return Run(kept, (*notes, *early, *paired(calls, len(parts) - calls, len(found))))
+    calls = sum(each.is_call for each in exchanges)
+    early = note("contents before the user's first, left out", start)
+    return Conversation(kept, (*notes, *early, *pairing_notes(calls, len(exchanges) - calls, len(found))))
 
 
-def _spoken(parts: Sequence[Piece], role: str = "user") -> list[Piece]:
-    """The parts that are sent where they stand: no thoughts, no responses, nothing empty; the model's calls."""
+def _spoken(parts: Sequence[Part], role: str = "user") -> list[Part]:
+    """Return the parts that are sent where they stand: no thoughts, no responses, nothing empty; the model's calls."""
     sent = [_sent(part) for part in parts if not part.get("thought")]
     elsewhere = {"functionResponse"} if role == "model" else {"functionResponse", "functionCall"}
     return [part for part in sent if not elsewhere & set(part) and _holds(part)]
 
 
-def _sent(part: Piece) -> Piece:
-    """A part with what the API takes of it."""
+def _sent(part: Part) -> Part:
+    """Return a part with what the API takes of it."""
     bare = {name: value for name, value in part.items() if name in SENT}
     if "functionCall" not in bare:
         return bare
@@ -78,28 +77,28 @@ def _sent(part: Piece) -> Piece:
     return {**bare, "functionCall": call(called, called.get("args"))} if called else {}
 
 
-def _holds(part: Piece) -> bool:
+def _holds(part: Part) -> bool:
     return any(name != "text" or text(value).strip() for name, value in part.items())
 
 
-def _pieces(role: str, parts: Sequence[Piece]) -> list[Piece]:
+def _calls_or_results(role: str, parts: Sequence[Part]) -> list[Part]:
     kind = "functionCall" if role == "model" else "functionResponse"
     return [part for part in parts if fields(part.get(kind)) and not part.get("thought")]
 
 
-def _part(at: int, piece: Piece) -> Part:
-    held = fields(piece.get("functionCall")) or fields(piece.get("functionResponse"))
-    return Part(at, text(held.get("id")) or f"name:{text(held.get('name'))}", "functionCall" in piece)
+def _call_or_result(at: int, part: Part) -> CallOrResult:
+    held = fields(part.get("functionCall")) or fields(part.get("functionResponse"))
+    return CallOrResult(at, text(held.get("id")) or f"name:{text(held.get('name'))}", "functionCall" in part)
 
 
-def _reply(asked: Piece, given: Piece) -> Piece:
-    """The response to a call under the call's own id and name; an error where none was given."""
+def _reply(asked: Part, given: Part) -> Part:
+    """Return the response to a call under the call's own id and name; an error where none was given."""
     payload = fields(given.get("functionResponse")).get("response") if given else {"error": NO_RESULT}
     is_object = isinstance(payload, dict)
     return response(fields(asked.get("functionCall")), payload if is_object else {"output": payload})
 
 
-def _add(contents: list[Message], role: str, parts: Sequence[Piece]) -> None:
+def _add(contents: list[Message], role: str, parts: Sequence[Part]) -> None:
     """Say more: in the last content where that has the role."""
     if parts and contents and contents[-1]["role"] == role:
         contents[-1] = {"role": role, "parts": [*objects(contents[-1]["parts"]), *parts]}

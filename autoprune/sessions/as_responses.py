@@ -1,12 +1,20 @@
 """A conversation for the Responses API: every call has its output, and every output its call."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from autoprune.sessions.json_values import text
-from autoprune.sessions.pairing import Part, answered
-from autoprune.sessions.recording import NO_RESULT, Message, Run, counted, paired, unfit
+from autoprune.sessions._json import Object, text
+from autoprune.sessions._recorded import (
+    NO_RESULT,
+    CallOrResult,
+    Conversation,
+    Message,
+    bad_message,
+    note,
+    pair,
+    pairing_notes,
+)
 
-Item = Mapping[str, object]
+Item = Object
 # Which output answers which call, and the family that both belong to.
 CALLS = {
     "custom_tool_call": "custom",
@@ -23,8 +31,8 @@ OUTPUTS = {
 OTHERS = ("user", "system", "developer")  # who speaks besides the model
 
 
-def run(items: Sequence[Item], missing: str = NO_RESULT, notes: Sequence[str] = ()) -> Run:
-    """A conversation from items in the order of a log.
+def conversation(items: Sequence[Item], missing: str = NO_RESULT, notes: Sequence[str] = ()) -> Conversation:
+    """Make a conversation of items in the order of a log.
 
     A call without an output is answered with `missing` right away; an output that answers no call, or answers it again,
     is left out, and so are an empty message and reasoning that nothing came of, which the API refuses. What the server
@@ -34,23 +42,23 @@ def run(items: Sequence[Item], missing: str = NO_RESULT, notes: Sequence[str] = 
     for index, item in enumerate(items, 1):
         _check(item, index)
     items = [item for item in items if not _is_empty(item)]
-    at = {index: part for index, item in enumerate(items) if (part := _part(item))}
+    at = {index: each for index, item in enumerate(items) if (each := _call_or_result(item))}
     indexes = list(at)
-    found = {indexes[call]: indexes[output] for call, output in answered(list(at.values())).items()}
+    found = {indexes[call]: indexes[output] for call, output in pair(list(at.values())).items()}
     kept = [*found, *found.values(), *(index for index in range(len(items)) if index not in at)]
-    calls = {index for index, part in at.items() if part.is_call}
+    calls = {index for index, each in at.items() if each.is_call}
     said: list[Message] = []
     for index in sorted({*kept, *calls}):
         said.append(dict(items[index]))
         if index in calls and index not in found:
             said.append(_remark(items[index], missing))
     followed = _followed(said)
-    alone = counted("reasoning that nothing came of, left out", len(said) - len(followed))
-    return Run(followed, (*notes, *alone, *paired(len(calls), len(at) - len(calls), len(found))))
+    alone = note("reasoning that nothing came of, left out", len(said) - len(followed))
+    return Conversation(followed, (*notes, *alone, *pairing_notes(len(calls), len(at) - len(calls), len(found))))
 
 
 def _followed(items: Sequence[Message]) -> list[Message]:
-    """The items without reasoning that no item of the model's stands behind: the log was cut off, or the turn."""
+    """Leave out reasoning that no item of the model's stands behind: the log was cut off, or the turn."""
     kept: list[Message] = []
     is_followed = False
     for item in reversed(items):
@@ -65,10 +73,10 @@ def _followed(items: Sequence[Message]) -> list[Message]:
 def _check(item: Item, at: int) -> None:
     kind = item.get("type", "message")
     if not isinstance(kind, str) or (kind == "message" and not isinstance(item.get("role"), str)):
-        raise unfit("has no type or no role", at)
+        raise bad_message("has no type or no role", at)
     is_search = kind.startswith("tool_search")
     if (kind in CALLS or kind in OUTPUTS) and not is_search and not isinstance(item.get("call_id"), str):
-        raise unfit("is a call or an output without an id", at)
+        raise bad_message("is a call or an output without an id", at)
 
 
 def _is_empty(item: Item) -> bool:
@@ -76,12 +84,12 @@ def _is_empty(item: Item) -> bool:
     return item.get("type", "message") == "message" and not (content if isinstance(content, str | list) else "")
 
 
-def _part(item: Item) -> Part | None:
+def _call_or_result(item: Item) -> CallOrResult | None:
     kind, call_id = text(item.get("type")), text(item.get("call_id"))
     is_servers = item.get("execution") == "server" or (kind.startswith("tool_search") and not call_id)
     if is_servers or (kind not in CALLS and kind not in OUTPUTS):
         return None
-    return Part(0, f"{CALLS.get(kind) or OUTPUTS.get(kind)}:{call_id}", kind in CALLS)
+    return CallOrResult(0, f"{CALLS.get(kind) or OUTPUTS.get(kind)}:{call_id}", kind in CALLS)
 
 
 def _remark(item: Item, missing: str) -> Message:

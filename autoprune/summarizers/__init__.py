@@ -1,1 +1,65 @@
-"""One module per way to write a summary. A summarizer is anything callable with a brief; none has a base class."""
+"""Summaries: who writes them, and all that a summarizer of your own needs.
+
+A summarizer is anything that can be called with a `Brief` and gives a text; `Summarizer` says what else it may offer.
+Those that ship are a module or a folder each: `Digest` and `ActionTrace` need no model, `OpenAISummarizer` asks one,
+`Symbols` does with or without one, and `Chunked` and `Levels` ask another summarizer in parts, or level by level.
+`sections` and `actions` help to write one, and `by_name` is the table of the command line.
+
+A name is loaded when it is first asked for, so that who folds nothing waits for nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from autoprune.summarizers._one_text import asummarize_text, summarize_text
+    from autoprune.summarizers.action_trace import ActionTrace
+    from autoprune.summarizers.actions import Action, read_actions
+    from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Steps, Summarizer, Written
+    from autoprune.summarizers.chunked import Chunked
+    from autoprune.summarizers.digest import Digest
+    from autoprune.summarizers.levels import Levels
+    from autoprune.summarizers.openai import OpenAISummarizer
+    from autoprune.summarizers.symbols import Symbols
+    from autoprune.summarizers.utterances import Utterance
+
+__all__ = [
+    "Action",
+    "ActionTrace",
+    "Answer",
+    "Ask",
+    "Brief",
+    "Chunked",
+    "Digest",
+    "Failed",
+    "Levels",
+    "OpenAISummarizer",
+    "Refused",
+    "Steps",
+    "Summarizer",
+    "Symbols",
+    "Utterance",
+    "Written",
+    "asummarize_text",
+    "read_actions",
+    "summarize_text",
+]
+LATE = {
+    **dict.fromkeys(("Action", "read_actions"), "actions"),
+    "ActionTrace": "action_trace",
+    **dict.fromkeys(("Answer", "Ask", "Brief", "Failed", "Refused", "Steps", "Summarizer", "Written"), "brief"),
+    "Chunked": "chunked",
+    "Digest": "digest",
+    "Levels": "levels",
+    "OpenAISummarizer": "openai",
+    "Symbols": "symbols",
+    "Utterance": "utterances",
+    **dict.fromkeys(("summarize_text", "asummarize_text"), "_one_text"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Return a public name, whose module is loaded when it is first asked for."""
+    if name not in LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{LATE[name]}"), name)

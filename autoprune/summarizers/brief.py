@@ -1,16 +1,19 @@
-"""What a summarizer is asked, and what it gives back. Writes nothing itself."""
+"""The question to a summarizer, and its answer."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Protocol, TypeAlias
 
 from autoprune.summarizers.utterances import Utterance
 from autoprune.tokens import Count
 
+CODE_CHARACTERS = 16
+
 
 @dataclass(frozen=True)
 class Brief:
-    """What to summarize: `utterances`, oldest first, that continue what `previous` already sums up ("" for nothing).
+    """A question: sum up `utterances`, oldest first, that go on from the summary `previous` ("" for none).
 
     The summary takes the place of both and has at most `max_tokens` tokens by `count`. `request` is what the user
     wants now, which stays in the conversation in full ("" where that is not known).
@@ -25,7 +28,7 @@ class Brief:
 
 @dataclass(frozen=True)
 class Written:
-    """A summary, and what it took to write it: tokens and dollars where the provider said so.
+    """A summary, with the tokens and dollars that it took, where the provider said so.
 
     `notes` say in words whatever was not done as asked; they come into the report.
     """
@@ -40,26 +43,41 @@ class Written:
 
 @dataclass(frozen=True)
 class Failed:
-    """Why a summarizer gave no summary, in words."""
+    """The answer of a summarizer that gave no summary, with the reason in words."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class Refused(Failed):
-    """A question that was not asked: the calls that one prune may make are used up."""
+    """The answer to a question that was not asked, as the calls that one prune may make are used up."""
 
 
 Answer: TypeAlias = Written | Failed
 
 
 class Summarizer(Protocol):
-    """Anything that turns a brief into a text, at once or awaited; whatever it raises counts as a failure.
+    """Turn a brief into a text, at once or awaited.
 
-    Optional attributes: `calls_model` (False for one that needs no model and waits for nobody, True where absent),
-    `identity` (a text that differs wherever the same brief would be answered in another way; the name of its class
-    where absent) and `keeps_request` (True for one whose text holds the user's first request in a section of its own,
-    False where absent).
+    Any function of a brief is a summarizer, and so is any object that can be called with one. What it raises counts
+    as a failure, which the report tells. An object may offer more; each of these is optional:
+
+    - `calls_model`: False for one that needs no model and waits for nobody. Default: True.
+    - `may_wait`: True for one that may take long, so that it is called in a thread. Default: as `calls_model`.
+    - `identity`: a text that differs wherever the same brief would be answered in another way; texts that were written
+      before are found by it. Default: the name of the function or class.
+    - `keeps_request`: True for one whose text holds the user's first request in a section of its own (see `sections`).
+      Default: False, and the request is put above the text.
+    - `fallback`: the summarizer that is asked where this one fails; None for nobody. Default: a `Digest`.
+    - `steps(brief)`: for one that asks other summarizers; run in place of the call. A generator that yields lists of
+      `Ask`, which may be answered at the same time, is sent their answers in the same order, and returns its own
+      answer. So it knows nothing of threads or of asyncio.
+    - `with_style(style)`: a summarizer that writes in a style of that name.
+    - `with_instructions(instructions, alone)`: a summarizer that writes as the instructions say, in place of its own
+      style; with `alone` also without its own instructions.
+    - `with_model(llm)`: a summarizer that asks the pruner's model; `Failed` where it cannot, with the reason.
+    - `in_parts()`: a summarizer that reads in parts what is too long for its window.
+    - `reads_in_parts`: True for one that does, cutting between the utterances of a brief. Default: False.
     """
 
     def __call__(self, brief: Brief, /) -> object:
@@ -70,11 +88,38 @@ class Summarizer(Protocol):
 class Ask:
     """One question to one summarizer."""
 
-    summarizer: Callable[[Brief], object]
+    summarizer: Summarizer
     brief: Brief
 
 
-# A summarizer of several steps has `steps(brief)`: it yields the questions that may be asked at the same time, is sent
-# their answers in the same order, and returns its text. So it knows nothing of threads or of async.
 Steps: TypeAlias = Generator[Sequence[Ask], Sequence[Answer], Answer]
 Parameters: TypeAlias = Mapping[str, object]
+
+
+def with_usage(text: str, answers: Iterable[Answer], notes: Iterable[str] = ()) -> Written:
+    """Return a text that is made of several answers, with the sum of what they took and all their notes."""
+    given = [answer for answer in answers if isinstance(answer, Written)]
+    costs = [answer.cost for answer in given]
+    return Written(
+        text,
+        sum(answer.input_tokens for answer in given),
+        sum(answer.output_tokens for answer in given),
+        None if None in costs or not costs else sum(cost for cost in costs if cost is not None),
+        next((answer.model for answer in given if answer.model), None),
+        tuple(dict.fromkeys((*(note for answer in given for note in answer.notes), *notes))),
+    )
+
+
+def code_of(brief: Brief) -> str:
+    """Return a code that nothing in the brief can hold: whoever wrote a part of it would have to know all of it."""
+    digest = sha256()
+    for text in _texts(brief):
+        digest.update(f"{len(text)}:{text}".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:CODE_CHARACTERS]
+
+
+def _texts(brief: Brief) -> Iterator[str]:
+    yield from (brief.previous, brief.request)
+    for utterance in brief.utterances:
+        yield utterance.words
+        yield from (result.text for result in utterance.results)

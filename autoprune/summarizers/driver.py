@@ -1,8 +1,8 @@
-"""Asks summarizers what steps want to know, in threads or in asyncio. Decides nothing, and no exception leaves it.
+"""Ask summarizers, in threads or in asyncio, and turn whatever they give or raise into an answer.
 
 A question that may wait for somebody is asked in a daemon thread of its own, never in a pool: Python waits for a pool's
 threads before it exits, so Ctrl-C would hang as long as a server does. Nothing can end a thread that hangs; when the
-time is up it is left behind, and what it says later is not heard.
+time is up it is left behind, and its answer is ignored.
 """
 
 import asyncio
@@ -17,7 +17,8 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, TypeAlias
 
-from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Steps, Written
+from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Steps, Summarizer, Written
+from autoprune.summarizers.capabilities import calls_model, may_wait
 
 CONCURRENCY = 4  # questions of a batch that are asked at the same time
 LONGEST_REASON = 300  # characters of an error that are reported; some hold a whole page
@@ -25,10 +26,10 @@ LONGEST_REASON = 300  # characters of an error that are reported; some hold a wh
 
 @dataclass
 class Budget:
-    """How many more questions may be asked of a model, and for how long; one that calls none may be asked at any time.
+    """How many more questions may be asked of a model, and for how long; others may be asked at any time.
 
-    A question is one call of a summarizer. What it costs is the summarizer's promise: `OpenAISummarizer` makes at most
-    two requests of one question, each tried again as often as it was told to. The time is for all questions together,
+    A question is one call of a summarizer. How many requests it makes is up to the summarizer: `OpenAISummarizer` makes
+    at most two, each tried again as often as it was told to. The time is for all questions together,
     in seconds from when the budget is made; None for no limit.
     """
 
@@ -48,11 +49,11 @@ class Budget:
 
     @property
     def late(self) -> Failed:
-        """What is said of an answer that did not come in time."""
+        """The answer in place of one that did not come in time."""
         return Failed(f"no answer within {self.seconds or 0:g} seconds")
 
     def refusal(self, ask: Ask) -> str | None:
-        """Why a question may not be asked; None where it may, and then it is taken off."""
+        """Return why a question may not be asked; where it may, count it and return None."""
         if not may_wait(ask.summarizer):
             return None
         if self.left == 0:
@@ -67,78 +68,56 @@ Job: TypeAlias = tuple[int, Callable[[], Answer]]
 UNLIMITED = 1_000_000  # calls, where nobody counts them
 
 
-def calls_model(summarizer: object) -> bool:
-    """Whether a summarizer calls a model, as far as it says."""
-    return getattr(summarizer, "calls_model", True) is not False
-
-
-def keeps_request(summarizer: object) -> bool:
-    """Whether a summarizer's text has a section for the user's first request, as far as it says."""
-    return getattr(summarizer, "keeps_request", False) is True
-
-
-def may_wait(summarizer: object) -> bool:
-    """Whether a summarizer may keep one waiting: one that calls a model, or a caller's function."""
-    return bool(getattr(summarizer, "may_wait", calls_model(summarizer)))
-
-
-def identity_of(summarizer: object) -> str:
-    """What a summarizer calls itself; else the full name of the function, or of the class."""
-    own = getattr(summarizer, "identity", None)
-    named = summarizer if hasattr(summarizer, "__qualname__") else type(summarizer)
-    return own if isinstance(own, str) else f"{named.__module__}.{named.__qualname__}"
-
-
-def steps_of(summarizer: Callable[[Brief], object], brief: Brief) -> Steps:
-    """The steps of any summarizer: its own, or the one question that it is. What its own raise is a failure."""
+def steps_of(summarizer: Summarizer, brief: Brief) -> Steps:
+    """Run the steps of a summarizer that has some, or ask the one question that it is; a failure where they raise."""
     own = getattr(summarizer, "steps", None)
     if not callable(own):
         (answer,) = yield [Ask(summarizer, brief)]
         return answer
     try:
         return judged((yield from own(brief)))
-    except Exception as error:  # a stranger's generator, as in `_called`
+    except Exception as error:  # a stranger's generator, as in `_call`
         return judged(error)
 
 
 def run(steps: Steps, concurrency: int = CONCURRENCY, budget: Budget | None = None) -> Answer:
-    """What steps come to. The questions of a batch are asked in threads, at most `concurrency` at the same time.
+    """Run steps to their answer. The questions of a batch are asked in threads, `concurrency` of them at a time.
 
     An awaitable is run to its end in an event loop of its own. Where the caller is within a running loop it is
     refused, since it may hold what belongs to that loop: `arun` is for there.
     """
     limits = budget or Budget(UNLIMITED)
-    asked = _advanced(steps, None)
+    asked = _advance(steps, None)
     while not isinstance(asked, Written | Failed):
-        asked = _advanced(steps, _in_threads(_afforded(asked, limits), concurrency, limits))
+        asked = _advance(steps, _in_threads(_afford(asked, limits), concurrency, limits))
     return asked
 
 
 async def arun(steps: Steps, concurrency: int = CONCURRENCY, budget: Budget | None = None) -> Answer:
-    """The same in asyncio. Summarizers are called in threads, so that one that waits holds up no one else."""
+    """Run steps to their answer in asyncio. Summarizers are called in threads: one that waits blocks no other."""
     limits = budget or Budget(UNLIMITED)
     gate = asyncio.Semaphore(max(concurrency, 1))
-    asked = _advanced(steps, None)
+    asked = _advance(steps, None)
     while not isinstance(asked, Written | Failed):
-        answers = await asyncio.gather(*(_awaited(ask, gate, limits) for ask in _afforded(asked, limits)))
-        asked = _advanced(steps, answers)
+        answers = await asyncio.gather(*(_await_answer(ask, gate, limits) for ask in _afford(asked, limits)))
+        asked = _advance(steps, answers)
     return asked
 
 
 def answered(ask: Ask, *, is_within_loop: bool = False, budget: Budget | None = None) -> Answer:
-    """The answer to one question, whatever the summarizer gives or raises."""
-    given = _called(ask)
+    """Return the answer to one question, whatever the summarizer gives or raises."""
+    given = _call(ask)
     if not inspect.isawaitable(given):
         return judged(given)
     if not is_within_loop:
-        return asyncio.run(_in_time(_settled(given), budget or Budget(UNLIMITED)))
+        return asyncio.run(_in_time(_await_value(given), budget or Budget(UNLIMITED)))
     if inspect.iscoroutine(given):
         given.close()
     return Failed("this summarizer is asynchronous and an event loop is running: use aprune in place of prune")
 
 
 def judged(given: object) -> Answer:
-    """What a summarizer gave, or the exception that it raised, as an answer."""
+    """Return what a summarizer gave, or the exception that it raised, as an answer."""
     match given:
         case Failed():
             return given
@@ -155,7 +134,7 @@ def judged(given: object) -> Answer:
 
 
 def _words(error: BaseException) -> str:
-    """What an exception says, if it can."""
+    """Return what an exception says, if it can."""
     try:
         return str(error)
     except Exception:  # a stranger's exception is a stranger's callable too
@@ -163,15 +142,15 @@ def _words(error: BaseException) -> str:
 
 
 def tried(function: Callable[..., object], *arguments: object) -> object:
-    """What a function of the caller's gives, a mapping's say; Failed where it raises."""
+    """Call a caller's function and return what it gives; Failed where it raises."""
     try:
         return function(*arguments)
-    except Exception as error:  # a stranger's callable, as in `_called`
+    except Exception as error:  # a stranger's callable, as in `_call`
         return judged(error)
 
 
-def _advanced(steps: Steps, answers: Sequence[Answer] | None) -> Sequence[Ask] | Answer:
-    """The next batch of questions, or what the steps come to."""
+def _advance(steps: Steps, answers: Sequence[Answer] | None) -> Sequence[Ask] | Answer:
+    """Return the next batch of questions, or what the steps come to."""
     try:
         asked = next(steps) if answers is None else steps.send(answers)
     except StopIteration as end:
@@ -182,14 +161,14 @@ def _advanced(steps: Steps, answers: Sequence[Answer] | None) -> Sequence[Ask] |
     return Failed("its steps gave something that is no list of questions")
 
 
-def _afforded(asks: Sequence[Ask], budget: Budget) -> list[Ask]:
-    """The questions, those above the budget answered beforehand."""
+def _afford(asks: Sequence[Ask], budget: Budget) -> list[Ask]:
+    """Return the questions, with a refusal in place of each one above the budget."""
     return [ask if (why := budget.refusal(ask)) is None else Ask(_Refusal(why), ask.brief) for ask in asks]
 
 
 @dataclass(frozen=True)
 class _Refusal:
-    """Answers a question that may not be asked."""
+    """A summarizer that answers a question that may not be asked."""
 
     why: str
     calls_model = False
@@ -199,7 +178,7 @@ class _Refusal:
 
 
 def _in_threads(asks: Sequence[Ask], concurrency: int, budget: Budget) -> list[Answer]:
-    """The answers to all questions. What does not wait for anybody is called here, all else in daemon threads."""
+    """Return the answers to all questions: those that wait for nobody are asked here, all others in daemon threads."""
     answer = partial(answered, is_within_loop=_is_within_loop(), budget=budget)
     waiting: SimpleQueue[Job] = SimpleQueue()
     slow = [number for number, ask in enumerate(asks) if may_wait(ask.summarizer)]
@@ -241,15 +220,15 @@ def _next(waiting: "SimpleQueue[Job]") -> Job | None:
         return None
 
 
-async def _awaited(ask: Ask, gate: asyncio.Semaphore, budget: Budget) -> Answer:
+async def _await_answer(ask: Ask, gate: asyncio.Semaphore, budget: Budget) -> Answer:
     if not may_wait(ask.summarizer):
-        return judged(await _asked(ask))
+        return judged(await _ask_in_thread(ask))
     async with gate:
-        return await _in_time(_asked(ask), budget)
+        return await _in_time(_ask_in_thread(ask), budget)
 
 
 async def _in_time(asked: Coroutine[Any, Any, object], budget: Budget) -> Answer:
-    """What comes of a question, or that nothing came in time."""
+    """Await the answer to a question, but no longer than there is time."""
     question = asyncio.ensure_future(asked)
     try:
         # Not `wait_for`, which waits for what it cancels: a summarizer may refuse to be cancelled.
@@ -259,8 +238,8 @@ async def _in_time(asked: Coroutine[Any, Any, object], budget: Budget) -> Answer
         question.cancel()
 
 
-async def _asked(ask: Ask) -> object:
-    """What a summarizer gives, called in a daemon thread and then awaited where it is awaitable."""
+async def _ask_in_thread(ask: Ask) -> object:
+    """Call a summarizer in a daemon thread and await what it gives."""
     loop = asyncio.get_running_loop()
     given: asyncio.Future[object] = loop.create_future()
 
@@ -271,26 +250,26 @@ async def _asked(ask: Ask) -> object:
     def call() -> None:
         result, error = None, None
         try:
-            result = _called(ask)
+            result = _call(ask)
         except BaseException as raised:  # as in `_work`
             error = raised
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(settle, result, error)
 
     Thread(target=copy_context().run, args=(call,), name="autoprune", daemon=True).start()
-    return await _settled(await given)
+    return await _await_value(await given)
 
 
-def _called(ask: Ask) -> object:
-    """What a summarizer gives, or the exception that it raises."""
+def _call(ask: Ask) -> object:
+    """Return what a summarizer gives, or the exception that it raises."""
     try:
         return ask.summarizer(ask.brief)
     except Exception as error:  # a stranger's callable: no fault of it may end a prune, and the report tells of it
         return error
 
 
-async def _settled(given: object) -> object:
-    """The same, where it is awaitable awaited."""
+async def _await_value(given: object) -> object:
+    """Return a value, or what it comes to where it is awaitable."""
 
     async def whole(awaitable: Awaitable[object]) -> object:
         return await awaitable

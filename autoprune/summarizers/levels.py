@@ -1,26 +1,27 @@
-"""A summary in levels: of several summaries of one level comes one of the next. The goal is never summarized."""
+"""Sum up in levels: several summaries of one level become one of the next, so that older things take fewer words."""
 
 import re
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from autoprune.conversation.transcript import Speaker
-from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written
-from autoprune.summarizers.driver import calls_model, identity_of, keeps_request, run, steps_of
+from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Summarizer, Written, with_usage
+from autoprune.summarizers.capabilities import calls_model, identity_of, keeps_request
+from autoprune.summarizers.driver import run, steps_of
 from autoprune.summarizers.sections import (
     GOAL,
     JOINT_TOKENS,
     Section,
-    beyond,
     cut,
     figure,
     first_that_fits,
-    fitted,
+    fit_head,
     read,
     request_of,
-    resumed,
-    with_usage,
-    written,
+    resume,
+    without_request,
+    write,
 )
 from autoprune.summarizers.utterances import Utterance
 
@@ -35,7 +36,7 @@ Merging = Generator[Sequence[Ask], Sequence[Answer], Leveled]
 
 @dataclass(frozen=True)
 class Levels:
-    """Keeps older things in fewer words: `inner` writes each section, and the sections stand in order, oldest first.
+    """Keep older things in fewer words: `inner` writes each section, and the sections stand in order, oldest first.
 
     What is new becomes a section of level 1. `fanout` sections of a level are summarized into one of the next, and
     fewer where there is no room for them, up to level `depth` (at most 9). Where there is no room for these the oldest
@@ -44,22 +45,22 @@ class Levels:
     answer's notes say so.
 
     An `inner` that needs no model and keeps sections of its own, such as `Digest`, reads them back and carries them on:
-    then its text is all there is, without levels. Read as the words of somebody, sections would lose what they say.
+    then its text is the whole summary, without levels.
     """
 
-    inner: Callable[[Brief], object]
+    inner: Summarizer
     fanout: int = 4
     depth: int = 3
-    keeps_request = True
+    keeps_request: ClassVar[bool] = True
 
     @property
     def calls_model(self) -> bool:
-        """Whether the inner summarizer does."""
+        """Whether `inner` calls a model."""
         return calls_model(self.inner)
 
     @property
     def identity(self) -> str:
-        """What the text depends on beside the brief."""
+        """The identity of `inner`, and the settings."""
         return f"Levels({identity_of(self.inner)}, fanout={self.fanout}, depth={self.depth})"
 
     @property
@@ -67,35 +68,35 @@ class Levels:
         return min(max(self.depth, 1), DEEPEST)
 
     def __call__(self, brief: Brief, /) -> Answer:
-        """The sections, of at most `brief.max_tokens` tokens."""
+        """Return the sections in at most `brief.max_tokens` tokens."""
         return run(self.steps(brief))
 
     def steps(self, brief: Brief) -> Steps:
-        """Asks for a section on what is new, then for one in place of several, as long as there are too many."""
+        """Ask for a section on what is new, then for one in place of several, as long as there are too many."""
         if not self.calls_model and keeps_request(self.inner):
             return (yield from steps_of(self.inner, brief))
-        head, mine = resumed(brief, _is_mine)
-        shown = fitted(head, brief)
+        head, mine = resume(brief, _is_mine)
+        shown = fit_head(head, brief)
         sections = tuple((min(int(section.title[-1]), self._deepest), section.body) for section in mine)
         answers: list[Answer] = []
-        if new := beyond(brief, shown):
+        if new := without_request(brief, shown):
             left = brief.max_tokens - brief.count(_text(shown, sections))
-            answers.append((yield from self._asked(new, max(left // 2, self._share(shown, brief)), brief)))
+            answers.append((yield from self._ask(new, max(left // 2, self._share(shown, brief)), brief)))
             if isinstance(answers[-1], Failed):
                 return answers[-1]
             sections = (*sections, (1, answers[-1].text))
-        sections = yield from self._merged(sections, shown, brief, answers)
-        text = first_that_fits(_shortened(sections, shown, brief), head, brief)
-        return with_usage(text, answers, _lost(text, sections, shown, answers))
+        sections = yield from self._merge(sections, shown, brief, answers)
+        text = first_that_fits(_shorten(sections, shown, brief), head, brief)
+        return with_usage(text, answers, _notes(text, sections, shown, answers))
 
-    def _merged(self, sections: Leveled, shown: Head, brief: Brief, answers: list[Answer]) -> Merging:
-        """The sections, of which as many as there are too many were made one; the answers are added."""
+    def _merge(self, sections: Leveled, shown: Head, brief: Brief, answers: list[Answer]) -> Merging:
+        """Return the sections, merged until they are few enough; add each answer to `answers`."""
         while span := self._too_many(sections, brief.count(_text(shown, sections)) > brief.max_tokens):
             before, several, after = sections[: span[0]], sections[slice(*span)], sections[span[1] :]
             said = tuple(Utterance(Speaker.OTHER, body) for _, body in several)
             half = sum(brief.count(body) for _, body in several) // 2
             # Older things in fewer words, so that the room is there for what is new.
-            answer = yield from self._asked(said, max(min(half, 2 * self._share(shown, brief)), LEAST), brief)
+            answer = yield from self._ask(said, max(min(half, 2 * self._share(shown, brief)), LEAST), brief)
             answers.append(answer)
             if isinstance(answer, Failed):
                 break
@@ -103,7 +104,7 @@ class Levels:
         return sections
 
     def _too_many(self, sections: Leveled, is_over: bool) -> tuple[int, int] | None:
-        """Where the sections stand that become one: the lowest level that is full, or with no room left, has two."""
+        """Return where the sections are that become one: the lowest level that is full, or without room has two."""
         fanout = max(self.fanout, 2)
         for least, most in ((fanout, fanout), (2, len(sections))) if is_over else ((fanout, fanout),):
             for level in range(1, self._deepest):
@@ -113,16 +114,16 @@ class Levels:
         return None
 
     def _share(self, shown: Head, brief: Brief) -> int:
-        """The tokens that each section has when there are as many as there may be at once."""
+        """Return the tokens that each section has when there are as many as there may be."""
         most = self._deepest * (max(self.fanout, 2) - 1) + 1
-        return max((brief.max_tokens - brief.count(written(shown))) // most, LEAST)
+        return max((brief.max_tokens - brief.count(write(shown))) // most, LEAST)
 
-    def _asked(self, said: tuple[Utterance, ...], share: int, brief: Brief) -> Steps:
-        """A section about some messages, or in place of some sections.
+    def _ask(self, said: tuple[Utterance, ...], share: int, brief: Brief) -> Steps:
+        """Ask for a section about some messages, or in place of some sections.
 
         An `inner` that has a section for the first request is told it, and does not take a later one for it.
         """
-        goal = written((Section(GOAL, request_of(brief)),)) if keeps_request(self.inner) else ""
+        goal = write((Section(GOAL, request_of(brief)),)) if keeps_request(self.inner) else ""
         room = share + (brief.count(goal) + JOINT_TOKENS if goal else 0)
         asked = replace(brief, utterances=said, previous=goal, max_tokens=room)
         answer = yield from steps_of(self.inner, asked)
@@ -132,12 +133,12 @@ class Levels:
 
 
 def _without_goal(text: str) -> str:
-    """A text without its section for the first request, if there is anything else in it."""
-    return written(section for section in read(text) or () if section.title != GOAL) or text
+    """Return a text without its section for the first request, if anything else stands in it."""
+    return write(section for section in read(text) or () if section.title != GOAL) or text
 
 
-def _lost(text: str, sections: Leveled, shown: Head, answers: Sequence[Answer]) -> Iterator[str]:
-    """What to say of sections that could not be made one, that were left out, or of which one was shortened."""
+def _notes(text: str, sections: Leveled, shown: Head, answers: Sequence[Answer]) -> Iterator[str]:
+    """Yield a note for sections that could not be merged, were left out, or were shortened."""
     for answer in answers:
         if isinstance(answer, Failed):
             yield f"sections of the summary could not be made one ({answer.why})"
@@ -153,11 +154,11 @@ def _is_mine(section: Section) -> bool:
 
 
 def _text(shown: Head, sections: Leveled) -> str:
-    return written((*shown, *(Section(f"Level {level}", body) for level, body in sections)))
+    return write((*shown, *(Section(f"Level {level}", body) for level, body in sections)))
 
 
-def _shortened(sections: Leveled, shown: Head, brief: Brief) -> Iterator[str]:
-    """The text, with less and less of its oldest section, and then without it, until there is no section left."""
+def _shorten(sections: Leveled, shown: Head, brief: Brief) -> Iterator[str]:
+    """Yield the text with less and less of its oldest section, then without it, until no section is left."""
     while sections:
         text = _text(shown, sections)
         yield text
@@ -166,4 +167,4 @@ def _shortened(sections: Leveled, shown: Head, brief: Brief) -> Iterator[str]:
         less = cut(oldest, min(size - 1, size + brief.max_tokens - brief.count(text)), brief.count)
         is_kept = LEAST <= brief.count(less) < size
         sections = ((level, less), *rest) if is_kept else tuple(rest)
-    yield written(shown)
+    yield write(shown)

@@ -1,4 +1,4 @@
-"""A running summary as sections that can be read back exactly. Decides nothing about what they say."""
+"""Write a summary as titled sections, and read it back exactly."""
 
 import re
 from bisect import bisect_left
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from autoprune.conversation.transcript import Speaker
 from autoprune.planning.clamping import Clamp
-from autoprune.summarizers.brief import Answer, Brief, Written
+from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.utterances import Utterance
 from autoprune.tokens import Count
 
@@ -20,7 +20,7 @@ JOINT_TOKENS = 4  # that counts of joined texts may differ by
 HEADING = re.compile(r"## (\S.*) \(([1-9][0-9]{0,8}) lines?\)")
 TITLE = re.compile(r"\A# [^\n]+\n\n")
 LONGEST_TITLE = 200  # characters
-HEAD_SHARE = 2  # the goal takes at most the room through this
+HEAD_SHARE = 2  # the head takes at most the room divided by this
 
 
 @dataclass(frozen=True)
@@ -31,29 +31,29 @@ class Section:
     body: str
 
 
-def written(sections: Iterable[Section]) -> str:
-    """The sections as one text that `read` takes apart again; blank ones are left out."""
+def write(sections: Iterable[Section]) -> str:
+    """Return the sections as one text that `read` takes apart again; blank ones are left out."""
     filled = (replace(section, body=section.body.strip()) for section in sections)
     return "\n\n".join(f"## {one.title} ({lines(one.body)})\n{one.body}" for one in filled if one.body)
 
 
 def lines(body: str) -> str:
-    """How many lines a text has, in words."""
+    """Return the number of lines of a text in words."""
     return figure(body.count("\n") + 1, "line")
 
 
 def figure(number: int, unit: str) -> str:
-    """A number with its unit: "1 line", "2 lines"."""
+    """Return a number with its unit: "1 line", "2 lines"."""
     return f"{number} {unit}{'' if number == 1 else 's'}"
 
 
 def titled(text: str, title: str) -> str:
-    """A text under a title of its own, which `read` passes over; as it is where there is no title."""
+    """Put a title above a text, which `read` passes over; return the text as it is where the title is blank."""
     return f"# {one_line(title, LONGEST_TITLE)}\n\n{text}" if title.strip() else text
 
 
 def read(text: str) -> tuple[Section, ...] | None:
-    """The sections of a text that `written` made, under a title or none; None for any other, () for a blank one."""
+    """Return the sections of a text that `write` made, () for a blank text, and None for any other."""
     if not text.strip():
         return ()
     found: list[Section] = []
@@ -69,8 +69,8 @@ def read(text: str) -> tuple[Section, ...] | None:
     return tuple(found)
 
 
-def resumed(brief: Brief, is_mine: Callable[[Section], bool]) -> tuple[tuple[Section, ...], tuple[Section, ...]]:
-    """The head that is never summarized, and the sections that a running summary has so far.
+def resume(brief: Brief, is_mine: Callable[[Section], bool]) -> tuple[tuple[Section, ...], tuple[Section, ...]]:
+    """Return the head that is never summarized, and a summarizer's own sections of the summary so far.
 
     The head holds the user's first request. What another summarizer wrote before stands in it as it is: then the first
     request is in there.
@@ -83,36 +83,36 @@ def resumed(brief: Brief, is_mine: Callable[[Section], bool]) -> tuple[tuple[Sec
     rest = tuple(section for section in found if section.title != GOAL)
     earlier = tuple(section for section in rest if section.title == EARLIER)
     if not all(section in earlier or is_mine(section) for section in rest):
-        return (*goal, Section(EARLIER, written(rest))), ()
+        return (*goal, Section(EARLIER, write(rest))), ()
     return (*goal, *earlier), tuple(section for section in rest if section not in earlier)
 
 
 def request_of(brief: Brief) -> str:
-    """The user's first request, as the summary so far has it; where that knows of none yet, as the messages have it.
+    """Return the user's first request, as the summary so far has it; where it has none, as the messages have it.
 
     "" where nobody can say: a summary that somebody else wrote may hold it anywhere, and what the user says later is
     not the first request.
     """
     found = read(brief.previous)
     known = next((section.body for section in found or () if section.title == GOAL), "")
-    if known or is_foreign(found):
+    if known or may_hold_request(found):
         return known
     return first_request(brief.utterances)
 
 
-def is_foreign(found: tuple[Section, ...] | None) -> bool:
-    """Whether the first request may stand in a summary without being marked there."""
+def may_hold_request(found: tuple[Section, ...] | None) -> bool:
+    """Return whether the first request may stand in a summary without being marked there."""
     return found is None or any(section.title == EARLIER for section in found)
 
 
 def first_request(utterances: Iterable[Utterance]) -> str:
-    """The first words of the user's own, without what a program put around them; "" where there are none."""
+    """Return the first words of the user's own, without what a program put around them; "" where there are none."""
     own = (one.said for one in utterances if one.speaker is Speaker.USER)
     return next((words for words in own if words), "")
 
 
 class Frame:
-    """What stands around a summary that somebody else writes, so that the next one knows the user's first request.
+    """The frame around a summary that somebody else writes, so that the next one knows the user's first request.
 
     `is_kept`: who writes has a section for the request; nothing is done then unless it is missing. Else the request
     stands above the text in a section of its own, whatever the text says: one that only quotes it would be read as a
@@ -125,16 +125,16 @@ class Frame:
         self.is_kept = is_kept
         request = cut(request_of(brief), brief.max_tokens // HEAD_SHARE, brief.count)
         self._goal = (Section(GOAL, request),) if request else ()
-        self._title = EARLIER if not request and is_foreign(read(brief.previous)) else SUMMARY
+        self._title = EARLIER if not request and may_hold_request(read(brief.previous)) else SUMMARY
         self._left = brief.max_tokens - brief.count(self._around("…")) - JOINT_TOKENS
 
     @property
     def room(self) -> int:
-        """The tokens that the text should have."""
+        """The tokens that the text may have."""
         return self.brief.max_tokens if self.is_kept or self._left < LEAST_TEXT else self._left
 
     def unnested(self, text: str) -> str:
-        """A text without what this library wrote around the summary before, where it repeats all of that."""
+        """Return a text without the earlier frame, where it repeats the whole summary before."""
         previous = self.brief.previous.strip()
         if self.is_kept or not previous or previous not in text:
             return text
@@ -142,21 +142,21 @@ class Frame:
         return text.replace(previous, next(bodies, previous))
 
     def around(self, text: str) -> str:
-        """The text with its frame, within the room: cut, or where there is no room for it, the request alone."""
+        """Return the text with its frame, within the room: cut, or where there is no room for it, the request alone."""
         if self.is_kept:
             found = read(text) or ()
             is_missing = bool(found) and not any(section.title == GOAL for section in found)
-            texts = [written((*self._goal, *found))] if is_missing else []
+            texts = [write((*self._goal, *found))] if is_missing else []
         else:
-            texts = [self._around(text), self._around(cut(text, self._left, self.brief.count)), written(self._goal)]
+            texts = [self._around(text), self._around(cut(text, self._left, self.brief.count)), write(self._goal)]
         return next((one for one in texts if one and self.brief.count(one) <= self.brief.max_tokens), text)
 
     def _around(self, text: str) -> str:
-        return written((*self._goal, Section(self._title, text)))
+        return write((*self._goal, Section(self._title, text)))
 
 
-def beyond(brief: Brief, head: tuple[Section, ...]) -> tuple[Utterance, ...]:
-    """The messages that say anything, without the first request where it stands in the head in full."""
+def without_request(brief: Brief, head: tuple[Section, ...]) -> tuple[Utterance, ...]:
+    """Return the messages that say anything, without the first request where the head has it in full."""
     request = next((section.body for section in head if section.title == GOAL), "")
 
     def says_more(one: Utterance) -> bool:
@@ -167,21 +167,21 @@ def beyond(brief: Brief, head: tuple[Section, ...]) -> tuple[Utterance, ...]:
     return tuple(one for one in brief.utterances if says_more(one))
 
 
-def fitted(head: tuple[Section, ...], brief: Brief) -> tuple[Section, ...]:
-    """The head within half of the room: whole where it fits, else with its middle left out."""
+def fit_head(head: tuple[Section, ...], brief: Brief) -> tuple[Section, ...]:
+    """Return the head within half of the room: whole where it fits, else with its middle left out."""
     room = brief.max_tokens // HEAD_SHARE // max(len(head), 1)
     return tuple(Section(section.title, cut(section.body, room, brief.count)) for section in head)
 
 
 def cut(text: str, limit: int, count: Count) -> str:
-    """A text of at most `limit` tokens: itself, or its head and tail with a mark between; "" where nothing fits."""
+    """Return a text of at most `limit` tokens: itself, or its head and tail around a mark; "" where nothing fits."""
     if limit < 1 or count(text) <= limit:
         return text if limit > 0 else ""
     return Clamp(limit, head=0.7).shortened(text, count) or ""
 
 
 def first_that_fits(texts: Iterable[str | None], head: tuple[Section, ...], brief: Brief) -> str:
-    """The first text within the room that says anything; the words of the head, shortened, where none is."""
+    """Return the first text within the room that says anything; where none does, the words of the head, cut."""
     for text in texts:
         if text and brief.count(text) <= brief.max_tokens:
             return text
@@ -189,7 +189,7 @@ def first_that_fits(texts: Iterable[str | None], head: tuple[Section, ...], brie
 
 
 def most_that_fits(render: Callable[[int], str], most: int, brief: Brief) -> str | None:
-    """`render` of the highest number, at most `most`, whose text fits; None where not even that of 0 does."""
+    """Return `render` of the highest number, up to `most`, whose text fits; None where not even that of 0 does."""
 
     def fits(left_out: int) -> bool:
         return brief.count(render(most - left_out)) <= brief.max_tokens
@@ -200,20 +200,6 @@ def most_that_fits(render: Callable[[int], str], most: int, brief: Brief) -> str
 
 
 def one_line(text: str, most: int) -> str:
-    """A text on one line of at most `most` characters."""
+    """Return a text on one line of at most `most` characters."""
     words = " ".join(text.split())
     return words if len(words) <= most else words[: most - 1].rstrip() + "…"
-
-
-def with_usage(text: str, answers: Iterable[Answer], notes: Iterable[str] = ()) -> Written:
-    """A text, and what the answers that it is made of took together; with notes, each once."""
-    given = [answer for answer in answers if isinstance(answer, Written)]
-    costs = [answer.cost for answer in given]
-    return Written(
-        text,
-        sum(answer.input_tokens for answer in given),
-        sum(answer.output_tokens for answer in given),
-        None if None in costs or not costs else sum(cost for cost in costs if cost is not None),
-        next((answer.model for answer in given if answer.model), None),
-        tuple(dict.fromkeys((*(note for answer in given for note in answer.notes), *notes))),
-    )

@@ -1,23 +1,17 @@
-"""Who writes the summaries of a strategy: whom it names, the pruner's own, or the digest. Asks nobody."""
+"""Choose who writes a summary: a strategy's summarizer, the pruner's, or the digest; and adapt it to its task."""
 
-from dataclasses import replace
+from collections.abc import Iterator
 
-from autoprune.summarizers import symbols
-from autoprune.summarizers.brief import Summarizer
-from autoprune.summarizers.chunked import Chunked
-from autoprune.summarizers.digest.digest import Digest
-from autoprune.summarizers.driver import calls_model
+from autoprune.summarizers.brief import Failed, Summarizer
+from autoprune.summarizers.digest import Digest
+from autoprune.summarizers.driver import tried
 from autoprune.summarizers.levels import Levels
-from autoprune.summarizers.openai.summarizer import OpenAISummarizer
-from autoprune.summarizers.symbols import Symbols
-
-INSTRUCTION_TOKENS = 2_000  # of a window, for what a summarizer is told
 
 
 def summarizer_of(strategy: object, llm: object) -> tuple[Summarizer, str | None]:
-    """Who writes the summary, and what should be said about that.
+    """Return who writes the summaries of a strategy, and a note where that is not as asked.
 
-    A summarizer whose window is known gets longer histories in parts.
+    `llm` is what the pruner was given. A summarizer whose window is known gets longer histories in parts.
     """
     own = getattr(strategy, "summarizer", None)
     chosen = own if own is not None else llm if llm is not None else Digest()
@@ -25,43 +19,56 @@ def summarizer_of(strategy: object, llm: object) -> tuple[Summarizer, str | None
     if not callable(chosen):
         kind = type(chosen).__name__
         chosen, note = Digest(), f"llm is a {kind} and no summarizer (see OpenAISummarizer): no model was asked"
+    if llm is not None:
+        given = _offered(chosen, "with_model", llm)
+        chosen, note = (chosen, given.why) if isinstance(given, Failed) else (given, note)
+    chosen = in_parts(with_style(chosen, _style_of(strategy)))
     levels = getattr(strategy, "levels", 0)
-    if isinstance(chosen, Symbols) and llm is not None:
-        chosen, note = _told(chosen, llm)
-    chosen = in_parts(_styled(chosen, _style_of(strategy)))
     return (Levels(chosen, depth=levels) if levels else chosen), note
 
 
-def _told(chosen: Symbols, llm: object) -> tuple[Summarizer, str | None]:
-    """Symbols that were given no model ask the pruner's, if it is one that can be told how; and what to say if not."""
-    if chosen.calls_model or calls_model(llm) is False:
-        return chosen, None
-    # A batch of messages is short: it needs no parts.
-    model = llm.inner if isinstance(llm, Chunked) else llm
-    if isinstance(model, OpenAISummarizer):
-        told = replace(model, style="free", instructions=symbols.instructions(chosen.words))
-        return replace(chosen, summarizer=told), None
-    return chosen, (
-        "no model was asked for the lines of the messages: llm cannot be told how to write them; give an "
-        "OpenAISummarizer, or summarizer=Symbols(model=...) with a function from a prompt to a text"
-    )
+def fallbacks(summarizer: Summarizer) -> Iterator[Summarizer]:
+    """Yield who is asked where a summarizer fails, and where that one fails, and so on: the last is the digest."""
+    asked = [summarizer]
+    while True:
+        other = getattr(asked[-1], "fallback", Digest())
+        if not callable(other) or any(other is one for one in asked):
+            return
+        asked.append(other)
+        yield other
 
 
-def _style_of(strategy: object) -> str | None:
-    """The style that a strategy wants; where it has a title of its own, one without."""
-    style = getattr(strategy, "style", None)
-    return "prose" if style == "titled" and getattr(strategy, "title", None) else style
+def with_style(summarizer: Summarizer, style: str | None) -> Summarizer:
+    """Return a summarizer that writes in a style; the same one where it knows no styles, or none is wanted."""
+    made = _offered(summarizer, "with_style", style) if style else summarizer
+    return summarizer if isinstance(made, Failed) else made
 
 
-def _styled(summarizer: Summarizer, style: str | None) -> Summarizer:
-    """The summarizer in a style, if it knows any."""
-    if isinstance(summarizer, Chunked):
-        return replace(summarizer, inner=_styled(summarizer.inner, style))
-    return replace(summarizer, style=style) if style and isinstance(summarizer, OpenAISummarizer) else summarizer
+def with_instructions(summarizer: Summarizer, instructions: str, *, alone: bool = False) -> Summarizer:
+    """Return a summarizer that writes as instructions say; the same one where it takes none.
+
+    Instructions of its own come behind these, or with `alone` go.
+    """
+    made = _offered(summarizer, "with_instructions", instructions, alone)
+    return summarizer if isinstance(made, Failed) else made
 
 
 def in_parts(summarizer: Summarizer) -> Summarizer:
-    """The summarizer, asked in parts where it has a window of its own that a history may be too long for."""
-    if isinstance(summarizer, OpenAISummarizer) and summarizer.window and summarizer.window > 2 * INSTRUCTION_TOKENS:
-        return Chunked(summarizer, summarizer.window - INSTRUCTION_TOKENS)
+    """Return a summarizer that reads in parts what is too long for its window; the same one where none is known."""
+    made = _offered(summarizer, "in_parts")
+    return summarizer if isinstance(made, Failed) else made
+
+
+def _offered(summarizer: Summarizer, name: str, *arguments: object) -> Summarizer | Failed:
+    """Return what a summarizer's method makes of it; the summarizer itself where it has no such method."""
+    method = getattr(summarizer, name, None)
+    made = tried(method, *arguments) if callable(method) else summarizer
+    if isinstance(made, Failed) or callable(made):
+        return made
     return summarizer
+
+
+def _style_of(strategy: object) -> str | None:
+    """Return the style that a strategy wants; where it has a title of its own, one without a title."""
+    style = getattr(strategy, "style", None)
+    return "prose" if style == "titled" and getattr(strategy, "title", None) else style

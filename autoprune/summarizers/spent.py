@@ -1,11 +1,11 @@
-"""What the texts of a prune took. A value, nothing more."""
+"""What it took to write the texts of a prune."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Spent:
-    """Calls of a model, their tokens, dollars where they are known, texts found in the store, and what went wrong."""
+    """Calls of a model, their tokens and dollars, texts that were found in the store, and notes on what went wrong."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -15,7 +15,7 @@ class Spent:
     notes: tuple[str, ...] = ()
 
     def __add__(self, other: "Spent") -> "Spent":
-        """Both together."""
+        """Return the sum; a cost that is not known counts as none."""
         costs = [cost for cost in (self.cost, other.cost) if cost is not None]
         return Spent(
             self.calls + other.calls,

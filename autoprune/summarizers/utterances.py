@@ -1,4 +1,4 @@
-"""What messages say, for a reader who knows no wire format. Changes nothing, calls no model."""
+"""Put messages of any format into plain words, and into one text for a summarizer."""
 
 import json
 import re
@@ -29,7 +29,7 @@ JOINT_TOKENS = 2  # of the blank line between two messages, and of a cut between
 
 @dataclass(frozen=True)
 class Utterance:
-    """One message in plain words: who speaks, the words, the calls and the results.
+    """A message in plain words: who speaks, the words, the calls and the results.
 
     `words` are the texts of the message without its results, calls and thinking, blank-line separated; each image,
     audio, document or other medium is a line such as "[image]". Results know their call (`result.call`). `texts` are
@@ -44,7 +44,7 @@ class Utterance:
 
     @property
     def said(self) -> str:
-        """The words without what the program of an agent puts around the user's own: reminders, the environment."""
+        """The words without what the agent's program puts around the user's own: reminders, the environment."""
         return harness.said(self.texts or self.words)
 
 
@@ -66,7 +66,7 @@ def utterances(
     return tuple(told)
 
 
-def rendered(
+def render(
     utterances: Sequence[Utterance],
     count: Count,
     max_tokens: int,
@@ -74,7 +74,7 @@ def rendered(
     result_tokens: int = RESULT_TOKENS,
     delimiter: str = "",
 ) -> str:
-    """Messages as plain text for a summarizer, in at most `max_tokens` tokens by `count`; "" where there are none.
+    """Return messages as plain text for a summarizer, in at most `max_tokens` tokens by `count`; "" for no messages.
 
     Each message stands under headings that begin with "▶", which stands nowhere else in the text: "▶ 3. user",
     "▶ 4. call" and "▶ 5. result of bash, failed". Long arguments are shortened, and results cut to
@@ -89,27 +89,27 @@ def rendered(
     while limit // 2 >= LEAST_RESULT_TOKENS and sum(map(known, blocks)) + JOINT_TOKENS * len(blocks) > max_tokens:
         limit //= 2
         blocks = _blocks(utterances, known, limit, delimiter)
-    text = _plain(_fitted(blocks, _first_request(utterances), known, max_tokens), delimiter)
+    text = _plain(_fit(blocks, _first_request(utterances), known, max_tokens), delimiter)
     while text and count(text) > max_tokens:  # a delimiter across two messages, or one of a single character
         text = text[: len(text) * 3 // 4]
     return text
 
 
-def _fitted(blocks: Sequence[str], first: int, count: Count, max_tokens: int) -> str:
-    """The blocks that fit: the one of the first request, and of the others the newest."""
+def _fit(blocks: Sequence[str], first: int, count: Count, max_tokens: int) -> str:
+    """Return the blocks that fit: the one of the first request, and of the others the newest."""
     share = max_tokens // LARGEST_SHARE
     cut = [_cut(block, share, count) for block in blocks] if sum(map(count, blocks)) > max_tokens else blocks
     sizes = accumulate(count(block) + JOINT_TOKENS for block in reversed(cut[first + 1 :]))
     room = max_tokens - sum(map(count, cut[first : first + 1]))
     for kept in range(bisect_right([*sizes], room), -1, -1):
-        text = "\n\n".join(_kept(cut, first, len(cut) - kept))
+        text = "\n\n".join(_keep_from(cut, first, len(cut) - kept))
         if count(text) <= max_tokens:
             return text
     return _cut("\n\n".join(cut), max_tokens, count)
 
 
-def _kept(blocks: Sequence[str], first: int, start: int) -> Iterator[str]:
-    """The first request, and all from `start` on; a heading stands for what is left out."""
+def _keep_from(blocks: Sequence[str], first: int, start: int) -> Iterator[str]:
+    """Yield the first request, and all from `start` on; a heading stands for what is left out."""
     if start == first + 1:
         yield from blocks
         return
@@ -119,7 +119,7 @@ def _kept(blocks: Sequence[str], first: int, start: int) -> Iterator[str]:
 
 
 def _first_request(utterances: Sequence[Utterance]) -> int:
-    """The number of the first message of the user's; of the first message where there is none."""
+    """Return the number of the user's first message; of the first message where there is none."""
     return next((at for at, one in enumerate(utterances) if one.speaker is Speaker.USER and one.said), 0)
 
 
@@ -128,38 +128,38 @@ def _blocks(utterances: Sequence[Utterance], count: Count, limit: int, delimiter
 
 
 def _lines(utterance: Utterance, number: int, count: Count, limit: int) -> Iterator[str]:
-    """A message: its words, its calls and its results, each under a heading."""
+    """Yield a message: its words, its calls and its results, each under a heading."""
     if utterance.words or not (utterance.calls or utterance.results):
         yield f"{MARK} {number}. {NAMES.get(utterance.speaker, utterance.speaker.value)}"
-        yield _quoted(utterance.words or "[no words]")
+        yield _quote(utterance.words or "[no words]")
     for call in utterance.calls:
         yield f"{MARK} {number}. call"
-        yield _quoted(written_call(call))
+        yield _quote(written_call(call))
     for result in utterance.results:
         yield f"{MARK} {number}. result of {_result_name(result)}"
-        yield _quoted(_cut(result.text, limit, count) or ("[empty]" if result.is_plain else "[image or other media]"))
+        yield _quote(_cut(result.text, limit, count) or ("[empty]" if result.is_plain else "[image or other media]"))
 
 
 def _result_name(result: ToolResult) -> str:
-    touched = _shortened(target(result.call), LONGEST_TARGET)
+    touched = _shorten(target(result.call), LONGEST_TARGET)
     how = ", failed" if failed(result.text, result.is_error, result.call) else ""
     return f"{_one_line(result.tool)}{f' ({touched})' if touched else ''}{how}"
 
 
 def written_call(call: ToolCall, longest: int = LONGEST_ARGUMENT) -> str:
-    """A call on one line, as in `read_file(path="a.py")`; arguments of more than `longest` characters are cut."""
+    """Return a call on one line, as in `read_file(path="a.py")`; longer arguments than `longest` characters are cut."""
     known = arguments(call)
     given = [f"{_one_line(str(name))}={_argument(value, longest)}" for name, value in known.items()]
     if not known and call.arguments not in (None, "", {}, "{}"):
         given = [_argument(call.arguments, longest)]
-    return f"{_one_line(call.name)}({_shortened(', '.join(given), LONGEST_CALL)})"
+    return f"{_one_line(call.name)}({_shorten(', '.join(given), LONGEST_CALL)})"
 
 
 def _argument(value: object, longest: int) -> str:
     if isinstance(value, str):
-        return json.dumps(_shortened(value, longest), ensure_ascii=False)
+        return json.dumps(_shorten(value, longest), ensure_ascii=False)
     try:
-        return _shortened(json.dumps(value, ensure_ascii=False, default=_described), longest)
+        return _shorten(json.dumps(value, ensure_ascii=False, default=_described), longest)
     except (TypeError, ValueError, RecursionError):  # a name that is no string, a value that holds itself
         return f"[{type(value).__name__}]"
 
@@ -168,8 +168,8 @@ def _described(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else f"[{type(value).__name__}]"
 
 
-def _shortened(text: str, longest: int) -> str:
-    """A text of at most that many characters, and how many were left out."""
+def _shorten(text: str, longest: int) -> str:
+    """Return a text of at most `longest` characters, and how many were left out."""
     return text if len(text) <= longest else f"{text[:longest].rstrip()}… [{len(text) - longest:,} characters more]"
 
 
@@ -177,20 +177,20 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _quoted(text: str) -> str:
-    """A text in which nothing can be taken for a heading, wherever it is cut."""
+def _quote(text: str) -> str:
+    """Return a text in which nothing can be taken for a heading, wherever it is cut."""
     return text.replace(MARK, NO_MARK)
 
 
 def _cut(text: str, limit: int, count: Count) -> str:
-    """A text of at most `limit` tokens, its head and its tail; "" where nothing fits."""
+    """Return a text of at most `limit` tokens, its head and its tail; "" where nothing fits."""
     if limit < 1 or not text.strip():
         return ""
     return text if count(text) <= limit else Clamp(limit).shortened(text, count) or ""
 
 
 def _plain(text: str, delimiter: str) -> str:
-    """A text without a delimiter, and without the halves of surrogate pairs that no provider takes."""
+    """Return a text without the delimiter, and without lone surrogates, which no provider takes."""
     found = re.compile(re.escape(delimiter), re.IGNORECASE)
     if delimiter and found.search(text):
         text = found.sub(lambda match: f"{match[0][0]} {match[0][1:]}", text)
@@ -200,7 +200,7 @@ def _plain(text: str, delimiter: str) -> str:
 
 
 def sendable(text: str) -> str:
-    """A text that can be written as UTF-8: lone surrogates become U+FFFD."""
+    """Return a text that can be written as UTF-8: lone surrogates become U+FFFD."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,35 +1,20 @@
 """The command line, run as a user runs it: in a process, with files and pipes."""
 
 import json
-import os
-import re
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from command_line import OPENAI, READERS, SENTENCE, SESSIONS, XML, number, run
+from tables import each_row
 
 from autoprune.strategies.by_name import NAMES
 from autoprune.strategies.presets import PRESETS
-
-SESSIONS = Path(__file__).parents[2] / "fixtures" / "sessions"
-XML = str(SESSIONS / "edit_loop_xml.json")
-OPENAI = str(SESSIONS / "edit_loop_openai.jsonl")
-SENTENCE = "This message has been cleared."
-
-
-def run(
-    *arguments: str, stdin: bytes = b"", environ: Mapping[str, str | None] | None = None
-) -> subprocess.CompletedProcess[bytes]:
-    """The command; `environ` are variables that it has besides, None for one that it has not."""
-    known = {**os.environ, **(environ or {})}
-    having = {name: value for name, value in known.items() if value is not None}
-    command = [sys.executable, "-m", "autoprune", *arguments]
-    return subprocess.run(command, input=stdin, capture_output=True, check=False, env=having)
 
 
 @pytest.mark.parametrize("session", [XML, OPENAI])
@@ -72,11 +57,6 @@ def test_a_dry_run_writes_no_conversation(tmp_path: Path):
     assert "ReadFileTool" in done.stderr.decode()
 
 
-def number(lines: list[str]) -> int:
-    """How many results lines stand for: each for one, or for as many as it says."""
-    return sum(int(match[1]) if (match := re.search(r" ×(\d+) ", line)) else 1 for line in lines)
-
-
 def test_explain_is_a_table_of_every_result_with_its_reason():
     lines = run("prune", XML, "--safe-zone", "20k", "--explain").stdout.decode().splitlines()
     results, legend = lines[1 : lines.index("")], lines[lines.index("") + 1 :]
@@ -112,7 +92,7 @@ def test_the_strategies_are_listed():
     assert "minimum_reclaim=0.1" in run("strategies").stdout.decode()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "code", "said"),
     [
         (("prune", XML, "--safe-zone", "20"), 1, "still over the safe zone of 20"),
@@ -166,7 +146,6 @@ def test_the_version_is_printed():
     assert run("--version").stdout.decode().strip().count(".") == 2
 
 
-READERS = Path(__file__).parents[2] / "fixtures" / "readers"
 ORPHAN = {"role": "tool", "tool_call_id": "gone", "content": "left behind"}
 BROKEN = [{"role": "user", "content": "Fix it."}, ORPHAN]
 
@@ -188,11 +167,11 @@ def test_an_agents_own_session_file_is_pruned_into_messages_for_its_provider(tmp
 
 def test_one_of_several_conversations_in_a_file_is_chosen_by_its_number():
     file = str(READERS / "tau-bench.json")
-    first, second = (run("prune", file, "--safe-zone", "1m", "--run", number) for number in "12")
-    assert "choose with --run" in first.stderr.decode()
+    first, second = (run("prune", file, "--safe-zone", "1m", "--conversation", number) for number in "12")
+    assert "choose with --conversation" in first.stderr.decode()
     assert json.loads(first.stdout) != json.loads(second.stdout)
-    missing = run("prune", file, "--run", "99")
-    assert (missing.returncode, b"has no run 99" in missing.stderr) == (3, True)
+    missing = run("prune", file, "--conversation", "99")
+    assert (missing.returncode, b"has no conversation 99" in missing.stderr) == (3, True)
 
 
 def test_check_lists_the_rules_that_are_broken_in_the_providers_words(tmp_path: Path):
@@ -325,7 +304,7 @@ def test_the_strategies_that_fold_are_listed_with_their_parameters():
     assert rows["keep_last"]["description"] == "Keep the last n messages, and the system's; drop the others."
     settings = {"safe_zone_tokens": 51_200, "group_size": 4}
     assert rows["keep_last"]["config"] == {**settings, "over_messages": 10, "keep": 10, "drops": True}
-    assert "hybrid(group_size=None, buffer=0.2)" in run("strategies").stdout.decode().splitlines()
+    assert "hybrid(group_size=None, buffer=0.2, summary_tokens=None)" in run("strategies").stdout.decode().splitlines()
 
 
 # What a model sums up
@@ -389,7 +368,7 @@ def test_a_model_that_cannot_be_reached_is_said_and_the_summary_is_made_without_
     assert "secret" not in words
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "said"),
     [
         (BY_MODEL, "autoprune: the summarizer cannot be had: "),

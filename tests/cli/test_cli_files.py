@@ -10,12 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_cli import OPENAI, READERS, SENTENCE, XML, run
+from command_line import OPENAI, READERS, SENTENCE, XML, run
+from tables import each_row
 
 from autoprune.cli import files
 from autoprune.cli.files import refuse_log, write
 from autoprune.errors import SessionError
-from autoprune.sessions.files import load
+from autoprune.sessions import load
 
 OLD = '[{"role": "user", "content": "what was here before"}]'
 SMALL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); "
@@ -184,7 +185,7 @@ def test_what_a_log_holds_besides_is_named(tmp_path: Path):
         refuse_log(str(log), force=False)
 
 
-@pytest.mark.parametrize("text", ["", "# Notes", OLD, '{"messages": []}', '{"role": "user", "content": "x"}\n{', "[1]"])
+@each_row("text", ["", "# Notes", OLD, '{"messages": []}', '{"role": "user", "content": "x"}\n{', "[1]"])
 def test_what_is_no_agents_log_is_written_over(tmp_path: Path, text: str):
     out = tmp_path / "out.json"
     out.write_text(text, encoding="utf-8")
@@ -220,7 +221,7 @@ def test_a_last_line_that_is_cut_off_is_left_out_with_a_note(tmp_path: Path):
 # Exit codes
 
 
-@pytest.mark.parametrize(
+@each_row(
     "arguments",
     [
         ("prune", XML, "--safe-zone", "1m"),
@@ -231,7 +232,7 @@ def test_a_last_line_that_is_cut_off_is_left_out_with_a_note(tmp_path: Path):
     ],
     ids=" ".join,
 )
-@pytest.mark.parametrize("is_both", [False, True], ids=["output", "output and words"])
+@each_row("is_both", [False, True], ids=["output", "output and words"])
 def test_a_reader_that_has_gone_is_no_failure(arguments: tuple[str, ...], is_both: bool):
     reading, writing = os.pipe()
     os.close(reading)

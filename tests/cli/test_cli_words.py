@@ -4,9 +4,10 @@ import json
 import re
 
 import pytest
+from command_line import OPENAI, XML, number, run
 from rich.cells import cell_len
 from rich.console import Console
-from test_cli import OPENAI, XML, number, run
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs
 from autoprune.cli.wording import as_typed
@@ -53,8 +54,8 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize("width", [80, 100, 140])
-@pytest.mark.parametrize("strategy", [None, "low_water", "hybrid", "truncate", "keep_last"])
+@each_row("width", [80, 100, 140])
+@each_row("strategy", [None, "low_water", "hybrid", "truncate", "keep_last"])
 def test_every_result_is_one_line_at_any_width(width: int, strategy: str | None):
     lines = explained(conversation(*CALLS), strategy, width=width).rstrip("\n").split("\n")
     results = lines[next(at for at, line in enumerate(lines) if line.split()[:2] == ["message", "turn"]) + 1 :]
@@ -125,12 +126,12 @@ def test_strategies_are_listed_as_a_user_types_them():
         assert chosen(text, {}).name == text.partition("(")[0]
 
 
-@pytest.mark.parametrize("name", sorted(NAMES))
+@each_row("name", sorted(NAMES))
 def test_a_strategy_typed_with_its_defaults_is_the_strategy(name: str):
     assert chosen(typed(name), {}) == chosen(name, {})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "field", "said"),
     [
         ("keep_last", "over_messages", "n"),
@@ -150,7 +151,7 @@ def test_a_field_is_called_by_the_parameter_that_sets_it(name: str, field: str, 
 # Words
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "said"),
     [
         ("needs a model: PruneArgs(model=...)", "needs a model: --model"),
@@ -169,7 +170,7 @@ def test_the_library_is_quoted_in_the_names_of_the_command_line(words: str, said
     assert as_typed(words) == said
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "said"),
     [
         (("--strategy", "low-water"), "there is no strategy 'low-water' (did you mean low_water?); there are"),
@@ -201,9 +202,7 @@ def test_notes_name_options():
 # Help
 
 
-@pytest.mark.parametrize(
-    "command", [(), ("prune",), ("stats",), ("check",), ("strategies",), ("settings",), ("new-strategy",)]
-)
+@each_row("command", [(), ("prune",), ("stats",), ("check",), ("strategies",), ("settings",), ("new-strategy",)])
 def test_help_is_short_to_ask_for_and_ends_with_examples(command: tuple[str, ...]):
     short, long = (run(*command, flag, environ=NARROW) for flag in ("-h", "--help"))
     words = short.stdout.decode()

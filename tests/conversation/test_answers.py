@@ -8,21 +8,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rounds import OTHERS, WIRE, Round, Step
 from rounds_in_texts import CARRIERS, in_text
+from tables import each_row
 from utterances import call, result
 
 from autoprune import AgenticConversationPruner, Clamp, ConversationPruner, Protections, PruneArgs, ToolInputs
 from autoprune.conversation.answers import ANSWER_TOOLS, is_answer
 from autoprune.conversation.answers import words as said
 from autoprune.conversation.reasons import Reason
-from autoprune.formats.parsing import Parser, parse
+from autoprune.formats import new_parser
+from autoprune.formats.parsing import parse
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 from autoprune.summarizers.action_trace import ActionTrace
 from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.digest.digest import Digest
-from autoprune.summarizers.openai.snapshot import kept, parsed
-from autoprune.summarizers.utterances import rendered, utterances
+from autoprune.summarizers.openai import _snapshot
+from autoprune.summarizers.utterances import render, utterances
 from autoprune.tokens import exact
 
 COUNT = exact()
@@ -87,18 +89,18 @@ def reasons(found: Any) -> dict[str, str]:
 # Which results they are
 
 
-@pytest.mark.parametrize("tool", [*(name for name in ANSWER_TOOLS if "*" not in name), "mcp__helper__ask_user"])
+@each_row("tool", [*(name for name in ANSWER_TOOLS if "*" not in name), "mcp__helper__ask_user"])
 def test_the_result_of_a_tool_that_asks_the_user_is_an_answer(tool: str):
     assert is_answer(result(call(tool, question="Which?"), "Postgres"))
 
 
-@pytest.mark.parametrize("tool", ["read_file", "task_user", "AskUserQuestions2", "bash", ""])
+@each_row("tool", ["read_file", "task_user", "AskUserQuestions2", "bash", ""])
 def test_the_result_of_any_other_tool_is_none(tool: str):
     assert not is_answer(result(call(tool, question="Which?"), "Postgres"))
 
 
-@pytest.mark.parametrize("agent", REFUSALS)
-@pytest.mark.parametrize("flag", [True, None])
+@each_row("agent", REFUSALS)
+@each_row("flag", [True, None])
 def test_a_refusal_with_words_is_the_users(agent: str, flag: bool | None):
     before, behind = REFUSALS[agent]
     one = result(call("Edit", file_path="a.py"), f"{before}use tabs{behind}", flag)
@@ -106,7 +108,7 @@ def test_a_refusal_with_words_is_the_users(agent: str, flag: bool | None):
     assert said(one) == "[refused Edit(a.py)] use tabs"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "flag"),
     [
         ("The user doesn't want to proceed with this tool use. STOP what you are doing and wait for the user.", True),
@@ -156,8 +158,8 @@ def test_any_text_has_an_answer(text: str, flag: bool | None):
 # They stay
 
 
-@pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("strategy", [ToolOutputCleanup(), LowWater(), LowWater(protect=None)], ids=str)
+@each_row("format", FORMATS)
+@each_row("strategy", [ToolOutputCleanup(), LowWater(), LowWater(protect=None)], ids=str)
 def test_the_users_words_stay_in_every_format(format: str, strategy: Any):
     messages = FORMATS[format](rounds(answer(), answer("ask_user"), refused()))
     found = pruned(messages, strategy)
@@ -224,11 +226,11 @@ def test_what_was_asked_stays_with_the_answer():
 
 def told(*steps: Step, format: str = "anthropic") -> Any:
     messages = FORMATS[format](rounds(*steps))
-    return utterances(messages, parse(messages, Parser(COUNT), 0).entries)
+    return utterances(messages, parse(messages, new_parser(COUNT), 0).entries)
 
 
-@pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("summarizer", [Digest(), ActionTrace()], ids=str)
+@each_row("format", FORMATS)
+@each_row("summarizer", [Digest(), ActionTrace()], ids=str)
 def test_summaries_without_a_model_tell_them_as_the_users(format: str, summarizer: Any):
     question = Step("AskUserQuestion", {"question": "Tabs or spaces?"}, "Tabs, and never push to main.")
     no = Step("Edit", {"file_path": "a.py"}, f"{CLAUDE}Leave a.py alone.", failed=True)
@@ -244,17 +246,17 @@ def test_a_refused_call_is_no_error_that_is_left_to_resolve():
 
 
 def test_a_model_reads_them_under_the_users_heading():
-    text = rendered(told(answer()), COUNT, 5_000)
+    text = render(told(answer()), COUNT, 5_000)
     heading = text[: text.index("[answered AskUserQuestion]")].rstrip().rpartition("\n")[2]
     assert heading.endswith(". user")
 
 
 def test_a_constraint_of_a_models_may_rest_on_them():
-    snapshot = parsed('{"goal": "g", "constraints": ["never push"], "done": ["x"]}')
+    snapshot = _snapshot.parse('{"goal": "g", "constraints": ["never push"], "done": ["x"]}')
     tools_only = [one for one in told(read()) if not one.words.strip()]
-    assert kept(snapshot, Brief(tuple(tools_only), request="Fix it.")).constraints == ()
+    assert _snapshot.keep(snapshot, Brief(tuple(tools_only), request="Fix it.")).constraints == ()
     with_answer = [one for one in told(refused()) if one.words.startswith("[refused") or not one.words.strip()]
-    assert kept(snapshot, Brief(tuple(with_answer), request="Fix it.")).constraints == ("never push",)
+    assert _snapshot.keep(snapshot, Brief(tuple(with_answer), request="Fix it.")).constraints == ("never push",)
 
 
 def test_a_summary_of_folded_messages_holds_them():

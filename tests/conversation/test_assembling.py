@@ -2,9 +2,9 @@
 
 from typing import Any
 
-import pytest
+from tables import each_row
 
-from autoprune.conversation.assembling import Piece, assembled
+from autoprune.conversation.summary import Kept, assembled
 
 SUMMARY = {"role": "user", "content": "[Summary]"}
 ROLES = {"S": "system", "U": "user", "A": "assistant", "T": "tool"}
@@ -14,7 +14,7 @@ def chat(short: str) -> list[dict[str, str]]:
     return [{"role": ROLES[name[0]], "content": name} for name in short.split()]
 
 
-def shown(pieces: list[Piece]) -> list[tuple[str, int | None]]:
+def shown(pieces: list[Kept]) -> list[tuple[str, int | None]]:
     return [(piece.message["content"], piece.at) for piece in pieces]
 
 
@@ -45,7 +45,7 @@ CASES: dict[str, tuple[str, set[int], int, Any, list[tuple[str, int | None]]]] =
 }
 
 
-@pytest.mark.parametrize(("short", "gone", "place", "summary", "wanted"), CASES.values(), ids=CASES)
+@each_row(("short", "gone", "place", "summary", "wanted"), CASES.values(), ids=CASES)
 def test_what_is_left(short: str, gone: set[int], place: int, summary: Any, wanted: list[tuple[str, int | None]]):
     assert shown(assembled(chat(short), gone, place, summary)) == wanted
 

@@ -15,7 +15,9 @@ import openai
 import pytest
 from every_format import FORMATS
 from every_format import conversations as of_format
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
+from profiles import examples
+from tables import each_row
 
 from autoprune import (
     AgenticConversationPruner,
@@ -31,7 +33,7 @@ from autoprune import (
     RuleError,
     ToolInputs,
 )
-from autoprune.report.report import Report
+from autoprune.report import Report
 from autoprune.strategies.by_name import available
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.per_result import PerResult
@@ -82,8 +84,8 @@ KINDS = [AgenticConversationPruner, ConversationPruner]
 # Pruners
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("is_used", [False, True])
+@each_row("kind", KINDS)
+@each_row("is_used", [False, True])
 def test_a_copy_of_a_pruner_prunes_as_the_pruner_does(way: Copy, kind: type, is_used: bool):
     pruner = kind(ARGS, conversation_id="7", on_pruned=noted, environ={"AUTOPRUNE_OVERHEAD_TOKENS": "11"})
     pruner.replacement_message = "Gone."
@@ -169,10 +171,10 @@ class Agent:
         self.pruner = AgenticConversationPruner(ARGS, on_pruned=self.note)
 
     def note(self, event: PruneEvent) -> None:
-        self.notes.append(event.results_cleared)
+        self.notes.append(event.report.results_cleared)
 
 
-@pytest.mark.parametrize("way", [*PROTOCOLS.values(), copy.deepcopy])
+@each_row("way", [*PROTOCOLS.values(), copy.deepcopy])
 def test_an_agent_whose_pruner_calls_it_back_is_copied_whole(way: Copy):
     agent = Agent()
     agent.pruner.prune(MESSAGES)
@@ -201,9 +203,9 @@ CASES: list[tuple[type, dict[str, Any], Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "options", "strategy"), CASES)
-@pytest.mark.parametrize("safe_zone", [1_000, 1_000_000])
-@pytest.mark.parametrize("is_read", [False, True])
+@each_row(("kind", "options", "strategy"), CASES)
+@each_row("safe_zone", [1_000, 1_000_000])
+@each_row("is_read", [False, True])
 def test_a_copy_of_a_result_says_the_same(
     kind: type, options: dict[str, Any], strategy: Any, safe_zone: int, is_read: bool
 ):
@@ -223,9 +225,9 @@ def test_a_copy_of_a_result_says_the_same(
         assert event.to_dict() == PruneEvent(result.report, "id").to_dict()
 
 
-@pytest.mark.parametrize("format", sorted(FORMATS))
+@each_row("format", sorted(FORMATS))
 def test_results_of_every_format_are_copied(format: str):
-    @settings(derandomize=True, deadline=None, max_examples=8, suppress_health_check=[*HealthCheck])
+    @examples(8, suppress_health_check=[*HealthCheck])
     @given(messages=of_format(format))
     def check(messages: list[Any]) -> None:
         for kind in KINDS:
@@ -261,7 +263,7 @@ def test_a_report_that_was_not_read_gives_its_plan_after_the_messages_have_chang
 # Strategies, summarizers, settings, errors
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [
         *available().values(),
@@ -321,7 +323,7 @@ def client() -> openai.OpenAI:
     return openai.OpenAI(api_key="none", base_url="http://localhost:1")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "place", "kind"),
     [
         (lambda: AgenticConversationPruner(ARGS, Holding()), "llm", "Holding"),
@@ -332,7 +334,7 @@ def client() -> openai.OpenAI:
         (lambda: PruneEvent(report(), threading.Lock()), "conversation_id", "lock"),
     ],
 )
-@pytest.mark.parametrize("way", [*PROTOCOLS.values(), copy.deepcopy])
+@each_row("way", [*PROTOCOLS.values(), copy.deepcopy])
 def test_what_cannot_be_copied_is_named(way: Copy, make: Callable[[], object], place: str, kind: str):
     with pytest.raises(CopyError) as refusal:
         way(make())

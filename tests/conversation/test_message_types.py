@@ -11,6 +11,7 @@ from openai.types.chat import ChatCompletionMessage
 from pydantic import BaseModel
 from rounds import OTHERS, WIRE, Round, Step
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, PruneArgs, SettingsError, ToolInputs
 from autoprune.conversation.calls import arguments, target
@@ -83,8 +84,8 @@ def in_tuples(value: Any) -> Any:
     return {name: in_tuples(item) for name, item in value.items()} if isinstance(value, dict) else value
 
 
-@pytest.mark.parametrize("strategy", [ToolOutputCleanup(), LowWater(clamp=Clamp(200), clear_tool_inputs=ToolInputs())])
-@pytest.mark.parametrize("name", WRITTEN)
+@each_row("strategy", [ToolOutputCleanup(), LowWater(clamp=Clamp(200), clear_tool_inputs=ToolInputs())])
+@each_row("name", WRITTEN)
 def test_blocks_in_tuples_are_read_and_cleared_as_those_in_lists(name: str, strategy: Strategy):
     pruner = AgenticConversationPruner(PruneArgs(100))
     expected = pruner.prune_conversations(WRITTEN[name], strategy)
@@ -171,7 +172,7 @@ def call_of(given: object) -> ToolCall:
     return ToolCall(Location((0,)), 0, None, "t", given)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "shown"),
     [
         ({"path": "a.py", "command": "ls"}, "a.py"),

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from autoprune.conversation.outcomes import error_lines, exit_code, failed, running
 from autoprune.conversation.placeholders import SENTENCE, element
@@ -22,17 +23,17 @@ GEMINI = "Command: ls\nDirectory: (root)\nOutput: {}\nError: (none)\nExit Code: 
 COMMAND = 'Command: /bin/zsh -lc "cat <<EOF\nsome text\nEOF"\n'
 
 
-@pytest.mark.parametrize("text", ["Exit code 1\nfatal: no", "all good", "", "=== 3 passed in 0.1s ===", SENTENCE])
+@each_row("text", ["Exit code 1\nfatal: no", "all good", "", "=== 3 passed in 0.1s ===", SENTENCE])
 def test_a_flag_that_says_failed_is_believed(text: str):
     assert failed(text, True) is True
 
 
-@pytest.mark.parametrize("text", ["all good", "", "0 failed", "x: error handling", "def fail(): ..."])
+@each_row("text", ["all good", "", "0 failed", "x: error handling", "def fail(): ..."])
 def test_a_flag_that_says_fine_is_believed_where_the_text_does_not_contradict_it(text: str):
     assert failed(text, False) is False
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "code"),
     [
         ("Exit code 128\nfatal: unable to access", 128),  # Claude Code
@@ -70,7 +71,7 @@ def test_an_exit_code_is_read_where_a_harness_writes_it(text: str, code: int):
     assert failed(text, None) is (code != 0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "Exit code 1 means that nothing was found.\nExit code 2 is an error.",
@@ -92,7 +93,7 @@ def test_an_exit_code_elsewhere_is_none(text: str):
     assert failed(text, None) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "<tool_use_error>File does not exist.</tool_use_error>",
@@ -137,7 +138,7 @@ def test_a_failure_is_seen_in_the_first_words_or_the_last_line(text: str):
     assert failed(text, None) is True
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "The file /src/a.py has been updated successfully.",
@@ -161,7 +162,7 @@ def test_a_success_is_seen_in_the_words_of_a_tool(text: str):
     assert failed(text, None) is False
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",
@@ -191,9 +192,7 @@ def test_where_nothing_certain_is_said_the_outcome_is_not_known(text: str):
     assert failed(text, None) is None
 
 
-@pytest.mark.parametrize(
-    "unit", ["=", "= 1 failed in 1s ", "<a>", "{", '{"a":', "\n", " ", "Command: \n", "[x]\n", "--- "]
-)
+@each_row("unit", ["=", "= 1 failed in 1s ", "<a>", "{", '{"a":', "\n", " ", "Command: \n", "[x]\n", "--- "])
 def test_a_long_text_takes_no_longer_than_a_short_one(unit: str):
     assert failed(unit * 1_000_000, None) in (None, True)
 
@@ -214,7 +213,7 @@ GIT_PUSH = "To github.com:a/b.git\n ! [rejected] main -> main (fetch first)\nerr
 HINTS = "hint: Updates were rejected because the remote contains work\nhint: that you do not have locally.\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "text"),
     [
         ("pytest -q | tail -3", "FAILED test_a.py::test_a\n1 failed, 3 passed in 0.31s"),
@@ -240,7 +239,7 @@ def test_what_the_text_certainly_says_counts_for_more_than_a_flag_that_says_fine
     assert failed(CODEX.format(0, text), None, ran(command, "exec_command")) is True
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command",
     [
         *("pytest -q | tail -3", "pytest -q |& tee log", "pytest || true", "make || echo no", "pytest; ls", "a\nb"),
@@ -252,7 +251,7 @@ def test_the_outcome_of_a_command_that_hides_its_failures_is_not_known(command: 
     assert failed(CODEX.format(0, "collecting"), None, ran(command)) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command",
     [
         *("pytest -q", "cd a; pytest", "export A=1; make", "set -e\nmake\nmake test", "echo y | git reset -p"),
@@ -281,7 +280,7 @@ def test_a_way_out_makes_up_for_a_failure():
     assert failed(text, False, ran("git rev-parse --verify a || git checkout -b a")) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "call",
     [
         *(ran("cat run.log"), ran("grep -rn failed . | head"), ran("git log -3"), ran("gh run view 7 --log")),
@@ -318,7 +317,7 @@ def test_a_command_that_has_not_ended_has_no_outcome(text: str, session: str):
     assert not session or failed(text, False) is None
 
 
-@pytest.mark.parametrize("unit", ["<<a\n", "|", "'", '"', "\\", "a; ", "# ", "$(", "<<'E'\n\n"])
+@each_row("unit", ["<<a\n", "|", "'", '"', "\\", "a; ", "# ", "$(", "<<'E'\n\n"])
 def test_a_long_command_takes_no_longer_than_a_short_one(unit: str):
     assert failed("x", False, ran(unit * 100_000)) in (None, False)
 
@@ -330,7 +329,7 @@ def found(text: str, start: int = 0, stop: int | None = None) -> list[str]:
     return [text[begin:end] for begin, end in error_lines(text, start, len(text) if stop is None else stop)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "ValueError: invalid literal\n",
@@ -363,7 +362,7 @@ def test_lines_that_tell_of_a_failure_are_found(line: str):
     assert found(f"all good\n{line}all good\n") == [line]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "    return fmt.Errorf(err)\n",

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-import pytest
 from google.genai.types import Content, Part
 from openai.types.responses import EasyInputMessage
+from tables import each_row
 
-from autoprune.conversation.edits import Running
+from autoprune.conversation.edits import CALLS_IN_TEXT, Running
 from autoprune.conversation.summary import (
     GAP,
     SLACK_TOKENS,
@@ -23,7 +23,7 @@ from autoprune.conversation.summary import (
 from autoprune.formats import anthropic_messages, bedrock_converse, gemini_contents, openai_chat, openai_responses
 
 FORMATS = (openai_chat, openai_responses, anthropic_messages, bedrock_converse, gemini_contents)
-every_format = pytest.mark.parametrize("written_in", FORMATS, ids=lambda written_in: written_in.NAME)
+every_format = each_row("written_in", FORMATS, ids=lambda written_in: written_in.NAME)
 SYSTEM = {"role": "system", "content": "Be brief."}
 ANSWER = {"role": "assistant", "content": "It is done."}
 SUMMARY = wrapped("They read a.py.", 4, 200)
@@ -49,11 +49,11 @@ def test_the_mark_says_for_how_many_messages_and_how_large_it_may_be():
 
 
 def test_its_overhead_is_all_but_the_text_and_the_gap_behind_it():
-    gap = len(GAP) + SLACK_TOKENS
-    assert overhead(len, 4, 200) == len(SUMMARY) - len("They read a.py.") + gap
+    beside = len(f"; {CALLS_IN_TEXT}") + len(GAP) + SLACK_TOKENS
+    assert overhead(len, 4, 200) == len(SUMMARY) - len("They read a.py.") + beside
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "kept"),
     [
         ("They read a.py.", "They read a.py."),
@@ -122,7 +122,7 @@ WITH_WORDS = {
 }
 
 
-@pytest.mark.parametrize(("message", "rest"), WITH_WORDS.values(), ids=WITH_WORDS)
+@each_row(("message", "rest"), WITH_WORDS.values(), ids=WITH_WORDS)
 def test_what_else_the_message_holds_is_the_rest(message: object, rest: object):
     assert running([message]) == Running(0, "They read a.py.", 4, 200, rest)
 
@@ -137,7 +137,7 @@ ALONE = {
 }
 
 
-@pytest.mark.parametrize("message", ALONE.values(), ids=ALONE)
+@each_row("message", ALONE.values(), ids=ALONE)
 def test_a_message_that_holds_nothing_else_has_no_rest(message: object):
     assert running([message]) == Running(0, "They read a.py.", 4, 200)
 
@@ -159,7 +159,7 @@ NO_SUMMARY = {
 }
 
 
-@pytest.mark.parametrize("message", NO_SUMMARY.values(), ids=NO_SUMMARY)
+@each_row("message", NO_SUMMARY.values(), ids=NO_SUMMARY)
 def test_what_only_looks_like_one_is_none(message: object):
     assert running([SYSTEM, message, users(SUMMARY)]) is None
     assert apart(messages := [SYSTEM, message, users(SUMMARY)]) is messages
@@ -221,7 +221,7 @@ JOINED = {
 }
 
 
-@pytest.mark.parametrize(("first", "second", "both"), JOINED.values(), ids=JOINED)
+@each_row(("first", "second", "both"), JOINED.values(), ids=JOINED)
 def test_joined_messages_hold_what_both_held_in_that_order(first: object, second: object, both: object):
     assert joined(first, second) == both
 
@@ -231,7 +231,7 @@ def test_what_else_the_second_message_says_of_itself_stays():
     assert joined({**users("One."), "name": "Bob"}, second) == {**users("One.\n\nTwo."), "name": "Ada"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("message", "is_theirs"),
     [
         (users("Go."), True),
@@ -248,7 +248,7 @@ def test_whose_message_it_is(message: object, is_theirs: bool):
     assert is_users(message) is is_theirs
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("message", "held"),
     [
         (users("Go."), ("content", "Go.")),

@@ -5,9 +5,9 @@ from collections import OrderedDict
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from autoprune.conversation.calls import is_instruction_file, matches, paths, target
 from autoprune.conversation.transcript import Location, ToolCall
@@ -40,7 +40,7 @@ def call(arguments: Any) -> ToolCall:
     return ToolCall(Location((0,)), 0, "id", "tool", arguments)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "expected"),
     [
         ({"path": "src/a.py"}, ("src/a.py",)),
@@ -80,7 +80,7 @@ def test_every_path_in_the_arguments_is_found(arguments: Any, expected: tuple[st
     assert paths(call(arguments)) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "arguments",
     [
         {},
@@ -134,7 +134,7 @@ def test_any_arguments_have_paths_and_a_target(arguments: Any):
     assert isinstance(target(written), str)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "glob", "expected"),
     [
         ("README.md", "*.md", True),
@@ -210,7 +210,7 @@ def test_any_glob_has_an_answer(path: str, glob: str):
     assert matches(path, [glob]) in (True, False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [
         "AGENTS.md",
@@ -245,7 +245,7 @@ def test_files_that_tell_agents_how_to_work_are_known(path: str):
     assert is_instruction_file(path)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [
         "README.md",

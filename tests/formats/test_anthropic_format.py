@@ -9,17 +9,16 @@ from anthropic.types import Message, TextBlock, ThinkingBlock, ToolUseBlock
 from anthropic.types.beta import BetaMessage, BetaToolUseBlock
 from anthropic.types.browser_find_tool_use_block import BrowserFindToolUseBlock
 from anthropic_hypothesis import NAMES, PIXEL, STOPPED, anthropic_conversations
-from conversations import OPENING, SENTENCE, Request, anthropic, openai_chat, words
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from conversations import SENTENCE
+from hypothesis import given
+from profiles import examples
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, Result
 from autoprune.conversation.transcript import Location
-from autoprune.formats import anthropic_messages
-from autoprune.formats.detection import SHIPPED
-from autoprune.formats.media import FILE_TOKENS
-from autoprune.formats.parsing import Parser
-from autoprune.pruners.history import token_bound
+from autoprune.formats import SHIPPED, anthropic_messages, new_parser
+from autoprune.formats._media import FILE_TOKENS
+from autoprune.pruners._snapshots import token_bound
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
 LONG = "a line of output\n" * 200
@@ -28,12 +27,7 @@ ASKED = {"role": "user", "content": "Look."}
 DONE = {"role": "assistant", "content": "I see."}
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
 PDF = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "A" * 90_000}}
-CHECKED = settings(
-    deadline=None,
-    derandomize=True,
-    max_examples=60,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-)
+CHECKED = examples(60)
 
 
 def text(words: str, **more: Any) -> dict[str, Any]:
@@ -67,7 +61,7 @@ def pruned(*blocks: Any) -> Any:
 
 
 def tokens(message: Any) -> int:
-    return Parser(exact(), formats=(anthropic_messages,)).read(message, 0).tokens
+    return new_parser(exact(), formats=(anthropic_messages,)).read(message, 0).tokens
 
 
 # What becomes of a result
@@ -76,7 +70,7 @@ CLEARED = [text(SENTENCE)]
 FOUND = {"type": "search_result", "source": "a.md", "title": "A", "content": [text(LONG)]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "becomes"),
     [
         (LONG, SENTENCE),
@@ -96,7 +90,7 @@ def test_a_result_becomes_the_placeholder_in_the_shape_that_it_had(content: Any,
     assert pruned(result(content)) == [result(becomes)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "content",
     [
         *("ok", "", [], None, 7, {"rows": LONG}, [text("ok")], SENTENCE, CLEARED),
@@ -154,29 +148,7 @@ def test_only_the_payload_changes_in_a_whole_conversation():
     assert all(new is old for new, old in zip(after[2]["content"][2:], messages[2]["content"][2:], strict=True))
 
 
-def test_pruning_twice_is_pruning_once():
-    messages = anthropic([LONG, LONG], [LONG], [LONG])
-    once = prune(messages).conversation
-    assert once == anthropic([None, None], [None], [LONG])
-    again = prune(once)
-    assert again.conversation is once
-    assert [row["reason"] for row in again.report.rows] == [*["already_cleared"] * 3, "unseen"]
-
-
 # Which call made it
-
-
-def test_results_in_another_order_find_their_calls():
-    messages = [ASKED, answer(use("a", path="a.py"), use("b", path="b.py")), user(result(LONG, "b"), result(LONG, "a"))]
-    assert [row["target"] for row in prune(messages).report.rows] == ["b.py", "a.py"]
-
-
-def test_an_id_that_is_used_again_is_the_new_calls():
-    rounds = [
-        (answer(use("x", path=path)), user(result(LONG, "x"))) for path in ("a.py", "b.py")
-    ]  # local servers do so
-    rows = prune([ASKED, *rounds[0], *rounds[1], DONE]).report.rows
-    assert [(row["target"], row["request"], row["cleared"]) for row in rows] == [("a.py", 0, True), ("b.py", 1, True)]
 
 
 def test_a_result_without_its_call_is_of_an_unknown_tool():
@@ -185,7 +157,7 @@ def test_a_result_without_its_call_is_of_an_unknown_tool():
 
 def test_the_arguments_of_a_call_have_a_place():
     given = {"path": "a.py", "content": "x = 1\n"}
-    entry = Parser(exact(), wants_inputs=True).read(answer(text("Now."), use(**given)), 4)
+    entry = new_parser(exact(), wants_inputs=True).read(answer(text("Now."), use(**given)), 4)
     (call,) = entry.calls
     (part,) = call.inputs
     assert (call.location, call.id, call.name) == (Location((4, "content", 1)), "toolu_1", "read_file")
@@ -215,51 +187,11 @@ def test_xml_results_beside_native_ones_are_found():
 def test_a_call_in_words_alone_is_found():
     said = {"role": "assistant", "content": "<read_file>\n<path>c.py</path>\n</read_file>"}
     for content in (said["content"], [text(said["content"])]):
-        (call,) = Parser(exact(), formats=(anthropic_messages,)).read({**said, "content": content}, 0).calls
+        (call,) = new_parser(exact(), formats=(anthropic_messages,)).read({**said, "content": content}, 0).calls
         assert (call.name, call.arguments) == ("read_file", {"path": "c.py"})
 
 
 # Counting
-
-
-def test_a_conversation_counts_what_it_counts_in_openais_format():
-    requests: list[Request] = [["one", LONG, ""], "And now? 見て", [None], [words(50)], "Thanks."]
-    count = AgenticConversationPruner(None).count_tokens
-    assert count([*OPENING[:1], *anthropic(*requests)]) == count(openai_chat(*requests))
-
-
-def cleared(messages: list[Any], safe_zone: int, **more: Any) -> list[object]:
-    return [row["cleared"] for row in prune(messages, safe_zone, **more).report.rows]
-
-
-def test_at_every_safe_zone_the_same_results_are_cleared_as_in_openais_format():
-    requests: list[Request] = [[words(60), "ok", words(90)], "And now?", [words(70)], [words(40), words(50)]]
-    theirs, ours = openai_chat(*requests), anthropic(*requests)
-    for safe_zone in range(1, AgenticConversationPruner(None).count_tokens(theirs) + 2):
-        assert cleared(ours, safe_zone, overhead_tokens=SYSTEM) == cleared(theirs, safe_zone)
-
-
-SYSTEM = exact()(str(OPENING[0]["content"])) + MESSAGE_TOKENS
-REQUESTS = st.lists(
-    st.one_of(
-        st.lists(st.sampled_from(("ok", words(20), words(90), "漢字 👩‍👩‍👧 " * 9, None)), min_size=1, max_size=3),
-        st.sampled_from(("And now?", "見て\n")),
-    ),
-    min_size=1,
-    max_size=5,
-)
-
-
-@CHECKED
-@given(requests=REQUESTS, share=st.floats(0, 1.1))
-def test_the_same_results_are_cleared_as_in_openais_format(requests: list[Request], share: float):
-    theirs = openai_chat(*requests)
-    safe_zone = 1 + int(share * AgenticConversationPruner(None).count_tokens(theirs))
-    wanted, got = prune(theirs, safe_zone).report, prune(anthropic(*requests), safe_zone, overhead_tokens=SYSTEM).report
-    assert (got.tokens_before, got.tokens_after) == (wanted.tokens_before, wanted.tokens_after)
-    names = ("turn", "request", "tool", "target", "failed", "tokens", "tokens_after", "cleared", "reason")
-    rows = [[{name: row[name] for name in names} for row in report.rows] for report in (got, wanted)]
-    assert rows[0] == rows[1]
 
 
 SEARCH = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "lxml"}}
@@ -276,7 +208,7 @@ LOADED = {"tool_references": [{"type": "tool_reference", "tool_name": "deploy"}]
 CALLER = {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("block", "counted"),
     [
         ({"type": "thinking", "thinking": "Where is it?", "signature": "A" * 900}, ["Where is it?"]),
@@ -310,7 +242,7 @@ def test_a_block_counts_what_the_model_reads_of_it(block: dict[str, Any], counte
     assert tokens(answer(block)) == MESSAGE_TOKENS + sum(map(exact(), counted))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("block", "by_rule"),
     [
         ({"type": "redacted_thinking", "data": "A" * 600}, 100),
@@ -338,7 +270,7 @@ def test_an_image_in_a_result_counts_by_rule():
     assert tokens(user(result([IMAGE, text("ok", **CACHED)]))) == MESSAGE_TOKENS + 85 + 170 + exact()("ok")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("blocks", "frames"),
     [
         ([], 1),
@@ -417,7 +349,7 @@ def test_objects_come_back_as_they_were():
 def test_a_call_that_is_an_object_counts_its_input_as_json(block: Any, arguments: str):
     message = {"role": "assistant", "content": [block]}
     assert tokens(message) == MESSAGE_TOKENS + exact()("find") + exact()(arguments)
-    (call,) = Parser(exact(), wants_inputs=True).read(message, 0).calls
+    (call,) = new_parser(exact(), wants_inputs=True).read(message, 0).calls
     assert call.inputs[0].text == arguments
 
 
@@ -426,10 +358,10 @@ def test_a_call_that_is_an_object_counts_its_input_as_json(block: Any, arguments
 
 def test_thinking_is_known_by_its_place():
     redacted = {"type": "redacted_thinking", "data": "A" * 60}
-    entry = Parser(exact()).read(answer(BLOCKS[0], text("So."), redacted, use()), 3)
+    entry = new_parser(exact()).read(answer(BLOCKS[0], text("So."), redacted, use()), 3)
     found = [(thought.location.path, thought.tokens, thought.is_alone) for thought in entry.thinking]
     assert found == [((3, "content", 0), exact()("Hm."), False), ((3, "content", 2), 10, False)]
-    alone = Parser(exact()).read(answer(BLOCKS[0], redacted), 3)
+    alone = new_parser(exact()).read(answer(BLOCKS[0], redacted), 3)
     assert [thought.is_alone for thought in alone.thinking] == [True, True]
 
 
@@ -479,12 +411,12 @@ OTHERS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("message", OURS.values(), ids=OURS)
+@each_row("message", OURS.values(), ids=OURS)
 def test_only_this_format_sees_a_mark(message: Any):
     assert [known.NAME for known in SHIPPED if known.seen(message)] == ["anthropic"]
 
 
-@pytest.mark.parametrize("message", OTHERS.values(), ids=OTHERS)
+@each_row("message", OTHERS.values(), ids=OTHERS)
 def test_a_message_of_another_format_shows_no_mark_of_this_one(message: Any):
     assert anthropic_messages.seen(message) is None
 
@@ -494,10 +426,6 @@ def test_a_mark_is_named_where_two_formats_are_seen():
         prune([{**answer(use()), "tool_calls": [{"id": "c"}]}])
 
 
-def test_a_message_of_words_is_one_for_this_api():
-    assert anthropic_messages.message("user", "Go on.") == {"role": "user", "content": "Go on."}
-
-
 ODD: list[Any] = [None, "", 7, 3.5, True, [], {}, (), ("x",), [[["deep"], None], 4], [None], [{"type": ["text"]}]]
 ODD += [[{"type": kind}] for kind in ("text", "tool_use", "tool_result", "thinking", "redacted_thinking", "image")]
 ODD += [[use()], [result(LONG)], [text(ELEMENT)], (result(LONG),)]
@@ -505,8 +433,8 @@ ODD += [[{"type": "tool_use", "id": 5, "name": None, "input": given}] for given 
 ODD += [[{"type": "tool_result", "tool_use_id": ["x"], "content": "ok", "is_error": "yes"}]]
 
 
-@pytest.mark.parametrize("content", ODD)
-@pytest.mark.parametrize("role", ["system", "user", "assistant", "tool", None, ["user"]])
+@each_row("content", ODD)
+@each_row("role", ["system", "user", "assistant", "tool", None, ["user"]])
 def test_odd_values_are_counted_and_never_changed(role: Any, content: Any):
     message = {"role": role, "content": content}
     before = copy.deepcopy(message)
@@ -559,7 +487,7 @@ def test_what_the_api_took_it_takes_pruned(messages: list[Any]):
 @given(messages=anthropic_conversations())
 def test_no_message_has_more_tokens_than_its_bound(messages: list[Any]):
     for message in messages:
-        assert Parser(exact()).read(message, 0).tokens <= token_bound(message)
+        assert new_parser(exact()).read(message, 0).tokens <= token_bound(message)
 
 
 @CHECKED

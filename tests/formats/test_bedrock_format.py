@@ -9,17 +9,16 @@ import botocore.session
 import pytest
 from anthropic_hypothesis import PIXEL, bedrock_conversations
 from botocore.validate import ParamValidator
-from conversations import OPENING, SENTENCE, Request, bedrock, openai_chat, words
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from conversations import SENTENCE
+from hypothesis import given
+from profiles import examples
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result
 from autoprune.conversation.transcript import Location
-from autoprune.formats import bedrock_converse
-from autoprune.formats.detection import SHIPPED
-from autoprune.formats.media import FILE_TOKENS, is_media, media_tokens
-from autoprune.formats.parsing import Parser
-from autoprune.pruners.history import token_bound
+from autoprune.formats import SHIPPED, bedrock_converse, new_parser
+from autoprune.formats._media import FILE_TOKENS, is_media, media_tokens
+from autoprune.pruners._snapshots import token_bound
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
 LONG = "a line of output\n" * 200
@@ -28,12 +27,7 @@ DONE = {"role": "assistant", "content": [{"text": "I see."}]}
 CACHE_POINT = {"cachePoint": {"type": "default", "ttl": "5m"}}
 IMAGE = {"image": {"format": "png", "source": {"bytes": base64.b64decode(PIXEL)}}}
 PDF = {"document": {"format": "pdf", "name": "Paper", "source": {"bytes": b"%PDF-1.4\n" * 9_000}}}
-CHECKED = settings(
-    deadline=None,
-    derandomize=True,
-    max_examples=60,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-)
+CHECKED = examples(60)
 
 
 def use(call_id: str = "tooluse_1", **given: Any) -> dict[str, Any]:
@@ -63,7 +57,7 @@ def pruned(*blocks: Any) -> Any:
 
 
 def tokens(message: Any) -> int:
-    return Parser(exact(), formats=(bedrock_converse,)).read(message, 0).tokens
+    return new_parser(exact(), formats=(bedrock_converse,)).read(message, 0).tokens
 
 
 # What becomes of a result
@@ -72,7 +66,7 @@ CLEARED = [{"text": SENTENCE}]
 FOUND = {"searchResult": {"source": "a.md", "title": "A", "content": [{"text": LONG}]}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "content",
     [
         *([{"text": LONG}], [{"text": LONG}, {"text": "the end"}], [{"json": {"rows": [LONG]}}], [{"json": [LONG]}]),
@@ -84,9 +78,7 @@ def test_a_result_becomes_the_placeholder_in_a_block_of_text(content: Any):
     assert pruned(result(content)) == [result(CLEARED)]
 
 
-@pytest.mark.parametrize(
-    "content", [[], [{"text": "ok"}], [{"text": ""}], [{"json": {"ok": True}}], None, 7, {"text": LONG}, CLEARED]
-)
+@each_row("content", [[], [{"text": "ok"}], [{"text": ""}], [{"json": {"ok": True}}], None, 7, {"text": LONG}, CLEARED])
 def test_a_result_that_is_short_or_holds_no_text_is_left_alone(content: Any):
     messages = [ASKED, answer(use()), user(result(content)), DONE]
     assert prune(messages).conversation is messages
@@ -118,7 +110,7 @@ def test_a_failed_result_stays_failed_when_it_is_cleared(more: dict[str, Any], f
     ],
 )
 def test_the_text_of_a_result_is_that_of_its_texts_and_json(content: Any, text: str, is_plain: bool):
-    (found,) = Parser(exact()).read(user(result(content)), 0).results
+    (found,) = new_parser(exact()).read(user(result(content)), 0).results
     assert (found.text, found.is_plain) == (text, is_plain)
 
 
@@ -142,29 +134,9 @@ def test_only_the_payload_changes_in_a_whole_conversation():
     assert all(new is old for new, old in zip(after[2]["content"][2:], messages[2]["content"][2:], strict=True))
 
 
-def test_pruning_twice_is_pruning_once():
-    once = prune(bedrock([LONG, LONG], [LONG], [LONG])).conversation
-    assert once == bedrock([None, None], [None], [LONG])
-    again = prune(once)
-    assert again.conversation is once
-    assert [row["reason"] for row in again.report.rows] == [*["already_cleared"] * 3, "unseen"]
-
-
-def test_results_in_another_order_find_their_calls():
-    results = [result([{"text": LONG}], call_id) for call_id in ("b", "a")]
-    rows = prune([ASKED, answer(use("a", path="a.py"), use("b", path="b.py")), user(*results)]).report.rows
-    assert [row["target"] for row in rows] == ["b.py", "a.py"]
-
-
-def test_an_id_that_is_used_again_is_the_new_calls():
-    rounds = [(answer(use("x", path=path)), user(result([{"text": LONG}], "x"))) for path in ("a.py", "b.py")]
-    rows = prune([ASKED, *rounds[0], *rounds[1], DONE]).report.rows
-    assert [(row["target"], row["request"], row["cleared"]) for row in rows] == [("a.py", 0, True), ("b.py", 1, True)]
-
-
 def test_the_arguments_of_a_call_have_a_place():
     given = {"path": "a.py", "content": "x = 1\n"}
-    (call,) = Parser(exact(), wants_inputs=True).read(answer({"text": "Now."}, use(**given)), 4).calls
+    (call,) = new_parser(exact(), wants_inputs=True).read(answer({"text": "Now."}, use(**given)), 4).calls
     (part,) = call.inputs
     assert (call.location, call.id, call.name) == (Location((4, "content", 1, "toolUse")), "tooluse_1", "read_file")
     assert (part.location, part.is_json) == (Location((4, "content", 1, "toolUse", "input")), True)
@@ -187,55 +159,13 @@ def test_xml_results_beside_native_ones_are_found():
 # Counting
 
 
-def test_a_conversation_counts_what_it_counts_in_openais_format():
-    requests: list[Request] = [["one", LONG, ""], "And now? 見て", [None], [words(50)], "Thanks."]
-    count = AgenticConversationPruner(None).count_tokens
-    assert count([*OPENING[:1], *bedrock(*requests)]) == count(openai_chat(*requests))
-
-
-SYSTEM = exact()(str(OPENING[0]["content"])) + MESSAGE_TOKENS
-
-
-def cleared(messages: list[Any], safe_zone: int, **more: Any) -> list[object]:
-    return [row["cleared"] for row in prune(messages, safe_zone, **more).report.rows]
-
-
-def test_at_every_safe_zone_the_same_results_are_cleared_as_in_openais_format():
-    requests: list[Request] = [[words(60), "ok", words(90)], "And now?", [words(70)], [words(40), words(50)]]
-    theirs, ours = openai_chat(*requests), bedrock(*requests)
-    for safe_zone in range(1, AgenticConversationPruner(None).count_tokens(theirs) + 2):
-        assert cleared(ours, safe_zone, overhead_tokens=SYSTEM) == cleared(theirs, safe_zone)
-
-
-REQUESTS = st.lists(
-    st.one_of(
-        st.lists(st.sampled_from(("ok", words(20), words(90), "漢字 👩‍👩‍👧 " * 9, None)), min_size=1, max_size=3),
-        st.sampled_from(("And now?", "見て\n")),
-    ),
-    min_size=1,
-    max_size=5,
-)
-
-
-@CHECKED
-@given(requests=REQUESTS, share=st.floats(0, 1.1))
-def test_the_report_is_that_of_openais_format(requests: list[Request], share: float):
-    theirs = openai_chat(*requests)
-    safe_zone = 1 + int(share * AgenticConversationPruner(None).count_tokens(theirs))
-    wanted, got = prune(theirs, safe_zone).report, prune(bedrock(*requests), safe_zone, overhead_tokens=SYSTEM).report
-    assert (got.tokens_before, got.tokens_after) == (wanted.tokens_before, wanted.tokens_after)
-    names = ("turn", "request", "tool", "target", "failed", "tokens", "tokens_after", "cleared", "reason")
-    rows = [[{name: row[name] for name in names} for row in report.rows] for report in (got, wanted)]
-    assert rows[0] == rows[1]
-
-
 NOTES = {"document": {"format": "txt", "name": "Notes", "source": {"text": "a note"}, "citations": {"enabled": True}}}
 PIECES = {"document": {"format": "txt", "name": "Notes", "source": {"content": [{"text": "one"}, {"text": "two"}]}}}
 CITED = {"citationsContent": {"content": [{"text": "A claim."}], "citations": [{"title": LONG}]}}
 GUARDED = {"guardContent": {"text": {"text": "Only this.", "qualifiers": ["grounding_source"]}}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("block", "counted"),
     [
         ({"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "A" * 900}}}, ["Hm."]),
@@ -260,7 +190,7 @@ def png(width: int, height: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + width.to_bytes(4, "big") + height.to_bytes(4, "big") + b"\0" * 90_000
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("block", "by_rule"),
     [
         ({"image": {"format": "png", "source": {"bytes": png(640, 480)}}}, 85 + 170 * 2),
@@ -287,7 +217,7 @@ def test_a_block_is_media_by_its_one_field(kind: str):
     assert media_tokens({kind: source}) == {"image": 765, "audio": 0}.get(kind, FILE_TOKENS)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "block",
     [
         *({"image": {}}, {"image": "https://example.com/a.png"}, {"image": {"source": None}}, {"text": {"source": {}}}),
@@ -298,7 +228,7 @@ def test_any_other_block_is_none(block: Any):
     assert not is_media(block)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("blocks", "frames", "words"),
     [
         ([], 1, 0),
@@ -318,16 +248,16 @@ def test_what_the_servers_own_tools_did_is_never_touched():
     found = result([{"text": LONG}], "s", type="web_search_tool_result")
     ours = prune([ASKED, answer(asked, found, {"text": "So it is."}), ASKED, DONE])
     assert (ours.report.rows, ours.report.results_cleared) == ((), 0)
-    assert Parser(exact()).read(answer(asked, use()), 0).calls[0].location == Location((0, "content", 1, "toolUse"))
+    assert new_parser(exact()).read(answer(asked, use()), 0).calls[0].location == Location((0, "content", 1, "toolUse"))
 
 
 def test_thinking_is_known_by_its_place():
     thought = {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "c2ln"}}}
     redacted = {"reasoningContent": {"redactedContent": b"A" * 45}}
-    entry = Parser(exact()).read(answer(thought, {"text": "So."}, redacted, use()), 3)
+    entry = new_parser(exact()).read(answer(thought, {"text": "So."}, redacted, use()), 3)
     found = [(thought.location.path, thought.tokens, thought.is_alone) for thought in entry.thinking]
     assert found == [((3, "content", 0), exact()("Hm."), False), ((3, "content", 2), 10, False)]
-    alone = Parser(exact()).read(answer(thought, redacted, CACHE_POINT), 3)
+    alone = new_parser(exact()).read(answer(thought, redacted, CACHE_POINT), 3)
     assert [thought.is_alone for thought in alone.thinking] == [True, True]
 
 
@@ -364,12 +294,12 @@ OTHERS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("message", OURS.values(), ids=OURS)
+@each_row("message", OURS.values(), ids=OURS)
 def test_only_this_format_sees_a_mark(message: Any):
     assert [known.NAME for known in SHIPPED if known.seen(message)] == ["bedrock"]
 
 
-@pytest.mark.parametrize("message", OTHERS.values(), ids=OTHERS)
+@each_row("message", OTHERS.values(), ids=OTHERS)
 def test_a_message_of_another_format_shows_no_mark_of_this_one(message: Any):
     assert bedrock_converse.seen(message) is None
 
@@ -378,18 +308,14 @@ def test_a_mark_is_said_in_words():
     assert bedrock_converse.seen(answer(None, use())) == "a block with the one field 'toolUse'"
 
 
-def test_a_message_of_words_is_one_for_this_api():
-    assert bedrock_converse.message("user", "Go on.") == {"role": "user", "content": [{"text": "Go on."}]}
-
-
 ODD: list[Any] = [None, "", "x", 7, 3.5, True, [], {}, (), ("x",), [[["deep"], None], 4], [None], [{5: "x"}]]
 ODD += [[{kind: value}] for kind in ("text", "toolUse", "toolResult", "reasoningContent") for value in (None, "x", {})]
 ODD += [[use()], [result([{"text": LONG}])], (result([]),), [result([None, 7, "x", {"json": None}, {"text": 5}])]]
 ODD += [[{"toolUse": {"toolUseId": 5, "name": None, "input": given}}] for given in ("{}", ["x"])]
 
 
-@pytest.mark.parametrize("content", ODD)
-@pytest.mark.parametrize("role", ["system", "user", "assistant", "tool", None, ["user"]])
+@each_row("content", ODD)
+@each_row("role", ["system", "user", "assistant", "tool", None, ["user"]])
 def test_odd_values_are_counted_and_never_changed(role: Any, content: Any):
     message = {"role": role, "content": content}
     before = copy.deepcopy(message)
@@ -434,7 +360,7 @@ def test_what_the_api_took_it_takes_pruned(messages: list[Any]):
 @given(messages=bedrock_conversations())
 def test_no_message_has_more_tokens_than_its_bound(messages: list[Any]):
     for message in messages:
-        assert Parser(exact()).read(message, 0).tokens <= token_bound(message)
+        assert new_parser(exact()).read(message, 0).tokens <= token_bound(message)
 
 
 @CHECKED

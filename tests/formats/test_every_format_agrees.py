@@ -12,6 +12,7 @@ from every_format import (
     count,
     edges,
     every_format,
+    facts,
     fields,
     shape,
     strategies,
@@ -21,14 +22,13 @@ from hypothesis import strategies as st
 from rounds import WIRE, Round, in_snake_case
 from rounds_hypothesis import rounds
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
-from test_every_format_memo import facts
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result
 from autoprune.conversation.transcript import Part
-from autoprune.formats.detection import SHIPPED, detected
-from autoprune.formats.parsing import Parser
+from autoprune.formats._detection import SHIPPED, detected, new_parser
 from autoprune.planning.walk import Strategy
-from autoprune.pruners.snapshots import token_bound
+from autoprune.pruners._snapshots import token_bound
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
 TOLD = ("turn", "request", "tool", "tokens", "tokens_after", "cleared", "reason", "target")
@@ -99,7 +99,7 @@ def is_words(message: dict[str, Any]) -> bool:
     return isinstance(content, str) or (bool(blocks) and all(fields(block).get("type") == "text" for block in blocks))
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@each_row("format", FORMATS)
 @CHECKED
 @given(data=st.data())
 def test_every_message_is_read_as_its_format_or_as_words(format: str, data: st.DataObject):
@@ -128,7 +128,7 @@ def formats(messages: list[Any]) -> set[str]:
 @every_format
 def test_the_bytes_of_a_message_bound_its_tokens_and_a_text_counts_as_a_whole(case: Case):
     """Although it is counted in pieces, one for each result in it."""
-    count, parser = exact(), Parser(exact())
+    count, parser = exact(), new_parser(exact())
     for messages in (case.messages, case.pruned().conversation):
         for at, message in enumerate(messages):
             tokens, known = parser.read(message, at).tokens, fields(message)

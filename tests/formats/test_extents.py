@@ -1,14 +1,14 @@
 """Where elements end: short texts are searched again and again, long ones once, and both say the same."""
 
-import pytest
+from tables import each_row
 
-from autoprune.formats.elements import SHORT, end_tags
+from autoprune.formats._elements import SHORT, end_tags
 
 TEXT = "<a><b>1</b></a> </b> </ b> </c_2></A>"
 
 
-@pytest.mark.parametrize("padding", ["", " " * SHORT], ids=["short", "long"])
-@pytest.mark.parametrize("name", ["a", "b", "c_2", "A", "none"])
+@each_row("padding", ["", " " * SHORT], ids=["short", "long"])
+@each_row("name", ["a", "b", "c_2", "A", "none"])
 def test_the_first_end_tag_from_every_offset_on(name: str, padding: str):
     ends = end_tags(TEXT + padding)
     wanted = [(TEXT + padding).find(f"</{name}>", at) for at in range(len(TEXT) + 1)]

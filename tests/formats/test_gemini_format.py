@@ -9,15 +9,15 @@ import pytest
 from conversations import SENTENCE, Request, openai_chat, words
 from gemini_responses_hypothesis import PIXEL, SIGNATURE, gemini, gemini_conversations, sdk, snake
 from google.genai import types
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from profiles import examples
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, ConversationError, PruneArgs, Result
 from autoprune.conversation.transcript import Location, Speaker
-from autoprune.formats import gemini_contents
-from autoprune.formats.detection import SHIPPED
-from autoprune.formats.media import FILE_TOKENS
-from autoprune.formats.parsing import Parser
+from autoprune.formats import SHIPPED, gemini_contents, new_parser
+from autoprune.formats._media import FILE_TOKENS
 from autoprune.strategies.by_name import LowWater
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
@@ -26,7 +26,7 @@ ASKED = {"role": "user", "parts": [{"text": "Look."}]}
 DONE = {"role": "model", "parts": [{"text": "I see."}]}
 IMAGE = {"inlineData": {"mimeType": "image/png", "data": PIXEL}}
 PIXEL_TOKENS = 85 + 170
-CHECKED = settings(deadline=None, derandomize=True, max_examples=60, suppress_health_check=[*HealthCheck])
+CHECKED = examples(60, suppress_health_check=[*HealthCheck])
 
 
 def call(name: str = "read", given: Any = None, **more: Any) -> dict[str, Any]:
@@ -55,13 +55,13 @@ def around(held: Any, **more: Any) -> list[dict[str, Any]]:
 
 
 def tokens(content: Any) -> int:
-    return Parser(exact(), formats=(gemini_contents,)).read(content, 0).tokens
+    return new_parser(exact(), formats=(gemini_contents,)).read(content, 0).tokens
 
 
 # What becomes of a response
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("held", "becomes"),
     [
         ({"output": LONG}, {"output": SENTENCE}),
@@ -78,15 +78,13 @@ def tokens(content: Any) -> int:
         ({"content": [{"type": "text", "text": LONG}], "isError": True}, {"error": SENTENCE}),
     ],
 )
-@pytest.mark.parametrize("style", [copy.deepcopy, snake, sdk])
+@each_row("style", [copy.deepcopy, snake, sdk])
 def test_a_response_stays_an_object_with_the_placeholder_in_it(style: Any, held: Any, becomes: Any):
     contents = [style(content) for content in around(held)]
     assert prune(contents).conversation == [style(content) for content in around(becomes)]
 
 
-@pytest.mark.parametrize(
-    "held", [{}, {"output": ""}, {"output": "ok"}, {"output": SENTENCE}, {"a": [1, None]}, None, LONG, [LONG], 7]
-)
+@each_row("held", [{}, {"output": ""}, {"output": "ok"}, {"output": SENTENCE}, {"a": [1, None]}, None, LONG, [LONG], 7])
 def test_a_response_that_is_short_or_no_object_is_left_alone(held: Any):
     contents = around(held)
     result = prune(contents)
@@ -101,7 +99,7 @@ def test_a_response_without_a_payload_is_left_alone():
     assert statistics(contents, contents[:3])["messages_removed"] == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("held", "failed"),
     [
         ({"error": LONG}, True),
@@ -154,7 +152,7 @@ def test_only_the_payload_changes_in_a_whole_conversation():
 FILE = {"fileData": {"mimeType": "application/pdf", "fileUri": "https://example.com/a.pdf"}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("held", "becomes"),
     [
         ({"output": LONG}, {"output": SENTENCE}),
@@ -164,8 +162,8 @@ FILE = {"fileData": {"mimeType": "application/pdf", "fileUri": "https://example.
         ({"image": {"$ref": "a.png"}}, {"output": SENTENCE}),
     ],
 )
-@pytest.mark.parametrize("media", [[IMAGE], [FILE], [IMAGE, FILE]])
-@pytest.mark.parametrize("style", [copy.deepcopy, snake, sdk])
+@each_row("media", [[IMAGE], [FILE], [IMAGE, FILE]])
+@each_row("style", [copy.deepcopy, snake, sdk])
 def test_media_beside_a_payload_go_with_it(style: Any, media: Any, held: Any, becomes: Any):
     contents = [style(content) for content in around(held, id="x", parts=media)]
     before = copy.deepcopy(contents)
@@ -237,25 +235,10 @@ def test_objects_of_the_sdk_come_back_as_what_they_were():
     assert answer.parts[0].function_response.response == {"result": LONG}
 
 
-def test_what_the_model_has_not_seen_is_kept():
-    contents = around({"output": LONG})[:3]
-    result = prune(contents)
-    assert result.conversation is contents
-    assert [row["reason"] for row in result.report.rows] == ["unseen"]
-
-
-def test_pruning_twice_is_pruning_once():
-    once = prune(gemini([LONG, LONG], [LONG], [LONG])).conversation
-    assert once == gemini([None, None], [None], [LONG])
-    again = prune(once)
-    assert again.conversation is once
-    assert [row["reason"] for row in again.report.rows] == [*["already_cleared"] * 3, "unseen"]
-
-
 # Which call made it
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("calls", "answers", "targets"),
     [
         ((("read", "x"), ("read", "y")), (("read", "y"), ("read", "x")), ["1", "0"]),
@@ -309,7 +292,7 @@ def test_the_call_of_an_abandoned_round_is_not_that_of_a_later_answer():
 def test_the_arguments_of_a_call_have_a_place(style: Any):
     given = {"path": "a.py", "content": "x = 1\n"}
     content = style(model({"text": "Now."}, call("write", given, id="x")))
-    (made,) = Parser(exact(), wants_inputs=True).read(content, 4).calls
+    (made,) = new_parser(exact(), wants_inputs=True).read(content, 4).calls
     (part,) = made.inputs
     name = "functionCall" if style is copy.deepcopy else "function_call"
     assert (made.location, made.id, made.name) == (Location((4, "parts", 1, name)), "x", "write")
@@ -385,7 +368,7 @@ def test_words_around_calls_and_answers_count_as_in_openais_format():
     assert count(ours) == count(chat) == count([ours[0], user(*ours[1]["parts"], *ours[2]["parts"])])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("part", "texts"),
     [
         ({"text": "I think.", "thought": True, "thoughtSignature": SIGNATURE}, ["I think."]),
@@ -398,7 +381,7 @@ def test_words_around_calls_and_answers_count_as_in_openais_format():
         ({"functionCall": {"name": "read", "args": {"path": "a.py"}}}, ["read", '{"path": "a.py"}']),
     ],
 )
-@pytest.mark.parametrize("style", [copy.deepcopy, snake, sdk])
+@each_row("style", [copy.deepcopy, snake, sdk])
 def test_what_the_model_reads_of_a_part_is_counted_and_nothing_else(style: Any, part: Any, texts: list[str]):
     assert tokens(style(model(part))) == MESSAGE_TOKENS + sum(map(exact(), texts))
 
@@ -406,7 +389,7 @@ def test_what_the_model_reads_of_a_part_is_counted_and_nothing_else(style: Any, 
 WAV = base64.b64encode(b"\0" * 480_000).decode()  # ten seconds
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("part", "expected"),
     [
         (IMAGE, PIXEL_TOKENS),
@@ -420,7 +403,7 @@ WAV = base64.b64encode(b"\0" * 480_000).decode()  # ten seconds
         ({"fileData": {"fileUri": "https://example.com/a"}, "videoMetadata": {"fps": 1.0}}, FILE_TOKENS),
     ],
 )
-@pytest.mark.parametrize("style", [copy.deepcopy, snake, sdk])
+@each_row("style", [copy.deepcopy, snake, sdk])
 def test_media_count_by_rule_in_a_content_and_beside_a_response(style: Any, part: Any, expected: int):
     alone, said = style(user(part)), style(user({"text": "See:"}, part))
     assert (tokens(alone), tokens(said)) == (MESSAGE_TOKENS + expected, tokens(user({"text": "See:"})) + expected)
@@ -453,8 +436,8 @@ ODD_PARTS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("part", ODD_PARTS)
-@pytest.mark.parametrize("role", ["user", "model", "function", None, "observer"])
+@each_row("part", ODD_PARTS)
+@each_row("role", ["user", "model", "function", None, "observer"])
 def test_odd_parts_are_counted_and_given_back_as_they_were(role: Any, part: Any):
     contents = [ASKED, {"role": role, "parts": [part, {"text": "x"}]}, DONE]
     before = copy.deepcopy(contents)
@@ -464,7 +447,7 @@ def test_odd_parts_are_counted_and_given_back_as_they_were(role: Any, part: Any)
     assert tokens(contents[1]) > 0
 
 
-@pytest.mark.parametrize("parts", [None, [], 7, "words", [None], [7], [[1]], {"text": "x"}])
+@each_row("parts", [None, [], 7, "words", [None], [7], [[1]], {"text": "x"}])
 def test_parts_that_are_none_are_no_crash_where_the_format_is_named(parts: Any):
     assert tokens({"role": "user", "parts": parts}) >= MESSAGE_TOKENS
 
@@ -480,7 +463,7 @@ def test_a_response_nested_too_deep_for_json_is_counted_and_left_alone():
 # Which format it is
 
 
-@pytest.mark.parametrize(
+@each_row(
     "content",
     [
         *(ASKED, DONE, model(call()), user(response({"output": "x"})), user(IMAGE), {"parts": [{"text": "x"}]}),
@@ -493,7 +476,7 @@ def test_a_content_shows_the_marks_of_no_other_format(content: Any):
     assert [known.NAME for known in SHIPPED if known.seen(seen)] == ["gemini"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "message",
     [
         *openai_chat(["ok"], "So?"),
@@ -517,7 +500,7 @@ def test_what_is_no_content_is_named_with_its_place(stray: Any):
         prune([ASKED, stray])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "speaker"),
     [
         (ASKED, Speaker.USER),
@@ -531,11 +514,6 @@ def test_what_is_no_content_is_named_with_its_place(stray: Any):
 )
 def test_a_content_of_nothing_but_responses_is_the_tools(content: Any, speaker: Speaker):
     assert gemini_contents.speaker(content) is speaker
-
-
-def test_a_message_of_words_is_a_content_with_a_text():
-    assert gemini_contents.message("user", "x") == {"role": "user", "parts": [{"text": "x"}]}
-    assert gemini_contents.message("assistant", "x") == {"role": "model", "parts": [{"text": "x"}]}
 
 
 # All conversations

@@ -4,13 +4,13 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from rounds import WIRE, Step
 from rounds_in_texts import DIALECTS, in_text
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result, ToolInputs
 from autoprune.conversation.rewriting import rewrite, without
-from autoprune.formats.parsing import Parser
+from autoprune.formats import new_parser
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 
 OUTPUT = "left right " * 30
@@ -41,8 +41,8 @@ class Counted(list):  # type: ignore[type-arg]
         return found
 
 
-@pytest.mark.parametrize("format", ["anthropic", "bedrock", "gemini"])
-@pytest.mark.parametrize("work", ["rewrite", "without"])
+@each_row("format", ["anthropic", "bedrock", "gemini"])
+@each_row("work", ["rewrite", "without"])
 def test_the_blocks_of_a_message_are_copied_once_however_many_results_are_cleared(format: str, work: str):
     messages = giant(format, 300)
     edits = AgenticConversationPruner(PruneArgs(1)).plan(messages).edits
@@ -85,16 +85,16 @@ def whole(messages: list[Any]) -> None:
     ours.prune([*result.conversation, *result.conversation[-2:]], strategy)
 
 
-@pytest.mark.parametrize("format", [*WIRE, *DIALECTS])
+@each_row("format", [*WIRE, *DIALECTS])
 def test_the_work_grows_with_the_number_of_results_and_no_faster(format: str):
     whole(giant(format, 10, BODY))
     small, large = (giant(format, number, BODY) for number in (40, 160))
     assert steps_of(lambda: whole(large)) < 4.4 * steps_of(lambda: whole(small))
 
 
-@pytest.mark.parametrize("format", [*WIRE, *DIALECTS])
+@each_row("format", [*WIRE, *DIALECTS])
 def test_every_result_finds_its_own_call_in_whatever_order_they_come(format: str):
-    parser = Parser(len)
+    parser = new_parser(len)
     entries = [parser.read(message, at) for at, message in enumerate(giant(format, 30))]
     found = [result.call for entry in entries for result in entry.results]
     assert found == [call for entry in entries for call in entry.calls]

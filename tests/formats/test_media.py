@@ -6,9 +6,10 @@ import zlib
 from collections.abc import Callable
 
 import pytest
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs
-from autoprune.formats.media import FILE_TOKENS, image_size, is_media, media_tokens
+from autoprune.formats._media import FILE_TOKENS, image_size, is_media, media_tokens
 from autoprune.tokens import exact
 
 
@@ -42,8 +43,8 @@ HUFFMAN_TABLE = segment(0xC4, b"\x00" * 30)  # its marker lies between those of 
 PHOTO_DATA = segment(0xE1, b"Exif\x00\x00" + b"\x2a" * 60_000)
 
 
-@pytest.mark.parametrize("written", [bare, data_url])
-@pytest.mark.parametrize(
+@each_row("written", [bare, data_url])
+@each_row(
     "data",
     [
         png(640, 480),
@@ -66,7 +67,7 @@ def test_base64_that_is_broken_into_lines_is_read_too(size: int):
     assert image_size(base64.encodebytes(png(640, 480) + b"\x00" * size).decode()) == (640, 480)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "address",
     [
         "",
@@ -95,7 +96,7 @@ def image(width: int, height: int, **options: object) -> dict[str, object]:
 
 
 # By OpenAI's rule: fit 2048 x 2048, shortest side 768, then 85 tokens and 170 for each tile of 512 pixels.
-@pytest.mark.parametrize(
+@each_row(
     ("width", "height", "tokens"),
     [
         (1, 1, 85 + 170),
@@ -120,7 +121,7 @@ def test_an_image_costs_a_base_and_its_tiles(width: int, height: int, tokens: in
 WIDE = png(2048, 4096)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("block", "tokens"),
     [
         ({"type": "image_url", "image_url": {"url": data_url(WIDE)}}, 1105),
@@ -136,7 +137,7 @@ def test_an_image_is_found_in_every_shape_of_block(block: dict[str, object], tok
     assert media_tokens(block) == tokens
 
 
-@pytest.mark.parametrize(
+@each_row(
     "block",
     [
         {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
@@ -155,7 +156,7 @@ def audio(form: str, size: int) -> dict[str, object]:
     return {"type": "input_audio", "input_audio": {"data": bare(b"\x00" * size), "format": form}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("block", "tokens"),
     [
         (audio("wav", 480_000), 100),  # ten seconds
@@ -173,12 +174,12 @@ def test_sound_counts_by_its_length_and_a_document_as_a_page(block: dict[str, ob
     assert media_tokens(block) == tokens
 
 
-@pytest.mark.parametrize("kind", ["image", "image_url", "input_image", "input_audio", "file", "document", "video_url"])
+@each_row("kind", ["image", "image_url", "input_image", "input_audio", "file", "document", "video_url"])
 def test_a_block_is_media_by_its_type(kind: str):
     assert is_media({"type": kind})
 
 
-@pytest.mark.parametrize("kind", ["text", "input_text", "tool_result", "thinking", "profile", None, 7, ["image"]])
+@each_row("kind", ["text", "input_text", "tool_result", "thinking", "profile", None, 7, ["image"]])
 def test_any_other_block_is_none(kind: object):
     assert not is_media({"type": kind, "image_url": "https://example.com/a.png"})
 
@@ -205,8 +206,8 @@ NAMES = sum(map(exact(), ("type", "card", "content")))  # an unknown block's own
 LARGE = png(1024, 1024) + b"\x5a" * 3_000_000
 
 
-@pytest.mark.parametrize("place", ["user", "tool"])
-@pytest.mark.parametrize(
+@each_row("place", ["user", "tool"])
+@each_row(
     ("block", "tokens"),
     [
         ({"type": "image_url", "image_url": {"url": data_url(LARGE)}}, 765),
@@ -266,7 +267,7 @@ PDF = b"%PDF-1.4\n" + b"<< /Type /Page /Parent 1 0 R >>\n" * 7 + b"<< /Type /Pag
 TEXT_URL = data_url(WORDS.encode(), "text/plain")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "block",
     [
         {"type": "document", "text": WORDS},

@@ -5,19 +5,19 @@ import json
 from typing import Any
 
 import pytest
-from conversations import SENTENCE, Request, openai_chat, words
-from gemini_responses_hypothesis import ITEMS, PICTURE, PIXEL, SIGNATURE, responses, responses_conversations
-from hypothesis import HealthCheck, given, settings
+from conversations import SENTENCE, openai_chat
+from gemini_responses_hypothesis import ITEMS, PICTURE, PIXEL, SIGNATURE, responses_conversations
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from profiles import examples
 from pydantic import BaseModel
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, Result
 from autoprune.conversation.transcript import Location, Speaker
-from autoprune.formats import openai_responses
-from autoprune.formats.detection import SHIPPED
-from autoprune.formats.media import FILE_TOKENS
-from autoprune.formats.parsing import Parser
-from autoprune.formats.payloads import encrypted_tokens
+from autoprune.formats import SHIPPED, new_parser, openai_responses
+from autoprune.formats._media import FILE_TOKENS
+from autoprune.formats._payloads import encrypted_tokens
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
 LONG = "a line of output\n" * 200
@@ -29,7 +29,7 @@ OUTPUT = {"type": "function_call_output", "call_id": "x", "output": LONG}
 CACHED = {"prompt_cache_breakpoint": {"mode": "explicit"}}
 SHOT = {"type": "computer_screenshot", "image_url": "https://example.com/a.png"}
 PIXEL_TOKENS = 85 + 170
-CHECKED = settings(deadline=None, derandomize=True, max_examples=60, suppress_health_check=[*HealthCheck])
+CHECKED = examples(60, suppress_health_check=[*HealthCheck])
 
 
 def text(words: str, **more: Any) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def pruned(item: dict[str, Any]) -> Any:
 
 def tokens(item: Any, *before: Any) -> int:
     """What an item adds to those before it."""
-    parser = Parser(exact(), formats=(openai_responses,))
+    parser = new_parser(exact(), formats=(openai_responses,))
     return [parser.read(one, at) for at, one in enumerate([*before, item])][-1].tokens
 
 
@@ -61,7 +61,7 @@ FAILED, TIMEOUT = {"type": "exit", "exit_code": 2}, {"type": "timeout"}
 CLEARED = [text(SENTENCE)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "output", "becomes"),
     [
         ("function_call_output", LONG, SENTENCE),
@@ -86,7 +86,7 @@ def test_an_output_becomes_the_placeholder_in_the_shape_that_it_had(kind: str, o
     assert pruned(item) == {**item, "output": becomes}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "output"),
     [
         *(
@@ -135,7 +135,7 @@ def test_what_a_providers_own_call_gave_is_cleared_inside_the_call():
     assert prune(items[:4]).conversation == items[:4]  # the next request is the first that is sent the output
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("item", "failed"),
     [
         ({"type": "apply_patch_call_output", "status": "failed", "output": LONG}, True),
@@ -231,27 +231,10 @@ def test_an_output_that_is_an_object_is_one_afterwards_to_its_last_block(item: d
     assert after.model_dump(exclude_unset=True)["output"] == becomes  # no warning of a foreign type either
 
 
-def test_what_the_model_has_not_seen_is_kept():
-    items = [ASKED, CALL, OUTPUT]
-    result = prune(items)
-    assert result.conversation is items
-    assert [row["reason"] for row in result.report.rows] == ["unseen"]
-
-
-def test_pruning_twice_is_pruning_once():
-    once = prune(responses([LONG, LONG], [LONG], [LONG])).conversation
-    assert once == responses([None, None], [None], [LONG])
-    again = prune(once)
-    assert again.conversation is once
-    assert [row["reason"] for row in again.report.rows] == [*["already_cleared"] * 3, "unseen"]
-
-
 # Which call made it
 
-DID = {"status": "completed"}
 
-
-@pytest.mark.parametrize(
+@each_row(
     ("call", "output", "tool", "target"),
     [
         (CALL, {"type": "function_call_output", "call_id": "x"}, "read", "a.py"),
@@ -299,31 +282,19 @@ def test_the_tool_of_a_call_without_a_name_is_that_of_its_type(kind: str, output
     assert (row["tool"], row["request"]) == (tool, 0)
 
 
-def test_outputs_in_another_order_find_their_calls():
-    calls = [{**CALL, "call_id": id, "arguments": json.dumps({"path": id})} for id in ("a", "b")]
-    items = [ASKED, *calls, {**OUTPUT, "call_id": "b"}, {**OUTPUT, "call_id": "a"}]
-    assert [row["target"] for row in prune(items).report.rows] == ["b", "a"]
-
-
-def test_an_id_that_is_used_again_is_the_new_calls():
-    rounds = [[{**CALL, "arguments": json.dumps({"path": path})}, OUTPUT] for path in ("a", "b")]  # local servers do so
-    rows = prune([ASKED, *rounds[0], *rounds[1], DONE]).report.rows
-    assert [(row["target"], row["request"], row["cleared"]) for row in rows] == [("a", 0, True), ("b", 1, True)]
-
-
 @pytest.mark.parametrize(
     ("item", "name", "is_json"),
     [(CALL, "arguments", True), ({"type": "custom_tool_call", "name": "edit", "input": "*** a"}, "input", False)],
 )
 def test_the_arguments_of_a_call_have_a_place(item: dict[str, Any], name: str, is_json: bool):
-    (call,) = Parser(exact(), wants_inputs=True).read({**item, "call_id": "x"}, 4).calls
+    (call,) = new_parser(exact(), wants_inputs=True).read({**item, "call_id": "x"}, 4).calls
     (part,) = call.inputs
     assert (call.location, call.id, call.name) == (Location((4,)), "x", item["name"])
     assert (part.location, part.text, part.is_json) == (Location((4, name)), item[name], is_json)
     assert part.put(item[name], "shorter") == "shorter"
 
 
-@pytest.mark.parametrize("kind", ["local_shell_call", "shell_call", "apply_patch_call", "computer_call", "mcp_call"])
+@each_row("kind", ["local_shell_call", "shell_call", "apply_patch_call", "computer_call", "mcp_call"])
 def test_the_arguments_that_the_api_checks_have_none(kind: str):
     item = {
         "type": kind,
@@ -333,7 +304,7 @@ def test_the_arguments_that_the_api_checks_have_none(kind: str):
         "arguments": LONG,
         "name": "n",
     }
-    (call,) = Parser(exact(), wants_inputs=True).read(item, 0).calls
+    (call,) = new_parser(exact(), wants_inputs=True).read(item, 0).calls
     assert call.inputs == ()
 
 
@@ -349,29 +320,6 @@ def test_xml_results_and_calls_in_texts_are_found():
 
 
 # Counting
-
-REQUESTS = st.lists(
-    st.one_of(
-        st.lists(st.sampled_from(("ok", words(20), words(90), "漢字 👩‍👩‍👧 " * 9, None)), min_size=1, max_size=3),
-        st.sampled_from(("And now?", "見て\n")),
-    ),
-    min_size=1,
-    max_size=5,
-)
-
-
-def cleared(messages: list[Any], safe_zone: int) -> list[bool]:
-    return [bool(row["cleared"]) for row in prune(messages, safe_zone).report.rows]
-
-
-@CHECKED
-@given(requests=REQUESTS, share=st.floats(0, 1))
-def test_a_conversation_counts_and_clears_as_in_openais_other_format(requests: list[Request], share: float):
-    count = AgenticConversationPruner(None).count_tokens
-    ours, chat = responses(*requests), openai_chat(*requests)[1:]
-    assert count(ours) == count(chat)
-    safe_zone = 1 + int(share * count(chat))
-    assert cleared(ours, safe_zone) == cleared(chat, safe_zone)
 
 
 @pytest.mark.parametrize("said", [{"role": "assistant", "content": "I see."}, DONE])
@@ -400,7 +348,7 @@ def test_an_answer_in_several_items_counts_as_one_message(said: dict[str, Any]):
     assert named.count_tokens([ASKED, REASONING, DONE, CALL]) == named.count_tokens([ASKED, DONE, CALL, REASONING])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("item", "texts"),
     [
         (
@@ -438,7 +386,7 @@ def test_what_the_model_reads_of_an_item_is_counted_and_nothing_else(item: dict[
     assert tokens(item, DONE) == sum(map(exact(), texts))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("item", "expected"),
     [
         (
@@ -475,10 +423,10 @@ def test_an_output_inside_a_call_counts_as_a_call_and_a_result():
 # Odd items
 
 
-@pytest.mark.parametrize(
+@each_row(
     "kind", ["function_call", "shell_call", "mcp_call", "reasoning", "message", "new_call", "new_output", "compaction"]
 )
-@pytest.mark.parametrize("odd", [None, 7, "x", [], [[1, None]], {}, {"a": [1]}, [{"type": ["x"]}], [{"text": 7}]])
+@each_row("odd", [None, 7, "x", [], [[1, None]], {}, {"a": [1]}, [{"type": ["x"]}], [{"text": 7}]])
 def test_odd_items_are_counted_and_given_back_as_they_were(kind: str, odd: Any):
     names = ("call_id", "name", "arguments", "action", "operation", "status", "summary", "content", "encrypted_content")
     items = [ASKED, {"type": kind, "role": "user", **dict.fromkeys(names, odd)}, ASKED, DONE]
@@ -488,8 +436,8 @@ def test_odd_items_are_counted_and_given_back_as_they_were(kind: str, odd: Any):
     assert items == before
 
 
-@pytest.mark.parametrize("kind", ["function_call_output", "shell_call_output", "apply_patch_call_output", "mcp_call"])
-@pytest.mark.parametrize("odd", [7, "x", [[1, None]], {"a": [1]}, [None, 1], [7], [{"stdout": 7}], [{"outcome": 7}]])
+@each_row("kind", ["function_call_output", "shell_call_output", "apply_patch_call_output", "mcp_call"])
+@each_row("odd", [7, "x", [[1, None]], {"a": [1]}, [None, 1], [7], [{"stdout": 7}], [{"outcome": 7}]])
 def test_odd_outputs_are_counted_and_given_back_as_they_were(kind: str, odd: Any):
     items = [ASKED, {"type": kind, "call_id": odd, "output": odd, "error": odd, "status": odd}, ASKED, DONE]
     assert prune(items).conversation is items
@@ -508,7 +456,7 @@ ITEM_TYPES = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "item",
     [
         *({"type": kind, "id": "x"} for kind in ITEM_TYPES),
@@ -522,7 +470,7 @@ def test_an_item_shows_the_marks_of_no_other_format(item: Any):
     assert [known.NAME for known in SHIPPED if known.seen(seen)] == ["openai_responses"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "message",
     [
         *openai_chat(["ok"], "So?"),
@@ -555,7 +503,7 @@ def test_an_object_with_a_type_that_is_no_items_is_named_with_its_place():
         prune([CALL, {"type": "step", "id": 7}])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("item", "speaker"),
     [
         (DONE, Speaker.MODEL),
@@ -573,10 +521,6 @@ def test_an_object_with_a_type_that_is_no_items_is_named_with_its_place():
 )
 def test_calls_are_the_models_and_outputs_the_tools(item: dict[str, Any], speaker: Speaker):
     assert openai_responses.speaker(item) is speaker
-
-
-def test_a_message_of_words_is_an_easy_message():
-    assert openai_responses.message("user", "x") == {"role": "user", "content": "x"}
 
 
 # All conversations

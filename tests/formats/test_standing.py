@@ -5,8 +5,9 @@ import random
 from typing import Any
 
 import pytest
+from conversations import SENTENCE
 from rounds_in_texts import CARRIERS
-from test_text_dialects import SENTENCE
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationError, ConversationPruner, PruneArgs
 
@@ -86,8 +87,8 @@ def is_cleared(message: object) -> bool:
 # The user's own words
 
 
-@pytest.mark.parametrize("carrier", CARRIERS)
-@pytest.mark.parametrize("text", PASTED.values(), ids=PASTED)
+@each_row("carrier", CARRIERS)
+@each_row("text", PASTED.values(), ids=PASTED)
 def test_what_a_user_pastes_before_the_model_has_spoken_is_the_users(carrier: str, text: str):
     conversation = [*talk(carrier, text, "It is fixed.", "Go on."), *NATIVE[carrier]]
     result = pruner().prune([*conversation, *talk(carrier, "", "So.")[1:]])
@@ -96,8 +97,8 @@ def test_what_a_user_pastes_before_the_model_has_spoken_is_the_users(carrier: st
     assert pruner().prune_conversations(alone) is alone
 
 
-@pytest.mark.parametrize("carrier", CARRIERS)
-@pytest.mark.parametrize("text", [*PASTED.values(), *DIALECTS.values()], ids=[*PASTED, *DIALECTS])
+@each_row("carrier", CARRIERS)
+@each_row("text", [*PASTED.values(), *DIALECTS.values()], ids=[*PASTED, *DIALECTS])
 def test_what_a_user_pastes_once_the_model_calls_natively_is_the_users(carrier: str, text: str):
     conversation = [*talk(carrier, "Go."), *NATIVE[carrier], *talk(carrier, "", "Done, see `<read_file>`.", "", "So.")]
     conversation[-2] = talk(carrier, text)[0]
@@ -105,8 +106,8 @@ def test_what_a_user_pastes_once_the_model_calls_natively_is_the_users(carrier: 
     assert pruner().prune_conversations(conversation)[-2] is conversation[-2]
 
 
-@pytest.mark.parametrize("carrier", CARRIERS)
-@pytest.mark.parametrize("dialect", DIALECTS)
+@each_row("carrier", CARRIERS)
+@each_row("dialect", DIALECTS)
 def test_after_native_calls_a_result_in_a_text_answers_calls_in_a_text(carrier: str, dialect: str):
     made = talk(carrier, "", CALLS[dialect], DIALECTS[dialect], "So.")[1:]
     conversation = [*talk(carrier, "Go."), *NATIVE[carrier], *made]
@@ -126,7 +127,7 @@ def test_a_dialect_without_an_opening_tag_before_it_is_text(dialect: str):
     assert pruner().prune_conversations(conversation) is conversation
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "dialect"),
     [
         ("<tool_call>\n<function=read_file>\n<parameter=path>\na.py\n</parameter>\n</function>\n</tool_call>", HERMES),
@@ -232,7 +233,7 @@ def test_a_first_message_of_results_is_unseen_until_a_request_follows():
 # Why nothing was pruned
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "why"),
     [
         (f"Result:{XML}", "white space must stand before it"),
@@ -309,7 +310,7 @@ def mixed(chance: random.Random) -> tuple[list[Any], list[str]]:
     return messages, markers
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each_row("seed", range(60))
 def test_no_word_of_the_users_is_ever_lost_in_either_calling_style(seed: int):
     chance = random.Random(seed)
     messages, markers = mixed(chance)

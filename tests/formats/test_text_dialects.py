@@ -7,20 +7,20 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from conversations import SENTENCE
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, ToolInputs
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
+from autoprune.formats import new_parser
 from autoprune.formats.parsing import Parser
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 from autoprune.tokens import exact
 
-SENTENCE = (
-    "This message has been cleared. If you still want to get this information, "
-    "you can call the tool again to retrieve it."
-)
 LINES = ("total = compute(left, right)\n" * 40).rstrip()
 READ = "[read_file for 'a.py'] Result:"
 ENVIRONMENT = "<environment_details>\n# Current Time\n1/1/2025, 3:00 PM\n</environment_details>"
@@ -119,8 +119,8 @@ INSIDE = {
 }
 
 
-@pytest.mark.parametrize("text", CLINE)
-@pytest.mark.parametrize("payload", INSIDE.values(), ids=INSIDE)
+@each_row("text", CLINE)
+@each_row("payload", INSIDE.values(), ids=INSIDE)
 def test_what_stands_under_a_heading_is_cleared_and_nothing_else(text: str, payload: str):
     assert cleaned(text.replace("@", payload.strip("\r\n"))) == text.replace("@", SENTENCE)
 
@@ -130,7 +130,7 @@ def test_a_fence_that_a_user_leaves_open_is_no_quotation():
     assert cleaned(text.replace("@", LINES)) == text.replace("@", SENTENCE)
 
 
-@pytest.mark.parametrize("text", CLINE)
+@each_row("text", CLINE)
 def test_a_cleared_text_of_clines_is_read_as_it_was(text: str):
     before, after = (results(text.replace("@", payload)) for payload in (LINES, SENTENCE))
     assert [(one.tool, one.kind, one.is_error) for one in before] == [
@@ -142,7 +142,7 @@ def test_a_cleared_text_of_clines_is_read_as_it_was(text: str):
     assert [row["reason"] for row in again.report.rows] == ["already_cleared"] * text.count("@")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "content",
     [
         f"What does `{READ}` mean?",
@@ -180,8 +180,8 @@ def test_what_a_user_writes_about_headings_or_answers_is_left_alone(content: str
     assert left_alone(blocks(content))
 
 
-@pytest.mark.parametrize("role", ["system", "developer", "assistant"])
-@pytest.mark.parametrize(
+@each_row("role", ["system", "developer", "assistant"])
+@each_row(
     "text",
     [
         f"{READ}\n{LINES}",
@@ -205,7 +205,7 @@ def test_a_block_under_the_block_of_its_heading_is_its_payload():
     assert [new is old for new, old in zip(after, content, strict=True)] == [at not in (1, 4) for at in range(8)]
 
 
-@pytest.mark.parametrize("payload", INSIDE.values(), ids=INSIDE)
+@each_row("payload", INSIDE.values(), ids=INSIDE)
 def test_a_block_under_its_heading_is_cleared_whatever_it_holds(payload: str):
     whole = f"{payload}\n{READ}\nmore\n{ENVIRONMENT}"
     assert cleaned(blocks(READ, whole, ENVIRONMENT)) == blocks(READ, SENTENCE, ENVIRONMENT)
@@ -217,7 +217,7 @@ def test_a_failed_block_under_its_heading_stays_failed():
     assert cleaned(content) == blocks(READ, FAILED.replace("@", SENTENCE), ENVIRONMENT)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "content",
     [
         blocks(READ, ENVIRONMENT + LINES),
@@ -284,24 +284,20 @@ RAW_INSIDE = {
 }
 
 
-@pytest.mark.parametrize("text", TOOL_RESPONSES)
-@pytest.mark.parametrize("payload", RAW_INSIDE.values(), ids=RAW_INSIDE)
+@each_row("text", TOOL_RESPONSES)
+@each_row("payload", RAW_INSIDE.values(), ids=RAW_INSIDE)
 def test_what_stands_in_a_tool_response_is_cleared_and_nothing_else(text: str, payload: str):
     assert cleaned(text.replace("@", payload.strip("\r\n"))) == text.replace("@", SENTENCE)
 
 
-@pytest.mark.parametrize(
-    "text", [RAW, f"Mine.\n{RAW}\n\n{RAW}\nMine too, `</tool_response>` or </tool_response> included."]
-)
-@pytest.mark.parametrize(
-    "tag", ["print('</tool_response>')", "</tool_response>", "  </tool_response></tool_response>\n"]
-)
+@each_row("text", [RAW, f"Mine.\n{RAW}\n\n{RAW}\nMine too, `</tool_response>` or </tool_response> included."])
+@each_row("tag", ["print('</tool_response>')", "</tool_response>", "  </tool_response></tool_response>\n"])
 def test_a_tool_response_reaches_to_the_last_end_tag_that_begins_a_line(text: str, tag: str):
     assert cleaned(text.replace("@", f"{LINES}\n{tag}\n{LINES}")) == text.replace("@", SENTENCE)
 
 
-@pytest.mark.parametrize("content", [LINES, {"rows": [1, LINES], "more": None}, [LINES, {}], 10**300])
-@pytest.mark.parametrize("form", [{}, {"indent": 2}, {"separators": (",", ":")}, {"ensure_ascii": False}])
+@each_row("content", [LINES, {"rows": [1, LINES], "more": None}, [LINES, {}], 10**300])
+@each_row("form", [{}, {"indent": 2}, {"separators": (",", ":")}, {"ensure_ascii": False}])
 def test_of_a_json_response_only_the_content_is_replaced_by_a_json_string(content: object, form: dict[str, Any]):
     for members in (
         {"name": "read_file", "content": content},
@@ -369,13 +365,13 @@ STDOUT_INSIDE = {
 }
 
 
-@pytest.mark.parametrize("text", FUNCTION_RESULTS)
-@pytest.mark.parametrize("payload", STDOUT_INSIDE.values(), ids=STDOUT_INSIDE)
+@each_row("text", FUNCTION_RESULTS)
+@each_row("payload", STDOUT_INSIDE.values(), ids=STDOUT_INSIDE)
 def test_what_a_function_printed_is_cleared_and_nothing_else(text: str, payload: str):
     assert cleaned(text.replace("@", payload.strip("\r\n"))) == text.replace("@", SENTENCE)
 
 
-@pytest.mark.parametrize("text", FUNCTION_RESULTS)
+@each_row("text", FUNCTION_RESULTS)
 def test_a_cleared_function_result_keeps_tool_and_status(text: str):
     is_failed = True if "<error>\n@" in text or "<system>\n@" in text else None
     tool = "bash" if "name>" in text else "unknown"
@@ -406,8 +402,8 @@ def test_function_results_answer_the_calls_that_they_name(call: str):
     ]
 
 
-@pytest.mark.parametrize("name", ["tool_response", "function_results"])
-@pytest.mark.parametrize(
+@each_row("name", ["tool_response", "function_results"])
+@each_row(
     "content",
     [
         "What does <@> mean, and </@>?",
@@ -431,7 +427,7 @@ def test_what_a_user_writes_about_tags_is_left_alone(name: str, content: str):
     assert left_alone(content.replace("@", name))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "call",
     [
         "<tool_call>\nread it\n</tool_call>",
@@ -451,7 +447,7 @@ def test_what_is_no_whole_call_is_no_call(call: str):
 # Several dialects in a text
 
 
-@pytest.mark.parametrize(("first", "second"), [*permutations((RAW, FUNCTION_RESULTS[0], XML), 2)])
+@each_row(("first", "second"), [*permutations((RAW, FUNCTION_RESULTS[0], XML), 2)])
 def test_a_text_is_of_the_dialect_that_begins_first(first: str, second: str):
     sentence = XML_CLEARED if first == XML else SENTENCE
     assert cleaned(f"{first}\n{second}".replace("@", LINES)) == (
@@ -557,11 +553,11 @@ def read_behind_calls(parser: Parser, text: object) -> Entry:
 
 
 def entry(text: object, encoding: str = "o200k_base") -> Entry:
-    return read_behind_calls(Parser(exact(encoding), wants_inputs=True), text)
+    return read_behind_calls(new_parser(exact(encoding), wants_inputs=True), text)
 
 
 @pytest.mark.parametrize("encoding", ["o200k_base", "cl100k_base"])
-@settings(deadline=None, derandomize=True, max_examples=700)
+@examples(700)
 @given(text=TEXTS, data=st.data())
 def test_savings_add_up_whichever_results_are_cleared_and_the_rest_is_read_as_before(
     encoding: str, text: str, data: st.DataObject
@@ -583,7 +579,7 @@ def test_savings_add_up_whichever_results_are_cleared_and_the_rest_is_read_as_be
     assert [one.text for one in again] == [placeholder.text(one) if one in chosen else one.text for one in read.results]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         FUNCTION_RESULTS[1].replace("@", "x\n<function_results>\ny"),
@@ -608,7 +604,7 @@ def test_clearing_a_result_changes_what_is_read_of_no_other(text: str):
         ]
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@examples(300)
 @given(text=TEXTS, more=TEXTS)
 def test_any_text_is_cleared_once_and_what_is_saved_is_what_is_gone(text: str, more: str):
     for content in (text, blocks(READ, text, more), blocks(text, more)):
@@ -707,9 +703,9 @@ GIANTS = {
 }
 
 
-@pytest.mark.parametrize(("frame", "inside", "number"), GIANTS.values(), ids=GIANTS)
+@each_row(("frame", "inside", "number"), GIANTS.values(), ids=GIANTS)
 def test_a_giant_text_is_read_like_any_other(frame: str, inside: str, number: int):
-    read = read_behind_calls(Parser(len), frame.replace("@", inside))
+    read = read_behind_calls(new_parser(len), frame.replace("@", inside))
     assert len(read.results) == number
 
 
@@ -726,9 +722,9 @@ GIANT_CALLS = {
 }
 
 
-@pytest.mark.parametrize(("text", "number"), GIANT_CALLS.values(), ids=GIANT_CALLS)
+@each_row(("text", "number"), GIANT_CALLS.values(), ids=GIANT_CALLS)
 def test_a_giant_text_of_the_models_is_read_like_any_other(text: str, number: int):
-    read = Parser(len, wants_inputs=True).read({"role": "assistant", "content": text}, 0)
+    read = new_parser(len, wants_inputs=True).read({"role": "assistant", "content": text}, 0)
     assert len(read.calls) == number
 
 
@@ -736,7 +732,7 @@ def test_a_giant_text_of_the_models_is_read_like_any_other(text: str, number: in
 
 
 def calls(text: str, *, wants_inputs: bool = True) -> Sequence[ToolCall]:
-    return Parser(exact(), wants_inputs=wants_inputs).read({"role": "assistant", "content": text}, 0).calls
+    return new_parser(exact(), wants_inputs=wants_inputs).read({"role": "assistant", "content": text}, 0).calls
 
 
 WRITE = f"<write_to_file>\n<path>a.py</path>\n<content>\n{LINES}\n</content>\n</write_to_file>"
@@ -746,7 +742,7 @@ EDIT = "<edit>\n<path>a.py</path>\n<old_str>one</old_str>\n<new_str>one and two<
 TOOL_CALL = '<tool_call>\n{"name": "write", "arguments": {"path": "a.py", "content": "x = 1"}}\n</tool_call>'
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         (WRITE, [("write_to_file", f"\n{LINES}\n", False)]),
@@ -784,13 +780,13 @@ CALLS = st.builds(
 
 
 @pytest.mark.parametrize("encoding", ["o200k_base", "cl100k_base"])
-@settings(deadline=None, derandomize=True, max_examples=500)
+@examples(500)
 @given(pieces=st.lists(st.one_of(CALLS, SOUP, st.just("\n")), max_size=8), data=st.data())
 def test_what_shortened_inputs_save_adds_up(encoding: str, pieces: list[str], data: st.DataObject):
     count, text = exact(encoding), "".join(pieces)
     made = [
         part
-        for call in Parser(exact(encoding), wants_inputs=True).read({"role": "assistant", "content": text}, 0).calls
+        for call in new_parser(exact(encoding), wants_inputs=True).read({"role": "assistant", "content": text}, 0).calls
         for part in call.inputs
         if data.draw(st.booleans())
     ]

@@ -3,8 +3,10 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result
 from autoprune.formats import xml_tool_result as xml
@@ -109,13 +111,13 @@ PAYLOADS = {
 }
 
 
-@pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
+@each_row("payload", PAYLOADS.values(), ids=PAYLOADS)
 def test_a_result_reaches_to_its_last_end_tag_whatever_it_holds(payload: str):
     assert cleaned(f"{START}{payload}{END}") == PLACEHOLDER
     assert cleaned(f"Here:\n{START}{payload}{END} What now?") == f"Here:\n{PLACEHOLDER} What now?"
 
 
-@pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
+@each_row("payload", PAYLOADS.values(), ids=PAYLOADS)
 def test_a_result_ends_before_the_next_one_whatever_it_holds(payload: str):
     first, second = f"{START}{payload}{END}", f"{START}{INSIDE}{END}"
     assert cleaned(f"A: {first}\nB: {second} C") == f"A: {PLACEHOLDER}\nB: {PLACEHOLDER} C"
@@ -123,7 +125,7 @@ def test_a_result_ends_before_the_next_one_whatever_it_holds(payload: str):
     assert cleaned(f"{first}{second}{first}") == PLACEHOLDER * 3
 
 
-@pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
+@each_row("payload", PAYLOADS.values(), ids=PAYLOADS)
 def test_what_is_cleared_is_exactly_what_is_counted(payload: str):
     content = f"A {START}{payload}{END}\n{START}{payload}{END}{START}ok{END} B"
     result = pruned(content)
@@ -181,14 +183,14 @@ START_TAGS = [
 ]
 
 
-@pytest.mark.parametrize(("tag", "tool", "failed"), START_TAGS)
+@each_row(("tag", "tool", "failed"), START_TAGS)
 def test_a_start_tag_stays_byte_for_byte_and_says_tool_and_status(tag: str, tool: str, failed: bool | None):
     result = pruned(f"{tag}{INSIDE}{END}")
     assert result.conversation[2]["content"] == f"{tag}{CLEARED}{END}"
     assert [(row["tool"], row["failed"], row["cleared"]) for row in result.report.rows] == [(tool, failed, True)]
 
 
-@pytest.mark.parametrize(("tag", "tool", "failed"), START_TAGS)
+@each_row(("tag", "tool", "failed"), START_TAGS)
 def test_a_cleared_result_has_the_tool_and_the_status_that_it_had(tag: str, tool: str, failed: bool | None):
     again = pruned(cleaned(f"{tag}{INSIDE}{END}"))
     assert [(row["tool"], row["failed"], row["reason"]) for row in again.report.rows] == [
@@ -252,12 +254,12 @@ AROUND = [
 ]
 
 
-@pytest.mark.parametrize("around", AROUND)
+@each_row("around", AROUND)
 def test_the_users_own_words_around_results_stay_byte_for_byte(around: str):
     assert cleaned(around.replace("@", f"{START}{INSIDE}{END}")) == around.replace("@", PLACEHOLDER)
 
 
-@pytest.mark.parametrize("around", AROUND)
+@each_row("around", AROUND)
 def test_a_cleared_message_is_read_as_it_was_and_not_cleared_again(around: str):
     content = around.replace("@", f"{START}{INSIDE}{END}")
     conversation = seen(cleaned(content))
@@ -322,7 +324,7 @@ NO_RESULT = {
 }
 
 
-@pytest.mark.parametrize("content", NO_RESULT.values(), ids=NO_RESULT)
+@each_row("content", NO_RESULT.values(), ids=NO_RESULT)
 def test_what_a_user_writes_about_results_is_left_alone(content: str):
     assert is_left_alone(seen(content))
     assert is_left_alone(seen([{"type": "text", "text": content}]))
@@ -333,7 +335,7 @@ def test_only_a_user_sends_results_as_xml(role: str):
     assert is_left_alone(seen(QUOTED, role=role))
 
 
-@pytest.mark.parametrize("content", [None, "", 7, 1.5, True, [], {}, {"text": QUOTED}, [None, 7, [QUOTED], "x"], [[]]])
+@each_row("content", [None, "", 7, 1.5, True, [], {}, {"text": QUOTED}, [None, 7, [QUOTED], "x"], [[]]])
 def test_a_content_that_is_no_text_is_left_alone(content: object):
     assert is_left_alone(seen(content))
 
@@ -422,7 +424,7 @@ def test_a_message_of_many_results_counts_exactly():
 # Names and detection, by the methods that a subclass may replace
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "name"),
     [
         ("<tool_result tool_name='ReadFileTool' success='true'>", "ReadFileTool"),
@@ -463,7 +465,7 @@ def test_the_name_does_not_depend_on_how_much_text_there_is(between: str):
     assert pruner()._extract_tool_name(short) == pruner()._extract_tool_name(long)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "is_result"),
     [
         (f"{START}x{END}", True),
@@ -495,7 +497,7 @@ SCRAPS = [
 SOUP = st.lists(st.sampled_from(SCRAPS), max_size=24).map("".join)
 
 
-@settings(deadline=None, derandomize=True, max_examples=400)
+@examples(400)
 @given(SOUP)
 def test_the_spans_of_any_text_are_whole_elements_in_order(text: str):
     edge = 0
@@ -507,7 +509,7 @@ def test_the_spans_of_any_text_are_whole_elements_in_order(text: str):
         edge = span.end
 
 
-@settings(deadline=None, derandomize=True, max_examples=400)
+@examples(400)
 @given(SOUP)
 def test_any_text_is_cleared_once_and_what_is_saved_is_what_is_gone(text: str):
     conversation = seen(text)
@@ -520,7 +522,7 @@ def test_any_text_is_cleared_once_and_what_is_saved_is_what_is_gone(text: str):
     assert [row["tool"] for row in again.report.rows] == [row["tool"] for row in result.report.rows]
 
 
-@settings(deadline=None, derandomize=True, max_examples=400)
+@examples(400)
 @given(SOUP)
 def test_of_any_text_what_is_outside_the_results_stays(text: str):
     expected, edge = "", 0

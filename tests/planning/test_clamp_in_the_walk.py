@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 
 import pytest
 from conversations import ANSWER, DIALECTS, SENTENCE, Dialect, Message, openai_chat, words, xml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, Result, ToolInputs
 from autoprune.planning.protections import NOTHING
@@ -19,7 +21,7 @@ from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 from autoprune.tokens import exact
 
 PLENTY = 1_000_000
-in_both_dialects = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.__name__)
+in_both_dialects = each_row("dialect", DIALECTS, ids=lambda dialect: dialect.__name__)
 
 
 def pruner(safe_zone: int) -> AgenticConversationPruner:
@@ -90,7 +92,7 @@ def test_what_is_just_large_enough_is_left_alone(dialect: Dialect):
 IMAGE = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "becomes"),
     [
         (TEXT, CUT),
@@ -421,11 +423,9 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(messages, max(1, int(count(messages) * share)), draw(STRATEGIES))
 
 
-def promised(examples: int) -> Callable[[Callable[[Case], None]], Callable[[], None]]:
+def promised(number: int) -> Callable[[Callable[[Case], None]], Callable[[], None]]:
     """Check a promise over so many cases."""
-    health = [HealthCheck.too_slow, HealthCheck.data_too_large]
-    checked = settings(deadline=None, derandomize=True, max_examples=examples, suppress_health_check=health)
-    return lambda test: checked(given(case=cases())(test))
+    return lambda test: examples(number)(given(case=cases())(test))
 
 
 @promised(80)

@@ -4,8 +4,10 @@ import re
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
+from tables import each_row
 
 from autoprune import SettingsError
 from autoprune.planning.clamping import Clamp, plain_text
@@ -19,8 +21,8 @@ def words(text: str) -> int:
 
 
 COUNTERS: dict[str, Callable[[str], int]] = {"o200k": exact(), "characters": len, "words": words}
-every_counter = pytest.mark.parametrize("counter", COUNTERS)
-many_examples = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+every_counter = each_row("counter", COUNTERS)
+many_examples = examples(150)
 
 
 def numbered(first: int, last: int) -> str:
@@ -87,14 +89,14 @@ def test_the_last_line_counts_without_a_line_end():
 
 
 @every_counter
-@pytest.mark.parametrize("limit", [500, 5_000, 50_000])
+@each_row("limit", [500, 5_000, 50_000])
 def test_the_room_is_used(counter: str, limit: int):
     result = Clamp(limit).shortened(numbered(1, 100_000), COUNTERS[counter])
     assert result is not None
     assert 0.9 * limit < COUNTERS[counter](result) <= limit
 
 
-@pytest.mark.parametrize("more", [*range(12), 100, 300])
+@each_row("more", [*range(12), 100, 300])
 def test_a_whole_that_counts_more_than_its_pieces_fits_as_well(more: int):
     def count(text: str) -> int:
         return len(text) + (more if "line 1 of" in text and "…" in text else 0)
@@ -113,7 +115,7 @@ def test_line_ends_stay_as_they_are():
     assert result.endswith("line 998\r\nline 999\r\n")
 
 
-@pytest.mark.parametrize("limit", range(90, 100))
+@each_row("limit", range(90, 100))
 def test_no_cut_parts_a_surrogate_pair_or_a_line_end(limit: int):
     pairs = Clamp(limit).shortened("\ud83d\ude00" * 500, len)
     assert pairs is not None
@@ -231,7 +233,7 @@ def test_code_and_prose_and_data_are_no_error_lines(line: str):
 # Plain text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "becomes"),
     [
         ("plain", "plain"),
@@ -292,7 +294,7 @@ def test_a_text_that_shows_nothing_is_left_alone(limit: int | None):
 
 
 @every_counter
-@pytest.mark.parametrize("unit", ["error ", "a line of text, error: 1\n", "x", "é\n", "\x1b[1m", "\r", "%\r\n"])
+@each_row("unit", ["error ", "a line of text, error: 1\n", "x", "é\n", "\x1b[1m", "\r", "%\r\n"])
 def test_a_long_text_is_counted_about_once(counter: str, unit: str):
     text = unit * (1_000_000 // len(unit))
     seen = 0
@@ -388,7 +390,7 @@ def test_a_counter_that_grows_faster_than_the_text_keeps_the_bound(text: str, li
 # Settings
 
 
-@pytest.mark.parametrize(
+@each_row(
     "clamp",
     [
         *(Clamp(limit) for limit in (0, -1, True, 1.5, "100")),

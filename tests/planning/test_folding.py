@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import pytest
+from tables import each_row
 from written_short import every_format, every_native_format, messages
 
 from autoprune import ConversationPruner, Protections, PruneArgs, Retention, SettingsError
@@ -64,7 +65,7 @@ def test_over_messages_is_a_number_that_there_may_be(number: int, gone: list[Sho
     assert folds(Folding("f", over_messages=8, keep=4, summary_tokens=20), number) == gone
 
 
-@pytest.mark.parametrize(("keep", "gone"), [(0, 8), (1, 8), (2, 7), (4, 5), (8, 1), (None, 5)])
+@each_row(("keep", "gone"), [(0, 8), (1, 8), (2, 7), (4, 5), (8, 1), (None, 5)])
 def test_the_last_messages_stay(keep: int | None, gone: int):
     strategy = Folding("f", over_messages=8, keep=keep, summary_tokens=20)
     assert folds(strategy, 9) == [(first(gone), "too_many_messages", 20, 4)]
@@ -108,7 +109,7 @@ def test_what_is_sent_beside_the_messages_counts():
     assert folds(strategy, 9, 950, overhead_tokens=48) == [(first(1), "over_safe_zone", 20, 4)]
 
 
-@pytest.mark.parametrize(("size", "gone"), [(0, 1), (1, 1), (2, 2), (3, 3), (5, 5), (None, 4)])
+@each_row(("size", "gone"), [(0, 1), (1, 1), (2, 2), (3, 3), (5, 5), (None, 4)])
 def test_groups_go_whole(size: int | None, gone: int):
     strategy = Folding("f", group_size=size, summary_tokens=20)
     assert folds(strategy, 13, 1302) == [(first(gone), "over_safe_zone", 20, 6)]
@@ -286,7 +287,7 @@ def test_what_stays_between_two_messages_makes_them_no_neighbors():
 
 
 @every_native_format
-@pytest.mark.parametrize("short", ["U A[c1] A[c2] R[c1] R[c2]", "U A[c1] A[c2] A R[c1] R[c2]", "U A A[c1] R[c1]"])
+@each_row("short", ["U A[c1] A[c2] R[c1] R[c2]", "U A[c1] A[c2] A R[c1] R[c2]", "U A A[c1] R[c1]"])
 def test_what_waits_for_results_that_were_not_seen_yet_stays(short: str, written_in: str):
     given = messages(short, written_in)
     assert pruner().prune_conversations(given, keep_last(1)) is given
@@ -302,7 +303,7 @@ def test_calls_that_overlap_stay_together(written_in: str):
 # The provider wants the user's message first
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written_in", "left"),
     [("openai_chat", 4), ("openai_responses", 4), ("anthropic", 3), ("bedrock", 3), ("gemini", 3)],
 )
@@ -330,7 +331,7 @@ def test_a_summary_is_the_users_and_may_begin(written_in: str):
 
 
 @every_native_format
-@pytest.mark.parametrize("retain", [Retention(), Retention(pinned={2})], ids=["not seen yet", "pinned"])
+@each_row("retain", [Retention(), Retention(pinned={2})], ids=["not seen yet", "pinned"])
 def test_the_users_words_stay_before_what_stays_of_the_models(retain: Retention, written_in: str):
     given = messages("U A[c1] R[c1] A U" if retain.pinned else "U A[c1] R[c1] U", written_in)
     opening = given[:1] if written_in in ("anthropic", "bedrock", "gemini") else []
@@ -370,7 +371,7 @@ def test_what_is_protected_is_not_shortened():
 # Parameters
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "said"),
     [
         ({"over_messages": -1}, "f: over_messages is -1: give a number, 0 or more, or None"),
@@ -397,7 +398,7 @@ def test_a_parameter_that_is_none_is_said(parameters: dict[str, Any], said: str)
     assert str(refusal.value) == said
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@each_row("name", PRESETS)
 def test_each_preset_has_its_name_and_says_what_it_does(name: str):
     listed = {row["name"]: row for row in pruner().get_available_strategies()}
     assert PRESETS[name]().name == name
@@ -425,7 +426,7 @@ def at_end(*numbers: int, room: int = 0) -> Own:
     return Own(lambda view: [fold] if view.request == 4 else [])
 
 
-@pytest.mark.parametrize("numbers", [(), (8,), (9,), (-1,), (99,), (0, 8), (0, 99)])
+@each_row("numbers", [(), (8,), (9,), (-1,), (99,), (0, 8), (0, 99)])
 def test_what_was_not_offered_does_not_go(numbers: tuple[int, ...]):
     given = chat(9)
     assert pruner().prune_conversations(given, at_end(*numbers)) is given
@@ -436,7 +437,7 @@ def test_what_was_offered_goes():
     assert folds(at_end(0, 1, room=30), 9) == [([0, 1], "over_safe_zone", 30, 4)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("numbers", "room", "gone"),
     [
         ((0,), 300, []),  # it will have room in a larger summary
@@ -458,7 +459,7 @@ def test_a_system_message_is_not_offered():
 
 
 @every_format
-@pytest.mark.parametrize("half", [1, 2])
+@each_row("half", [1, 2])
 def test_half_of_a_pair_is_not_offered_alone(written_in: str, half: int):
     given = messages("U A[c1] R[c1] A U A U", written_in)
     strategy = Own(lambda view: [Fold((half,), Reason.OVER_SAFE_ZONE, 0)])

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pytest
 from conversations import ANSWER, DIALECTS, Dialect, Message, words, xml
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, SettingsError, ToolInputs
 from autoprune.planning.protections import NOTHING
@@ -63,9 +64,9 @@ def in_xml(*steps: Step) -> list[Message]:
     return [*messages, ANSWER]
 
 
-in_both = pytest.mark.parametrize("writing", [native, in_xml], ids=lambda writing: writing.__name__)
-in_both_dialects = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.__name__)
-with_both = pytest.mark.parametrize("kind", [ToolOutputCleanup, LowWater])
+in_both = each_row("writing", [native, in_xml], ids=lambda writing: writing.__name__)
+in_both_dialects = each_row("dialect", DIALECTS, ids=lambda dialect: dialect.__name__)
+with_both = each_row("kind", [ToolOutputCleanup, LowWater])
 
 STEPS = (
     Step("read_file", {"path": "docs/guide.md"}, words(300)),
@@ -119,7 +120,7 @@ def said(result: Any) -> list[str]:
 
 @in_both
 @with_both
-@pytest.mark.parametrize("name", EACH)
+@each_row("name", EACH)
 def test_what_is_protected_stays_and_the_plan_says_why(name: str, kind: type[Any], writing: Writing):
     protections, reasons = EACH[name]
     result = all_that_can_go(writing(*STEPS), kind(protect=protections))
@@ -134,7 +135,7 @@ def test_what_is_protected_stays_and_the_plan_says_why(name: str, kind: type[Any
 
 @in_both
 @with_both
-@pytest.mark.parametrize("options", [{}, {"protect": NOTHING}, {"protect": None}], ids=str)
+@each_row("options", [{}, {"protect": NOTHING}, {"protect": None}], ids=str)
 def test_without_protections_all_of_that_is_cleared(options: dict[str, Any], kind: type[Any], writing: Writing):
     assert kept(all_that_can_go(writing(*STEPS), kind(**options))) == {}
 
@@ -175,7 +176,7 @@ def test_protections_add_up_and_the_first_that_holds_is_the_reason(kind: type[An
 
 @in_both
 @with_both
-@pytest.mark.parametrize("name", EACH)
+@each_row("name", EACH)
 def test_two_protections_keep_what_either_keeps(name: str, kind: type[Any], writing: Writing):
     protections, reasons = EACH[name]
     both = kind(protect=replace(protections, failed=True))
@@ -236,7 +237,7 @@ def test_low_water_waits_for_its_minimum_among_what_may_go(writing: Writing):
 
 
 @in_both_dialects
-@pytest.mark.parametrize("number", range(5))
+@each_row("number", range(5))
 def test_the_last_results_are_counted_with_those_that_are_unseen(number: int, dialect: Dialect):
     messages = dialect([words(100), words(110)], [words(120)], [words(130), words(140)])
     found = kept(all_that_can_go([*messages, ANSWER], ToolOutputCleanup(Protections(last_results=number))))
@@ -246,7 +247,7 @@ def test_the_last_results_are_counted_with_those_that_are_unseen(number: int, di
 
 
 @in_both
-@pytest.mark.parametrize("at", AT)
+@each_row("at", AT)
 def test_the_window_reaches_to_the_message_that_crosses_its_edge(at: int, writing: Writing):
     messages = writing(*STEPS)
     behind = count(messages[at + 1 :]) - 3  # what primes the reply
@@ -297,7 +298,7 @@ def test_a_predicate_gets_the_callers_messages():
     assert all(any(message is result for result in results) for message in seen)
 
 
-@pytest.mark.parametrize("pinned", [[2, 4], (4, 2), {2, 4}, range(2, 5, 2), {2: "a", 4: "b"}], ids=str)
+@each_row("pinned", [[2, 4], (4, 2), {2, 4}, range(2, 5, 2), {2: "a", 4: "b"}], ids=str)
 def test_indexes_may_be_given_as_any_collection(pinned: Any):
     assert Protections(pinned=pinned) == Protections(pinned=frozenset((2, 4)))
 
@@ -306,7 +307,7 @@ def test_indexes_may_be_given_as_any_collection(pinned: Any):
 
 
 @in_both
-@pytest.mark.parametrize(
+@each_row(
     ("protect", "becomes"),
     [
         (Protections(), "shortened"),
@@ -343,7 +344,7 @@ PARAMETERS = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "strategy"),
     [
         ("tool_output_cleanup(protect={'last_results': 3})", ToolOutputCleanup(Protections(last_results=3))),
@@ -431,8 +432,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @with_both
-@pytest.mark.parametrize("safe_zone", [1, 1_000_000])
-@pytest.mark.parametrize("name", WRONG)
+@each_row("safe_zone", [1, 1_000_000])
+@each_row("name", WRONG)
 def test_a_wrong_option_is_refused_wherever_it_is_used(name: str, safe_zone: int, kind: type[Any]):
     """Also where there is nothing to clear, so that it does not come out on the day when there is."""
     options, said = WRONG[name]

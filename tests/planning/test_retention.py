@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from tables import each_row
 from written_short import every_native_format, messages
 
 from autoprune import ConversationPruner, PruneArgs, Retention, SettingsError
@@ -64,7 +65,7 @@ EACH = {
 }
 
 
-@pytest.mark.parametrize(("retain", "kept"), EACH.values(), ids=EACH)
+@each_row(("retain", "kept"), EACH.values(), ids=EACH)
 def test_what_stays_of_all_that_could_go(retain: Retention, kept: str):
     assert left(retain) == kept
 
@@ -84,7 +85,7 @@ def test_without_a_request_of_the_users_nothing_is_kept_for_one():
 # What belongs together
 
 
-@pytest.mark.parametrize("pinned", [1, 2, 3])
+@each_row("pinned", [1, 2, 3])
 @every_native_format
 def test_all_results_of_an_answer_stay_with_any_of_its_messages(written_in: str, pinned: int):
     conversation = messages("U A[c1] A[c2] R[c1] R[c2] U A U", written_in)
@@ -121,8 +122,8 @@ def with_first_answer(fields: dict[str, Any]) -> list[dict[str, Any]]:
     return [first, {**answer, **fields}, *rest]
 
 
-@pytest.mark.parametrize("fields", TAGGED.values(), ids=TAGGED)
-@pytest.mark.parametrize("tags", [("keep",), ["nope", "keep"], "keep"], ids=["a tuple", "a list", "a text"])
+@each_row("fields", TAGGED.values(), ids=TAGGED)
+@each_row("tags", [("keep",), ["nope", "keep"], "keep"], ids=["a tuple", "a list", "a text"])
 def test_a_message_with_a_tag_stays(fields: dict[str, Any], tags: Any):
     strategy = replace(keep_last(1), retain=Retention(tags=tags))
     conversation = with_first_answer(fields)
@@ -130,7 +131,7 @@ def test_a_message_with_a_tag_stays(fields: dict[str, Any], tags: Any):
     assert pruned == [conversation[1], conversation[4]]
 
 
-@pytest.mark.parametrize("fields", NOT_TAGGED.values(), ids=NOT_TAGGED)
+@each_row("fields", NOT_TAGGED.values(), ids=NOT_TAGGED)
 def test_a_message_without_the_tag_goes(fields: dict[str, Any]):
     strategy = replace(keep_last(1), retain=Retention(tags=("keep",)))
     pruned = ConversationPruner(PruneArgs(WIDE)).prune_conversations(with_first_answer(fields), strategy)
@@ -158,13 +159,13 @@ def test_tags_of_an_object_count_too():
 BY_ROLE = {
     (): "S U2 A2 U3 C3 R3 A3 U4",
     ("tool",): "S U1 A1 U2 A2 U3 C3 R3 A3 U4",
-    ("assistant",): "S U1 C1 R1 U2\n\nU3 C3 R3 A3 U4",
+    ("assistant",): "S U1 C1 R1 U2 A2 U3 C3 R3 U4",
     ("user",): "S C1 R1 A1 A2 U3 C3 R3 A3 U4",
     ("tool", "assistant"): "S U1 A1 U2 A2 U3 C3 R3 A3 U4",
 }
 
 
-@pytest.mark.parametrize(("roles", "kept"), BY_ROLE.items(), ids=map(str, BY_ROLE))
+@each_row(("roles", "kept"), BY_ROLE.items(), ids=map(str, BY_ROLE))
 def test_roles_say_what_goes_first(roles: tuple[str, ...], kept: str):
     conversation = chat(TURNS)
     strategy = replace(truncate(group_size=1), retain=Retention(roles=roles))
@@ -193,7 +194,7 @@ def test_what_stays_between_two_messages_is_enough():
 # How it is written
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "said"),
     [
         ({"system": 1}, "system is 1: give True or False"),

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 from conversations import ANSWER, Message, openai_chat, words
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage
+from profiles import examples
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, PruneArgs, Result, ToolInputs
 from autoprune.conversation.reasons import Reason
@@ -72,7 +74,7 @@ LONG_JSON, LONG_XML = json.dumps({"path": "a.py", "content": BODY}), f"<path>a.p
 ODD = '"' + BODY + '\\"漢 \ud800'
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "becomes"),
     [
         ({"path": "a.py", "content": BODY}, {"path": "a.py", "content": MARK}),
@@ -102,7 +104,7 @@ def test_all_else_in_json_stays_to_the_letter():
     assert arguments(pruned(native(given)).conversation) == becomes
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "becomes"),
     [
         (json.dumps(["a.py", BODY]), json.dumps(["a.py", MARK])),
@@ -199,8 +201,8 @@ def test_arguments_that_are_an_object_stay_one():
 # Calls in XML text
 
 
-@pytest.mark.parametrize("name", ["content", "diff"])
-@pytest.mark.parametrize("body", [BODY, f"\n{BODY}\n", "a < b && c\n" * 200, "<b>x</b>\n" * 200])
+@each_row("name", ["content", "diff"])
+@each_row("body", [BODY, f"\n{BODY}\n", "a < b && c\n" * 200, "<b>x</b>\n" * 200])
 def test_in_xml_the_body_becomes_the_marker_and_the_rest_stays_to_the_letter(body: str, name: str):
     messages = in_xml(f"<path>a.py</path>\n<{name}>{body}</{name}>\n<lines>7</lines>")
     result = pruned(messages)
@@ -233,7 +235,7 @@ def test_in_xml_each_of_many_calls_is_shortened():
 # Which calls
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("messages", "becomes"),
     [
         (native(LONG_JSON), "shortened"),
@@ -275,8 +277,8 @@ def test_by_default_arguments_are_left_alone(strategy: Strategy, messages: list[
     assert pruned(messages, strategy).conversation[1] is messages[1]
 
 
-@pytest.mark.parametrize("messages", [native(LONG_JSON), in_xml(LONG_XML)], ids=["native", "in_xml"])
-@pytest.mark.parametrize(
+@each_row("messages", [native(LONG_JSON), in_xml(LONG_XML)], ids=["native", "in_xml"])
+@each_row(
     ("tools", "becomes"),
     [(("*",), 1), ("write_*", 1), (["read_*", "write_[ft]*"], 1), (("write_",), 0), (("WRITE_*",), 0), ((), 0)],
     ids=str,
@@ -426,7 +428,7 @@ def expected(value: Any, above: int) -> Any:
 
 
 @given(value=OBJECTS, above=ABOVE, ascii=st.booleans(), clamp=st.sampled_from((None, Clamp(20))))
-@settings(deadline=None, derandomize=True, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@examples(150)
 def test_any_json_arguments_are_shortened_by_one_rule(value: Any, above: int, ascii: bool, clamp: Clamp | None):
     strategy = ToolOutputCleanup(clamp=clamp, clear_tool_inputs=ToolInputs(above=above))
     messages = native(json.dumps(value, ensure_ascii=ascii))
@@ -439,7 +441,7 @@ def test_any_json_arguments_are_shortened_by_one_rule(value: Any, above: int, as
 
 
 @given(value=OBJECTS, above=ABOVE)
-@settings(deadline=None, derandomize=True, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@examples(100)
 def test_any_object_of_arguments_is_shortened_by_the_same_rule(value: Any, above: int):
     strategy = ToolOutputCleanup(clear_tool_inputs=ToolInputs(above=above))
     messages = anthropic(value, is_error=False)

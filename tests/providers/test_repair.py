@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from anthropic.types import TextBlock, ToolUseBlock
 from google.genai import types as genai
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import ResponseFunctionToolCall, ResponseReasoningItem
@@ -18,6 +18,7 @@ from strict_provider import anthropic_rules, gemini_rules, responses_rules
 from strict_provider import bedrock as strict_bedrock
 from strict_provider import openai_chat as strict_chat
 from strict_provider.exchange import RefusalError
+from tables import each_row
 
 from autoprune.errors import ConversationError, SettingsError
 from autoprune.providers import BEGINNING, EMPTY, NO_RESULT, NO_WORDS, UNREPAIRED, Problem, Repair, problems, repair
@@ -148,7 +149,7 @@ VALID: dict[str, Callable[[], st.SearchStrategy[list[Any]]]] = {
     "openai_chat": openai_chat,
     "openai_responses": openai_responses,
 }
-EVERY_PROVIDER = pytest.mark.parametrize("provider", VALID)
+EVERY_PROVIDER = each_row("provider", VALID)
 
 
 # What others do to them.
@@ -261,7 +262,6 @@ def plain(message: Any) -> dict[str, Any]:
 
 
 @EVERY_PROVIDER
-@settings(deadline=None)
 @given(data=st.data())
 def test_a_valid_conversation_comes_back_itself(provider: str, data: st.DataObject):
     found = data.draw(VALID[provider]())
@@ -271,7 +271,6 @@ def test_a_valid_conversation_comes_back_itself(provider: str, data: st.DataObje
 
 
 @EVERY_PROVIDER
-@settings(deadline=None)
 @given(data=st.data(), is_strict=st.booleans())
 def test_a_repaired_conversation_breaks_no_rule_and_stays_as_it_is(provider: str, data: st.DataObject, is_strict: bool):
     found = data.draw(broken(provider))
@@ -289,7 +288,6 @@ def test_a_repaired_conversation_breaks_no_rule_and_stays_as_it_is(provider: str
 
 
 @EVERY_PROVIDER
-@settings(deadline=None)
 @given(data=st.data(), is_strict=st.booleans())
 def test_no_words_of_the_user_or_the_system_are_lost(provider: str, data: st.DataObject, is_strict: bool):
     found = data.draw(broken(provider))
@@ -309,7 +307,6 @@ def words(conversation: list[Any]) -> Iterator[str]:
 
 
 @EVERY_PROVIDER
-@settings(deadline=None)
 @given(data=st.data())
 def test_what_is_far_from_the_only_problem_stays_the_same_object(provider: str, data: st.DataObject):
     found = data.draw(broken(provider))
@@ -358,7 +355,6 @@ GONE = re.compile(
 
 
 @EVERY_PROVIDER
-@settings(deadline=None)
 @given(data=st.data(), is_strict=st.booleans(), open_calls=st.sampled_from(("answer", "keep", "remove")))
 def test_each_thing_that_goes_has_a_note_of_its_own(
     provider: str, data: st.DataObject, is_strict: bool, open_calls: str
@@ -399,7 +395,7 @@ def lost(id: str) -> dict[str, Any]:
     return {"type": "tool_result", "tool_use_id": id, "content": NO_RESULT, "is_error": True}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("conversation", "becomes", "said_to_be_done"),
     [
         (
@@ -558,7 +554,7 @@ def tool(id: str, content: Any = "ok") -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": id, "content": content}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("conversation", "becomes", "said_to_be_done"),
     [
         (
@@ -642,7 +638,7 @@ def test_what_is_mended_for_openai_chat(conversation: list[Any], becomes: list[A
     assert made(conversation, "openai_chat") == (becomes, said_to_be_done)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("conversation", "becomes", "said_to_be_done"),
     [
         (
@@ -699,7 +695,7 @@ REASONING = {"type": "reasoning", "id": "rs_1", "summary": []}
 FAILED = [{"stdout": "", "stderr": NO_RESULT, "outcome": {"type": "exit", "exit_code": 1}}]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("conversation", "becomes", "said_to_be_done"),
     [
         (
@@ -815,7 +811,7 @@ def fr(name: str = "f", response: Any = "ok", **more: Any) -> dict[str, Any]:
 OUTPUT, ERROR = {"output": "ok"}, {"error": NO_RESULT}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("conversation", "becomes", "said_to_be_done"),
     [
         (
@@ -960,7 +956,7 @@ def result(id: str, content: Any, **more: Any) -> dict[str, Any]:
     return {"toolResult": {"toolUseId": id, "content": content, **more}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("conversation", "becomes", "said_to_be_done"),
     [
         (
@@ -1047,7 +1043,7 @@ def sent(conversation: list[Any], provider: str) -> None:
             responses_rules.check(conversation, responses_rules.Shelf(), is_stored=False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("conversation", "provider"),
     [
         ([user(said("Go."), use("a")), user(answer("a"))], "anthropic"),

@@ -9,10 +9,12 @@ from anthropic import BadRequestError
 from anthropic.types import Message as Answer
 from anthropic.types.beta import BetaThinkingConfigParam
 from conversations import Message, openai_chat, words
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from pydantic import TypeAdapter
 from strict_provider.scripts import Call, Turn
+from tables import each_row
 
 from autoprune import (
     AgenticConversationPruner,
@@ -182,8 +184,8 @@ def test_the_report_is_of_what_was_done(chosen: str):
     )
 
 
-@pytest.mark.parametrize("chosen", POLICIES)
-@pytest.mark.parametrize(
+@each_row("chosen", POLICIES)
+@each_row(
     "messages",
     [
         [*TURNS[:2], answered(0, "ok"), *TURNS[3:]][:5],  # nothing that can be cleared
@@ -312,7 +314,7 @@ def test_settings_that_change_between_calls_are_obeyed():
 # Which policy
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wanted", "model", "chosen"),
     [
         (None, None, "report"),
@@ -362,7 +364,7 @@ def with_thinking(given: object) -> dict[str, object]:
     return {"extra_headers": HEADER, "thinking": given}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "becomes"),
     [
         ({}, SAYS),
@@ -396,7 +398,7 @@ def test_parameters_are_merged_into_those_of_a_request(given: dict[str, Any], be
     assert merged({}, given) == given
 
 
-@pytest.mark.parametrize("given", ["adaptive", "enabled", "disabled", "between_tools", None])
+@each_row("given", ["adaptive", "enabled", "disabled", "between_tools", None])
 def test_a_merged_request_says_of_thinking_what_the_sdk_knows(given: str | None):
     budget = {"budget_tokens": 2_000} if given == "enabled" else {}
     request = {"thinking": {"type": given, **budget}} if given else {}
@@ -460,7 +462,7 @@ def test_boto3_accepts_the_parameters_of_a_bedrock_conversation(
 BEDROCK_SAYS = {"additionalModelRequestFields": FIELDS}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "becomes"),
     [
         ({}, FIELDS),
@@ -581,12 +583,6 @@ def conversation(steps: list[Any]) -> list[Message]:
     return [copy.deepcopy(message) for message in messages]
 
 
-def promised(examples: int) -> Any:
-    return settings(
-        deadline=None, derandomize=True, max_examples=examples, suppress_health_check=[HealthCheck.too_slow]
-    )
-
-
 CONVERSATIONS = st.lists(STEPS, min_size=1, max_size=7).map(conversation)
 SHARES = st.sampled_from((0.1, 0.4, 0.7, 0.95))
 
@@ -598,7 +594,7 @@ def facts(result: Result) -> str:
 
 @pytest.mark.parametrize("chosen", POLICIES)
 @given(messages=CONVERSATIONS, share=SHARES, strategy=STRATEGIES)
-@promised(40)
+@examples(40)
 def test_the_promises_hold_with_each_policy(chosen: str, messages: list[Message], share: float, strategy: Strategy):
     before = copy.deepcopy(messages)
     ours = pruner(max(1, int(count(messages) * share)), chosen)
@@ -618,7 +614,7 @@ def test_the_promises_hold_with_each_policy(chosen: str, messages: list[Message]
 
 @pytest.mark.parametrize("chosen", POLICIES)
 @given(messages=CONVERSATIONS, share=SHARES, strategy=STRATEGIES)
-@promised(25)
+@examples(25)
 def test_a_pruner_that_remembers_gives_what_a_new_one_gives(
     chosen: str, messages: list[Message], share: float, strategy: Strategy
 ):
@@ -638,7 +634,7 @@ def test_a_pruner_that_remembers_gives_what_a_new_one_gives(
 
 @pytest.mark.parametrize("chosen", ["drop_block", "report", "strip"])
 @given(messages=CONVERSATIONS, share=SHARES, strategy=STRATEGIES)
-@promised(40)
+@examples(40)
 def test_nothing_up_to_the_stable_boundary_changes_later(
     chosen: str, messages: list[Message], share: float, strategy: Strategy
 ):

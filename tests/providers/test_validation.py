@@ -14,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage, ChatCompletionMessageFunctionToolCall
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseReasoningItem
+from tables import each_row
 
 from autoprune.conversation.transcript import Entry, Speaker
 from autoprune.errors import ConversationError, RuleError, SettingsError
-from autoprune.formats.detection import SHIPPED
-from autoprune.formats.dialogue import Dialogue
+from autoprune.formats import SHIPPED
+from autoprune.formats.parsing import Parser
 from autoprune.providers import Problem, accepted, problems, repair
 from autoprune.providers._table import PROVIDERS
 
@@ -264,7 +265,7 @@ ANTHROPIC: list[tuple[list[Any], Found]] = [
 ]
 
 
-@pytest.mark.parametrize(("conversation", "expected"), ANTHROPIC)
+@each_row(("conversation", "expected"), ANTHROPIC)
 def test_what_anthropic_refuses(conversation: list[Any], expected: Found):
     assert found(conversation, "anthropic") == expected
 
@@ -324,7 +325,7 @@ LEGAL_ANTHROPIC: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize("case", LEGAL_ANTHROPIC)
+@each_row("case", LEGAL_ANTHROPIC)
 def test_what_anthropic_accepts(case: str):
     assert found(LEGAL_ANTHROPIC[case], "anthropic") == []
 
@@ -421,7 +422,7 @@ OPENAI_CHAT: list[tuple[list[Any], Found]] = [
 ]
 
 
-@pytest.mark.parametrize(("conversation", "expected"), OPENAI_CHAT)
+@each_row(("conversation", "expected"), OPENAI_CHAT)
 def test_what_openai_chat_refuses(conversation: list[Any], expected: Found):
     assert found(conversation, "openai_chat") == expected
 
@@ -458,7 +459,7 @@ LEGAL_OPENAI_CHAT: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize("case", LEGAL_OPENAI_CHAT)
+@each_row("case", LEGAL_OPENAI_CHAT)
 def test_what_openai_chat_accepts(case: str):
     assert found(LEGAL_OPENAI_CHAT[case], "openai_chat") == []
 
@@ -550,7 +551,7 @@ OPENAI_RESPONSES: list[tuple[list[Any], Found]] = [
 ]
 
 
-@pytest.mark.parametrize(("conversation", "expected"), OPENAI_RESPONSES)
+@each_row(("conversation", "expected"), OPENAI_RESPONSES)
 def test_what_openai_responses_refuses(conversation: list[Any], expected: Found):
     assert found(conversation, "openai_responses") == expected
 
@@ -594,7 +595,7 @@ LEGAL_OPENAI_RESPONSES: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize("case", LEGAL_OPENAI_RESPONSES)
+@each_row("case", LEGAL_OPENAI_RESPONSES)
 def test_what_openai_responses_accepts(case: str):
     assert found(LEGAL_OPENAI_RESPONSES[case], "openai_responses") == []
 
@@ -724,7 +725,7 @@ GEMINI: list[tuple[list[Any], Found]] = [
 ]
 
 
-@pytest.mark.parametrize(("conversation", "expected"), GEMINI)
+@each_row(("conversation", "expected"), GEMINI)
 def test_what_gemini_refuses(conversation: list[Any], expected: Found):
     assert found(conversation, "gemini") == expected
 
@@ -765,7 +766,7 @@ LEGAL_GEMINI: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize("case", LEGAL_GEMINI)
+@each_row("case", LEGAL_GEMINI)
 def test_what_gemini_accepts(case: str):
     assert found(LEGAL_GEMINI[case], "gemini") == []
 
@@ -936,7 +937,7 @@ BEDROCK: list[tuple[list[Any], Found]] = [
 ]
 
 
-@pytest.mark.parametrize(("conversation", "expected"), BEDROCK)
+@each_row(("conversation", "expected"), BEDROCK)
 def test_what_bedrock_refuses(conversation: list[Any], expected: Found):
     assert found(conversation, "bedrock") == expected
 
@@ -965,7 +966,7 @@ LEGAL_BEDROCK: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize("case", LEGAL_BEDROCK)
+@each_row("case", LEGAL_BEDROCK)
 def test_what_bedrock_accepts(case: str):
     assert found(LEGAL_BEDROCK[case], "bedrock") == []
 
@@ -982,7 +983,7 @@ LEGAL = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("conversation", "provider"),
     [
         ([*PLAIN, assistant(use())], "anthropic"),
@@ -1005,7 +1006,7 @@ def test_the_provider_is_found_out_from_the_conversation(conversation: list[Any]
     assert [problem.provider for problem in problems(conversation)] == [provider]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "provider"),
     [
         *((name, name) for name in LEGAL),
@@ -1058,8 +1059,8 @@ class Lines:
     def speaker(self, message: Mapping[str, object]) -> Speaker:
         return Speaker.USER
 
-    def parse(self, message: Mapping[str, object], at: int, dialogue: Dialogue) -> Entry:
-        return Entry(Speaker.USER, dialogue.count(str(message["line"])))
+    def parse(self, message: Mapping[str, object], at: int, parser: Parser) -> Entry:
+        return Entry(Speaker.USER, parser.count(str(message["line"])))
 
     def message(self, role: str, text: str) -> Any:
         return {"line": text}
@@ -1091,7 +1092,7 @@ ALTERNATE = "Conversation roles must alternate user/assistant/user/assistant/...
 OK = {"role": "assistant", "content": "Done."}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("conversation", "provider", "places"),
     [
         ([{"role": "system", "content": "x"}, *PLAIN, *PLAIN], "openai_chat", []),
@@ -1119,7 +1120,7 @@ def test_bedrock_wants_roles_in_turns_and_says_so_once():
 # A problem in words
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("conversation", "line"),
     [
         ([GO, assistant(use("a\n"))], "anthropic: messages.1.content.0.tool_use.id: String should match pattern "),
@@ -1150,7 +1151,7 @@ def test_a_problem_without_a_place_is_its_text():
 DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "validation.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("heading", "table"),
     [
         ("Anthropic Messages", ANTHROPIC),

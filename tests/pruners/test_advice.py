@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from rounds import WIRE, Round, Step
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, Result
 from autoprune.planning.clamping import Clamp
@@ -47,9 +48,9 @@ def follow(messages: list[Any], result: Result, strategy: Any) -> int:
     return len(WOULD.findall(advice) + CLAMPED.findall(advice) + REACHED.findall(advice))
 
 
-@pytest.mark.parametrize("write", WIRE.values(), ids=WIRE)
-@pytest.mark.parametrize("rounds", [SEEN, UNSEEN], ids=["seen", "unseen"])
-@pytest.mark.parametrize("safe_zone", [60, 700, 5_000])
+@each_row("write", WIRE.values(), ids=WIRE)
+@each_row("rounds", [SEEN, UNSEEN], ids=["seen", "unseen"])
+@each_row("safe_zone", [60, 700, 5_000])
 def test_what_is_advised_does_what_it_says(write: Any, rounds: list[Round], safe_zone: int):
     messages = write(rounds)
     for strategy in (ToolOutputCleanup(), LowWater(), *SUMMARIES):

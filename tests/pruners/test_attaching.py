@@ -13,6 +13,7 @@ from typing import Any, TypedDict
 import conversations
 import pydantic
 import pytest
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.providers.thinking import drop_block
@@ -72,8 +73,8 @@ def held(state: Any) -> list[Any]:
 STATES = [Messages, Plain, Frozen, Slotted, Model, Dict, UserDict, Tuple, SimpleNamespace]
 
 
-@pytest.mark.parametrize("kind", STATES)
-@pytest.mark.parametrize(("messages", "expected"), [(LONG, PRUNED), (SHORT, SHORT)])
+@each_row("kind", STATES)
+@each_row(("messages", "expected"), [(LONG, PRUNED), (SHORT, SHORT)])
 def test_the_function_sees_a_state_of_the_same_type_with_pruned_messages(kind: Any, messages, expected):
     given = kind(messages=messages, step=3)
     whole, seen = held(given), []
@@ -147,7 +148,7 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize("call", CALLS)
+@each_row("call", CALLS)
 def test_messages_are_found_by_their_name_else_in_the_first_argument(call: Callable[[list[Any]], object]):
     seen: list[Any] = []
     call(seen)
@@ -210,9 +211,7 @@ def test_a_call_without_messages_is_refused(given: tuple[object, ...], said: str
 # What is returned
 
 
-@pytest.mark.parametrize(
-    "result", [None, [REPLY], {"messages": [REPLY]}, {"messages": None}, "text", PRUNED[:2], object()]
-)
+@each_row("result", [None, [REPLY], {"messages": [REPLY]}, {"messages": None}, "text", PRUNED[:2], object()])
 def test_any_other_result_comes_back_as_it_is(result: object):
     for persist in (False, True):
         assert prune_history(args=ARGS, persist=persist)(lambda state: result)({"messages": LONG}) is result
@@ -235,8 +234,8 @@ def messages_alone(state):
     return held(state)
 
 
-@pytest.mark.parametrize("kind", [Messages, Plain, Frozen, Model, UserDict, Tuple, SimpleNamespace])
-@pytest.mark.parametrize("node", [same, appended, added])
+@each_row("kind", [Messages, Plain, Frozen, Model, UserDict, Tuple, SimpleNamespace])
+@each_row("node", [same, appended, added])
 def test_the_full_history_comes_back_unless_pruning_is_to_persist(kind: Any, node):
     given, more = kind(messages=LONG, step=1), [] if node is same else [REPLY]
     returned = prune_history(args=ARGS)(node)(given)
@@ -321,7 +320,7 @@ async def asynchronous_generator(messages):
     yield messages
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("function", "said"),
     [
         (generator, "generator is a generator: decorate what it calls, or prune inside it"),
@@ -361,7 +360,9 @@ def test_one_pruner_serves_all_calls_and_a_strategy_may_be_named():
     node(LONG)
     node([*LONG, REPLY])
     node(SHORT)
-    assert [(event.strategy, event.results_cleared, event.first_changed_message) for event in events] == [
+    assert [
+        (event.report.strategy, event.report.results_cleared, event.report.first_changed_message) for event in events
+    ] == [
         ("low_water", 1, 3),
         ("low_water", 1, 3),
     ]
@@ -369,7 +370,7 @@ def test_one_pruner_serves_all_calls_and_a_strategy_may_be_named():
 
 def test_a_prune_that_is_refused_leaves_the_messages_whole():
     told: list[Any] = []
-    options = {"before_prune": lambda event: event.tokens_before < 1_000, "on_pruned": told.append}
+    options = {"before_prune": lambda event: event.report.tokens_before < 1_000, "on_pruned": told.append}
     assert prune_history(args=ARGS, **options)(lambda messages: messages)(LONG) == LONG
     assert told == []
 

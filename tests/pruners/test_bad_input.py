@@ -5,6 +5,7 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, SettingsError
 
@@ -15,7 +16,7 @@ def pruner(safe_zone: Any = 1_000) -> AgenticConversationPruner:
     return AgenticConversationPruner(PruneArgs(safe_zone))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("conversation", "said", "path"),
     [
         (None, "the conversation is no list but NoneType", ()),
@@ -31,7 +32,7 @@ def pruner(safe_zone: Any = 1_000) -> AgenticConversationPruner:
         ([SimpleNamespace(content="x")], "message 0 has no 'role'", (0,)),
     ],
 )
-@pytest.mark.parametrize("safe_zone", [10, 100_000])
+@each_row("safe_zone", [10, 100_000])
 def test_what_is_no_conversation_is_named_with_its_place(
     conversation: Any, said: str, path: tuple[int], safe_zone: int
 ):
@@ -49,7 +50,7 @@ def test_a_safe_zone_that_is_no_budget_is_an_error_when_it_is_used(safe_zone: An
         ours.prune_conversations([])
 
 
-@pytest.mark.parametrize("ratio", [0, -1.0, float("nan"), float("inf"), "1.2", None])
+@each_row("ratio", [0, -1.0, float("nan"), float("inf"), "1.2", None])
 def test_a_calibration_that_is_no_ratio_is_an_error(ratio: Any):
     with pytest.raises(SettingsError, match="calibration is"):
         pruner().prune([], calibration=ratio)
@@ -76,8 +77,8 @@ ODD_CONTENTS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("content", ODD_CONTENTS)
-@pytest.mark.parametrize("role", ["system", "user", "assistant", "tool", "function", "observer"])
+@each_row("content", ODD_CONTENTS)
+@each_row("role", ["system", "user", "assistant", "tool", "function", "observer"])
 def test_odd_content_is_counted_and_given_back_as_it_was(role: str, content: Any):
     messages = [
         {"role": "user", "content": "start"},
@@ -92,7 +93,7 @@ def test_odd_content_is_counted_and_given_back_as_it_was(role: str, content: Any
     assert messages == before
 
 
-@pytest.mark.parametrize(
+@each_row(
     "calls",
     [
         None,
@@ -168,7 +169,7 @@ def test_a_failing_counter_is_not_a_pruner_switched_off():
         AgenticConversationPruner(PruneArgs(10), count=failing).prune_conversations([{"role": "user", "content": "x"}])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "</z>" + "<a>\n" * 100_000,
@@ -197,7 +198,7 @@ def test_a_content_that_holds_itself_is_named_with_its_place():
         assert caught.value.path == (1,)
 
 
-@pytest.mark.parametrize("content", [None, "", [], 7, {"a": LONG}])
+@each_row("content", [None, "", [], 7, {"a": LONG}])
 def test_a_tools_answer_of_whatever_kind_is_a_result_with_a_reason(content: Any):
     messages = [{"role": "assistant", "content": "x"}, {"role": "tool", "content": content}]
     messages.append({"role": "assistant", "content": "y"})

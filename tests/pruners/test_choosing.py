@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError
 from autoprune.pruners.by_name import chosen, folds, pruner_for
@@ -35,7 +36,7 @@ class Clears:
 """
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "strategy"),
     [
         ("tool_output_cleanup", ToolOutputCleanup()),
@@ -58,7 +59,7 @@ def test_nobody_may_have_named_one(environ: dict[str, str]):
     assert isinstance(pruner_for(None, ARGS), AgenticConversationPruner)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said"),
     [
         (
@@ -86,7 +87,7 @@ def test_one_in_a_file_goes_to_the_pruner_that_it_is_written_for(tmp_path: Path)
     assert isinstance(pruner_for(clearing, ARGS), AgenticConversationPruner)
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@each_row("name", PRESETS)
 def test_presets_fold(name: str):
     pruner = pruner_for(PRESETS[name](), ARGS)
     assert isinstance(pruner, ConversationPruner)
@@ -111,7 +112,7 @@ def test_a_model_sums_up_if_it_is_named(monkeypatch: pytest.MonkeyPatch):
     assert (type(llm), llm.model) == (OpenAISummarizer, "gpt-5-mini")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("strategy", "summarizer", "model", "said"),
     [
         (hybrid(), "claude", None, "there is no summarizer 'claude'; there are digest, openai"),

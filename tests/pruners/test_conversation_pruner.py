@@ -11,6 +11,7 @@ from unittest.mock import MagicMock
 
 import pytest
 from rich.console import Console
+from tables import each_row
 from written_short import every_format, messages
 
 from autoprune import ConversationPruner, PruneArgs, PruneEvent, Report, Result, Retention, RuleError, SettingsError
@@ -119,7 +120,7 @@ def test_what_is_no_strategy_is_refused(strategy: Any):
         pruner().prune(chat(3), strategy)
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@each_row("name", PRESETS)
 def test_each_preset_may_be_named(name: str):
     given = chat(9)
     before = copy.deepcopy(given)
@@ -127,7 +128,7 @@ def test_each_preset_may_be_named(name: str):
     assert given == before
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@each_row("name", PRESETS)
 def test_an_empty_conversation_stays_empty(name: str):
     given: list[Any] = []
     assert pruner().prune_conversations(given, name) is given
@@ -154,7 +155,7 @@ def test_what_is_no_list_is_refused():
 # Async
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@each_row("name", PRESETS)
 def test_awaited_it_comes_to_the_same(name: str):
     model = Model()
     result = asyncio.run(pruner(llm=model).aprune(chat(13), name))
@@ -192,7 +193,7 @@ def counted(tokens: int) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("provider", counted(0))
+@each_row("provider", counted(0))
 def test_what_the_provider_reported_is_what_triggers_compare(provider: str):
     given, safe_zone = chat(5), 600
     assert pruner(safe_zone).prune_conversations(given, truncate(1)) is given
@@ -354,7 +355,7 @@ def test_a_veto_comes_before_any_model_is_asked():
         said = f"nothing was pruned: {never.__qualname__} (before_prune) returned False"
         assert (result.report.fallbacks, result.report.tokens_saved, result.plan.folds) == ((said,), 0, ())
     assert store == {}
-    assert [(event.conversation_id, event.messages_summarized, event.model_calls) for event in seen] == [
+    assert [(event.conversation_id, event.report.messages_summarized, event.report.spent.calls) for event in seen] == [
         ("two", 5, 0)
     ] * 2
 
@@ -439,7 +440,7 @@ def test_a_result_that_went_with_its_message_says_so(strategy: Folding, state: t
     assert (last["tokens_after"], last["reason"], "folded" in last) == (100, "within_safe_zone", False)
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@each_row("name", PRESETS)
 def test_the_figures_agree_with_each_other(name: str):
     ours, given = pruner(450, Model()), with_results(8)
     result = ours.prune(given, name)

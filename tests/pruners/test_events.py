@@ -5,6 +5,7 @@ from functools import partial
 
 import conversations
 import pytest
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, Report, SettingsError
 from autoprune.pruners.events import PruneEvent, tell, veto
@@ -30,7 +31,7 @@ def test_an_event_has_the_figures_of_its_report():
         "cost": None,
         "seconds": 0.5,
     }
-    assert EVENT.plan is RESULT.plan
+    assert EVENT.report.plan is RESULT.plan
     assert json.loads(json.dumps(EVENT.to_dict())) == EVENT.to_dict()
     assert repr(EVENT) == "PruneEvent(conversation_id='conversation 7')"
 
@@ -40,8 +41,8 @@ def test_an_event_reckons_nothing_before_it_is_asked():
         raise AssertionError("the plan was made")
 
     event = PruneEvent(Report("mine", 1_000, 1.0, (), 0.0, uncounted, Spent(2, cost=0.01)))
-    assert veto(lambda event: event.strategy == "mine", event) is None
-    assert (event.model_calls, event.cost, event.seconds) == (2, 0.01, 0.0)
+    assert veto(lambda event: event.report.strategy == "mine", event) is None
+    assert (event.report.spent.calls, event.report.spent.cost, event.report.seconds) == (2, 0.01, 0.0)
 
 
 def never(event: PruneEvent) -> bool:
@@ -50,7 +51,7 @@ def never(event: PruneEvent) -> bool:
 
 class Judge:
     def __call__(self, event: PruneEvent) -> bool:
-        return event.tokens_after > 5_000
+        return event.report.tokens_after > 5_000
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def test_false_refuses_and_the_report_can_say_who(before_prune, name: str):
     assert said.endswith(" (before_prune) returned False")
 
 
-@pytest.mark.parametrize("answer", [None, True, 0, "", [], "no"])
+@each_row("answer", [None, True, 0, "", [], "no"])
 def test_anything_but_false_goes_on(answer: object):
     seen = []
     assert veto(lambda event: seen.append(event) or answer, EVENT) is None

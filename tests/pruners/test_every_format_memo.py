@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from every_format import SENTENCE, Case, as_bytes, every_format, fields, is_models, shape
+from every_format import SENTENCE, Case, again, as_bytes, every_format, facts, fields, requests, shape
 from pydantic import BaseModel
 from rounds import WIRE, Round, Step
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
@@ -18,17 +18,6 @@ from autoprune.conversation.edits import Replace
 from autoprune.conversation.transcript import Location
 
 ROOT = Path(__file__).parents[2]
-
-
-def requests(messages: list[Any]) -> list[int]:
-    """How many messages there are when the model is called."""
-    speaks = list(map(is_models, messages))
-    return [at for at in range(1, len(messages) + 1) if not speaks[at - 1] and (at == len(messages) or speaks[at])]
-
-
-def facts(result: Result) -> dict[str, Any]:
-    """A report without what depends on the clock."""
-    return {**result.report.to_dict(), "seconds": None}
 
 
 # 5. Pruning twice is pruning once; the same bytes everywhere
@@ -117,14 +106,6 @@ def test_the_full_history_and_the_pruned_one_fed_back_lead_to_the_same_prompts(c
 
 
 # 7. Decisions are a pure function of the conversation and the arguments
-
-
-def again(messages: list[Any]) -> list[Any]:
-    """The conversation as it is loaded again, from JSON where it can be."""
-    try:
-        return json.loads(json.dumps(messages))
-    except TypeError:  # an SDK's objects, or bytes
-        return copy.deepcopy(messages)
 
 
 @every_format

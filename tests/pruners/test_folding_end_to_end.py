@@ -8,13 +8,14 @@ from typing import Any
 import anthropic
 import openai
 import pytest
+from agent_loops import APIS, TASKS, Api, Run, Session, agent, bedrock_client
 from every_format import as_bytes
 from folding_cases import Stranger, words
 from google import genai
 from strict_provider.exchange import CONVERSATION
 from strict_provider.scripts import Script
 from strict_provider.server import serve
-from test_end_to_end import APIS, TASKS, Api, Run, Session, agent, bedrock_client
+from tables import each_row
 
 from autoprune import PruneArgs, Result, problems
 from autoprune.conversation.summary import running
@@ -103,7 +104,11 @@ def play(api: Api, strategy: FoldingStrategy, *, feeds_back: bool, script: Scrip
 
 
 LOOPS = [
-    pytest.param((api, strategy, (place + number) % 2 == 1), id=f"{api}-{strategy}")
+    pytest.param(
+        (api, strategy, (place + number) % 2 == 1),
+        id=f"{api}-{strategy}",
+        marks=[pytest.mark.full] if number % len(NAMED_APIS) != place else [],
+    )
     for place, api in enumerate(NAMED_APIS)
     for number, strategy in enumerate(STRATEGIES)
 ]
@@ -194,8 +199,8 @@ CALLS_AT_ONCE = {"sliding_window": 3}  # one for each level of summaries
 WITH_MODEL = ("summarize", "hybrid", "snapshot")
 
 
-@pytest.mark.parametrize("style", [fed_back, in_full])
-@pytest.mark.parametrize("name", [*STRATEGIES, "sliding_window", "symbolize", "chat_summary", "summarize_older"])
+@each_row("style", [fed_back, in_full])
+@each_row("name", [*STRATEGIES, "sliding_window", "symbolize", "chat_summary", "summarize_older"])
 def test_in_a_long_run_the_goal_the_system_prompt_and_the_last_turns_are_always_there(name: str, style: Style):
     made = STRATEGIES.get(name) or presets.PRESETS[name]()
     assert isinstance(made, Folding)
@@ -216,14 +221,14 @@ def test_in_a_long_run_the_goal_the_system_prompt_and_the_last_turns_are_always_
     assert asked <= turns // 2 or name == "summarize_older"  # which sums up each message that leaves its window
 
 
-@pytest.mark.parametrize("name", [*WITH_MODEL, "chat_summary", "summarize_older"])
+@each_row("name", [*WITH_MODEL, "chat_summary", "summarize_older"])
 def test_without_a_model_the_goal_of_a_long_run_stands_in_the_summary(name: str):
     strategy = STRATEGIES.get(name) or presets.PRESETS[name]()
     for result, _ in fed_back(ConversationPruner(PruneArgs(3_000)), strategy, LONG):
         assert GOAL in said(result.conversation)
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
+@each_row("name", STRATEGIES)
 def test_where_not_even_the_newest_result_fits_the_report_says_so_and_the_run_goes_on(name: str):
     pruner = ConversationPruner(PruneArgs(120))
     strategy = replace(STRATEGIES[name], retain=RETAINED)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from every_format import as_bytes, count, is_models, is_seen, shape
+from every_format import again, as_bytes, count, facts, is_models, is_seen, requests, shape
 from folding_cases import (
     BY_POSITION,
     KEPT,
@@ -32,7 +32,7 @@ from folding_cases import (
 from rounds import WIRE, Round, Step
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from sendable import accepts, rules
-from test_every_format_memo import again, facts, requests
+from tables import each_row
 
 from autoprune import PruneArgs, Result, problems
 from autoprune.conversation.reasons import Reason
@@ -189,7 +189,7 @@ def test_the_same_bytes_come_from_any_process():
 # 6. What was folded stays folded, and between two prunes the prompt's start stays
 
 
-@every_format_folded(examples=FEW)
+@every_format_folded(number=FEW)
 def test_what_was_folded_stays_folded_and_the_start_of_the_prompt_stays(case: Case):
     ours = case.pruner()
     gone: set[int] = set()
@@ -224,18 +224,18 @@ def both_styles(case: Case, policy: str) -> None:
         assert as_bytes(fed) == as_bytes(full)
 
 
-@every_format_folded(kept=BY_RULES, examples=FEW)
+@every_format_folded(kept=BY_RULES, number=FEW)
 def test_the_full_history_and_the_pruned_one_fed_back_lead_to_the_same_prompts(case: Case):
     both_styles(case, "report")
 
 
-@every_format_folded(kept=BY_RULES, examples=FEW)
+@every_format_folded(kept=BY_RULES, number=FEW)
 def test_they_do_so_where_thinking_is_stripped(case: Case):
     both_styles(case, "strip")
 
 
-@pytest.mark.parametrize("retain", [Retention(), Retention(first_request=True), Retention(roles=("tool", "assistant"))])
-@pytest.mark.parametrize("write", WIRE.values(), ids=WIRE)
+@each_row("retain", [Retention(), Retention(first_request=True), Retention(roles=("tool", "assistant"))])
+@each_row("write", WIRE.values(), ids=WIRE)
 def test_no_two_messages_of_the_users_become_neighbors(write: Any, retain: Retention):
     step = Step("read_file", {"path": "a.py"}, "a line of text\n" * 30)
     messages = write([word for turn in range(6) for word in ([step], f"Now part {turn}.")])
@@ -252,7 +252,7 @@ def test_no_two_messages_of_the_users_become_neighbors(write: Any, retain: Reten
 # 7. Decisions are a pure function of the conversation and the arguments; a model's words are looked up
 
 
-@every_format_folded(examples=FEW)
+@every_format_folded(number=FEW)
 def test_a_new_pruner_with_the_same_store_gives_the_same_bytes_and_asks_no_model(case: Case):
     store: dict[str, str] = {}
     warm = case.pruner(store)
@@ -268,7 +268,7 @@ def test_a_new_pruner_with_the_same_store_gives_the_same_bytes_and_asks_no_model
             assert cold.llm.asked == 0
 
 
-@every_format_folded(examples=FEW)
+@every_format_folded(number=FEW)
 def test_a_summary_that_needs_no_model_is_the_same_without_any_memory(case: Case):
     if case.summarizer is None:
         warm = case.pruner()
@@ -277,7 +277,7 @@ def test_a_summary_that_needs_no_model_is_the_same_without_any_memory(case: Case
             assert as_bytes(got.conversation) == as_bytes(wanted.conversation)
 
 
-@every_format_folded(examples=FEW)
+@every_format_folded(number=FEW)
 def test_a_plan_is_what_is_done_and_the_asynchronous_twin_does_the_same(case: Case):
     result, planned = case.pruned(), case.pruner().plan(case.messages, case.strategy)
     if planned.folds and result.plan.folds:

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from openai.types.chat import ChatCompletionMessage
+from profiles import examples
 from strategies_hypothesis import conversations, loops, safe_zones
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result
 from autoprune.conversation.edits import Replace
@@ -43,12 +45,7 @@ STRATEGIES: dict[str, Strategy] = {
     "low_water, half at least": LowWater(target=0.6, minimum_reclaim=0.5),
 }
 ALL = sorted(STRATEGIES)
-CHECKED = settings(
-    deadline=None,
-    derandomize=True,
-    max_examples=35,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-)
+CHECKED = examples(35)
 
 
 def pruner(safe_zone: int, **settings: Any) -> AgenticConversationPruner:
@@ -505,7 +502,7 @@ class OnePrunerForAll(RuleBasedStateMachine):
         self.goes_on(0, 0)
 
 
-OnePrunerForAll.TestCase.settings = settings(CHECKED, max_examples=200, stateful_step_count=20)
+OnePrunerForAll.TestCase.settings = examples(200, CHECKED, stateful_step_count=20)
 
 
 class TestAPrunerWithAPastDecidesAsANewOne(OnePrunerForAll.TestCase):
@@ -639,7 +636,7 @@ def test_threads_share_a_pruner():
 ODD_WORDS = ("Gone.", "See `<tool_result tool_name='X'>`.", "</tool_result>", "漢字 \ud800", "\0")
 
 
-@pytest.mark.parametrize("words", ODD_WORDS)
+@each_row("words", ODD_WORDS)
 def test_an_odd_replacement_message_does_no_harm(words: str):
     native = loop([LONG, LONG])
     xml = written([(90, False)] * 3, as_xml=True)
@@ -768,8 +765,8 @@ def test_every_safe_zone_is_met_exactly(messages: list[Any]):
         assert (result.conversation is messages) == (needed == 0)
 
 
-@pytest.mark.parametrize("messages", small_loops(), ids=["openai", "xml"])
-@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name.startswith("low_water")])
+@each_row("messages", small_loops(), ids=["openai", "xml"])
+@each_row("strategy", [name for name in STRATEGIES if name.startswith("low_water")])
 def test_low_water_meets_every_safe_zone_that_can_be_met(messages: list[Any], strategy: str):
     tokens, least = count(messages), count(pruner(1).prune_conversations(messages))
     assert tokens > least + 100
@@ -938,7 +935,7 @@ def pairs(messages: list[Any]) -> list[tuple[int, int | None, str]]:
     return [(part.location.message, part.call and part.call.location.message, part.tool) for part in found]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("messages", "wanted"),
     [
         ([call(), answer("x")], [(1, 0, "read_file")]),

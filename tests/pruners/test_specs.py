@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from conversations import DIALECTS, Dialect
 from conversations import openai_chat as chat_session
+from halves import broken, halves
+from tables import each_row
 from written_short import Message, every_format, every_native_format, messages, parsed
 
 from autoprune import (
@@ -25,7 +27,6 @@ from autoprune.conversation.edits import Fold
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.summary import running
 from autoprune.planning.retention import BY_AGE
-from autoprune.planning.splitting import broken, pairs
 from autoprune.planning.view import FoldView
 from autoprune.providers import EMPTY, NO_RESULT
 from autoprune.strategies import presets
@@ -37,8 +38,8 @@ from autoprune.tokens import Memo, exact
 COUNT = Memo(exact())
 WIDE = 10**6  # tokens: a safe zone that nothing here reaches
 TIGHT = 1  # and one that nothing is within
-SIZES = pytest.mark.parametrize("words", [0, 300], ids=["short", "long"])  # behind the name
-LARGE = pytest.mark.parametrize("words", [40, 300], ids=["sentences", "long"])
+SIZES = each_row("words", [0, 300], ids=["short", "long"])  # behind the name
+LARGE = each_row("words", [40, 300], ids=["sentences", "long"])
 ROLES = {"S": "system", "D": "developer", "U": "user", "A": "assistant"}
 
 
@@ -129,7 +130,7 @@ def beside(first: Message, second: Message) -> Message:
 
 
 @every_native_format
-@pytest.mark.parametrize("short", ["U A[c1]", "U A[c1] R[c1] A[c2]", "U A[c1] U A", "U A[c1] R[c1] A[c2] U"])
+@each_row("short", ["U A[c1]", "U A[c1] R[c1] A[c2]", "U A[c1] U A", "U A[c1] R[c1] A[c2] U"])
 def test_16_open_calls_may_be_kept_for_results_that_come_later(short: str, written_in: str):
     given = messages(short, written_in)
     assert repair(given, written_in, open_calls="keep").conversation is given
@@ -138,7 +139,7 @@ def test_16_open_calls_may_be_kept_for_results_that_come_later(short: str, writt
 
 
 @every_native_format
-@pytest.mark.parametrize(
+@each_row(
     ("short", "becomes"),
     [("U A[c1]", "U"), ("U A[c1] A", "U A"), ("U A[c1] R[c1] A U A[c2]", "U A[c1] R[c1] A U"), ("U A", "U A")],
 )
@@ -169,7 +170,7 @@ def test_17_each_open_call_gets_a_result_and_all_of_them_stand_at_the_end(writte
     given = [*messages("U", written_in), *called_together(written_in)]
     after = repair(given, written_in).conversation
     assert after[: len(given)] == given
-    assert [(pair.call is not None, pair.result is not None) for pair in pairs(parsed(after))] == [(True, True)] * 2
+    assert (len(halves(parsed(after))), broken(parsed(after))) == (2, [])
     assert str(after[len(given) :]).count(NO_RESULT) == 2
     is_message_each = written_in in ("openai_chat", "openai_responses")
     assert len(after) == len(given) + (2 if is_message_each else 1)
@@ -209,16 +210,16 @@ class Takes:
 
 
 @every_format
-@pytest.mark.parametrize("retain", [Retention(), Retention(system=False)], ids=["protected", "unprotected"])
-@pytest.mark.parametrize("half", [3, 4])
+@each_row("retain", [Retention(), Retention(system=False)], ids=["protected", "unprotected"])
+@each_row("half", [3, 4])
 def test_18_nobody_takes_one_half_of_a_group_without_the_other(half: int, retain: Retention, written_in: str):
     given = messages("U A[c1] R[c1] A[c2] R[c2] A[c3] R[c3] A U", written_in)
     result = pruned(given, Takes(half, retain=retain))
     assert set(result.plan.gone) in ({3, 4}, set())
-    assert halves(result.conversation) == halves(given) - len(result.plan.gone)
+    assert messages_of_pairs(result.conversation) == messages_of_pairs(given) - len(result.plan.gone)
 
 
-def halves(conversation: list[Any]) -> int:
+def messages_of_pairs(conversation: list[Any]) -> int:
     """The messages that hold a call or a result, of which each has its other half."""
     found = parsed(conversation)
     assert broken(found) == []
@@ -226,25 +227,25 @@ def halves(conversation: list[Any]) -> int:
 
 
 @every_format
-@pytest.mark.parametrize("pinned", [1, 2, 3, 4])
-@pytest.mark.parametrize("strategy", [presets.keep_last(1), presets.keep_last(2), presets.truncate(1)])
+@each_row("pinned", [1, 2, 3, 4])
+@each_row("strategy", [presets.keep_last(1), presets.keep_last(2), presets.truncate(1)])
 def test_18_a_half_that_is_kept_keeps_the_other(strategy: Folding, pinned: int, written_in: str):
     given = messages("U A[c1] R[c1] A[c2] R[c2] A U A U", written_in)
     result = pruned(given, replace(strategy, retain=Retention(pinned={pinned})), TIGHT)
     whole = {1, 2} if pinned in (1, 2) else {3, 4}
     assert whole.isdisjoint(result.plan.gone)
-    assert halves(result.conversation) == 2
+    assert messages_of_pairs(result.conversation) == 2
 
 
 @every_format
-@pytest.mark.parametrize("roles", [("tool",), ("assistant", "user"), ("user", "assistant", "tool"), ("tool", "user")])
+@each_row("roles", [("tool",), ("assistant", "user"), ("user", "assistant", "tool"), ("tool", "user")])
 def test_18_no_pair_is_parted_whatever_goes_first_and_however_much(roles: tuple[str, ...], written_in: str):
     given = messages("U A[c1] R[c1] A U A[c2] R[c2] A[c3] R[c3] A U A U", written_in)
     whole = tokens(given)
     gone = set()
     for limit in range(whole, 0, -max(1, whole // 12)):
         result = pruned(given, replace(presets.truncate(1), retain=Retention(system=False, roles=roles)), limit)
-        halves(result.conversation)
+        messages_of_pairs(result.conversation)
         gone.add(len(result.plan.gone))
     assert len(gone) > 3
 
@@ -254,8 +255,8 @@ def test_18_ids_that_share_a_prefix_are_told_apart(written_in: str):
     first, second = "toolu_01A", "toolu_01B"  # eight characters
     given = messages(f"U A[{first}] R[{first}] A[{second}] R[{second}] A U", written_in)
     result = pruned(given, replace(presets.keep_last(1), retain=Retention(pinned={4})))
-    assert set(result.plan.gone) >= {1, 2, 5}
-    assert halves(result.conversation) == 2
+    assert set(result.plan.gone) >= {1, 2}
+    assert messages_of_pairs(result.conversation) == 2
     assert second in str(result.conversation)
     assert first not in str(result.conversation)
     assert repair([given[0], *given[3:]], written_in).conversation == [given[0], *given[3:]]
@@ -266,8 +267,8 @@ def test_18_ids_that_share_a_prefix_are_told_apart(written_in: str):
 # Roles
 
 ALTERNATING = ["openai_chat", "anthropic", "bedrock", "gemini"]
-alternating = pytest.mark.parametrize("written_in", ALTERNATING)
-in_blocks = pytest.mark.parametrize("written_in", ALTERNATING[1:])
+alternating = each_row("written_in", ALTERNATING)
+in_blocks = each_row("written_in", ALTERNATING[1:])
 
 
 def in_turns(conversation: list[Any], written_in: str) -> list[Any]:
@@ -367,9 +368,9 @@ def emptied(message: Message, content: str | None, written_in: str) -> Message:
 NOTHINGS = [(name, content) for name in ALTERNATING[1:] for content in ("", None)] + [("openai_chat", None)]
 
 
-@pytest.mark.parametrize("is_strict", [False, True], ids=["lenient", "strict"])
-@pytest.mark.parametrize(("written_in", "content"), NOTHINGS)
-@pytest.mark.parametrize("empty", [(2,), (3,), (2, 3)], ids=["user", "response", "both"])
+@each_row("is_strict", [False, True], ids=["lenient", "strict"])
+@each_row(("written_in", "content"), NOTHINGS)
+@each_row("empty", [(2,), (3,), (2, 3)], ids=["user", "response", "both"])
 def test_22_a_message_that_says_nothing_gets_a_placeholder(
     empty: tuple[int, ...], written_in: str, content: str | None, is_strict: bool
 ):
@@ -389,7 +390,7 @@ def test_22_a_response_with_calls_only_is_left_alone(written_in: str):
 
 
 @SIZES
-@pytest.mark.parametrize(
+@each_row(
     ("short", "keep", "becomes"),
     [
         ("U1 A1 U2", 10, "U1 A1 U2"),
@@ -420,8 +421,8 @@ def test_23_where_a_provider_wants_the_users_message_first_the_cut_moves_to_one(
     assert pruner.prune_conversations(given, presets.keep_last(2)) == given[4:]
 
 
-@pytest.mark.parametrize("written_in", ["anthropic", "bedrock", "gemini"])
-@pytest.mark.parametrize("pinned", [{1}, {3}, {3, 5}])
+@each_row("written_in", ["anthropic", "bedrock", "gemini"])
+@each_row("pinned", [{1}, {3}, {3, 5}])
 def test_23_where_a_provider_wants_the_users_message_first_what_is_pinned_keeps_one_before_it(
     pinned: set[int], written_in: str
 ):
@@ -435,11 +436,11 @@ def test_23_where_a_provider_wants_the_users_message_first_what_is_pinned_keeps_
 
 
 @every_format
-@pytest.mark.parametrize("keep", range(1, 8))
+@each_row("keep", range(1, 8))
 def test_24_what_is_kept_never_begins_with_a_result_whose_call_was_cut(keep: int, written_in: str):
     given = messages("U A[c1] R[c1] A[c2] R[c2] A U A[c3] R[c3] A U", written_in)
     result = pruned(given, presets.keep_last(keep))
-    halves(result.conversation)
+    messages_of_pairs(result.conversation)
     assert problems(result.conversation) == []
 
 
@@ -453,7 +454,7 @@ def test_10_of_ten_turns_the_last_three_are_kept_and_with_less_room_one(words: i
 
 
 @SIZES
-@pytest.mark.parametrize("preset", presets.PRESETS)
+@each_row("preset", presets.PRESETS)
 def test_12_an_open_call_early_in_the_history_forces_nothing_to_be_kept_or_summed_up(preset: str, words: int):
     (call,) = messages("A[c1]", "openai_chat")
     given = [*chat("U1", words), call, *chat("U2 A2 U3 A3 U4 A4 U5 A5 U6", words)]
@@ -466,7 +467,7 @@ def test_12_an_open_call_early_in_the_history_forces_nothing_to_be_kept_or_summe
 
 
 @LARGE
-@pytest.mark.parametrize("preset", presets.PRESETS)
+@each_row("preset", presets.PRESETS)
 def test_12_a_newest_message_over_the_budget_is_kept_and_reported(preset: str, words: int):
     given = [*chat("U1 A1 U2 A2"), *chat("U3", words)]
     limit = tokens(given[-1:]) - 1
@@ -477,7 +478,7 @@ def test_12_a_newest_message_over_the_budget_is_kept_and_reported(preset: str, w
 
 
 @SIZES
-@pytest.mark.parametrize("limits", [(None, None), (None, 1.0), (0, None)])
+@each_row("limits", [(None, None), (None, 1.0), (0, None)])
 def test_13_without_limits_nothing_is_cut_and_limits_of_none_raise_nothing(limits: tuple[Any, Any], words: int):
     given = chat(turns(6), words)
     strategy = Folding("own", over_messages=limits[0], over_share=limits[1], keep=2)
@@ -510,7 +511,7 @@ SHAPES = ["U1", "A1", "S", "S U1", "U1 A1", "U1 A1 U2", "S U1 A1 D U2 A2", "A1 A
 
 
 @SIZES
-@pytest.mark.parametrize("short", SHAPES)
+@each_row("short", SHAPES)
 def test_26_a_truncation_leaves_something_the_system_and_the_users_last_words_stay(short: str, words: int):
     given = chat(short, words)
     users = [name for name in short.split() if name[0] == "U"]
@@ -532,7 +533,7 @@ def test_26_the_group_size_of_the_settings_may_be_anything(size: int):
 
 
 @SIZES
-@pytest.mark.parametrize("preset", presets.PRESETS)
+@each_row("preset", presets.PRESETS)
 def test_27_what_is_short_comes_back_itself_and_no_model_is_asked(preset: str, words: int):
     model = Model()
     for given in (chat("S U1 A1 U2", words), []):
@@ -541,7 +542,7 @@ def test_27_what_is_short_comes_back_itself_and_no_model_is_asked(preset: str, w
 
 
 @LARGE
-@pytest.mark.parametrize(
+@each_row(
     ("short", "becomes"),
     [
         ("S A1 U2 A3 U4 A5 U6", "S [Summary A5 U6"),
@@ -571,8 +572,8 @@ class Later(Model):
 FAILURES = [RuntimeError("no such model"), TimeoutError(), None, "", " \n", 7, Written(""), [], frozenset()]
 
 
-@pytest.mark.parametrize("answer", FAILURES, ids=repr)
-@pytest.mark.parametrize("preset", ["summarize", "hybrid", "summarize_older", "chat_summary", "sliding_window"])
+@each_row("answer", FAILURES, ids=repr)
+@each_row("preset", ["summarize", "hybrid", "summarize_older", "chat_summary", "sliding_window"])
 def test_29_a_model_that_fails_is_replaced_and_the_report_says_so(preset: str, answer: Any):
     given, model = chat(f"S {turns(30)} U31", 40), Model(answer)
     result = pruned(given, preset, tokens(given) // 2, model)
@@ -584,7 +585,7 @@ def test_29_a_model_that_fails_is_replaced_and_the_report_says_so(preset: str, a
     assert "U1" in summary(without.conversation)
 
 
-@pytest.mark.parametrize("answer", FAILURES, ids=repr)
+@each_row("answer", FAILURES, ids=repr)
 def test_29_nor_does_an_exception_leave_the_pruner_that_awaits(answer: Any):
     given = chat(f"S {turns(30)} U31", 40)
     both = []
@@ -600,8 +601,8 @@ def repeated(brief: Brief) -> str:
 
 
 @SIZES
-@pytest.mark.parametrize("preset", presets.PRESETS)
-@pytest.mark.parametrize("model", [repeated, Model("x" * 100_000), Model("Short.")], ids=["more", "a word", "short"])
+@each_row("preset", presets.PRESETS)
+@each_row("model", [repeated, Model("x" * 100_000), Model("Short.")], ids=["more", "a word", "short"])
 def test_30_what_comes_out_is_smaller_or_the_same_list(model: Callable[..., Any], preset: str, words: int):
     given = chat(f"S {turns(20)} U21", words)
     for limit in (tokens(given) // 2, TIGHT):
@@ -609,12 +610,12 @@ def test_30_what_comes_out_is_smaller_or_the_same_list(model: Callable[..., Any]
         assert after is given or tokens(after) < tokens(given)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     ["", "They went on.", "on and on " * 5_000, None, RuntimeError("no")],
     ids=["blank", "short", "more", "none", "raises"],
 )
-@pytest.mark.parametrize("preset", presets.PRESETS)
+@each_row("preset", presets.PRESETS)
 def test_30_the_calls_of_a_model_are_bounded_whatever_it_gives(preset: str, answer: Any):
     given = chat(f"S {turns(20)} U21", 40)
     for max_calls in (0, 1, 3):
@@ -647,7 +648,7 @@ def test_31_whether_a_summary_is_worth_it_is_a_matter_of_tokens():
 
 
 @LARGE
-@pytest.mark.parametrize("preset", ["summarize", "hybrid", "summarize_older", "chat_summary", "sliding_window"])
+@each_row("preset", ["summarize", "hybrid", "summarize_older", "chat_summary", "sliding_window"])
 def test_31_an_own_summary_is_known_by_its_mark_and_not_summed_up_again(preset: str, words: int):
     given, model = chat(f"S {turns(30)} U31", words), Model("They went on.")
     limit = tokens(given) * 2 // 3
@@ -736,8 +737,8 @@ def saying_nothing(message: Any, text: str) -> Any:
     return message.replace(text.strip(), "") if isinstance(message, str) else message
 
 
-@pytest.mark.parametrize("content", [None, 7, 1.5, True, [], {}, {"rows": [1, 2]}, [{"type": "text", "text": "ok"}]])
-@pytest.mark.parametrize("mode", ["simple", "auto"])
+@each_row("content", [None, 7, 1.5, True, [], {}, {"rows": [1, 2]}, [{"type": "text", "text": "ok"}]])
+@each_row("mode", ["simple", "auto"])
 def test_34_content_that_is_no_text_is_left_alone(mode: str, content: Any):
     given = work("ok")
     given[2]["content"] = content
@@ -870,8 +871,8 @@ def test_38_arbitrary_objects_may_be_given_and_an_unknown_name_is_the_default():
 
 
 @SIZES
-@pytest.mark.parametrize("preset", presets.PRESETS)
-@pytest.mark.parametrize("dialect", DIALECTS)
+@each_row("preset", presets.PRESETS)
+@each_row("dialect", DIALECTS)
 def test_40_statistics_are_those_of_a_count_and_of_the_report(dialect: Dialect, preset: str, words: int):
     output = text("output", words)
     given = dialect([output], [output, output], "And the tests?", [output], [output], "Go on.", *[[output]] * 8)
@@ -902,11 +903,10 @@ def test_40_of_an_empty_conversation_and_of_a_copy_with_one_cleared_result(make:
 
 
 # Statements that are shown elsewhere, in full but for what is tested above:
-#  1-6    test_splitting.py: test_a_call_and_its_result_are_a_pair, test_what_is_broken_says_which_half_is_missing, ...
-#  7-13   test_splitting.py: test_a_cut_parts_nothing_that_belongs_together, test_where_no_place_is_safe_the_least_is_
-#         harmed, ...; 10, 12 and 13 above for a pruner
+#  1-6    test_groups.py: test_a_call_and_its_result_are_a_pair, ...
+#  7-13   test_groups.py: test_a_cut_parts_nothing_that_belongs_together, ...; 10, 12 and 13 above for a pruner
 #  14     test_repair.py: test_a_valid_conversation_comes_back_itself, for drawn conversations of every provider
-#  24     test_splitting.py: test_the_last_messages_are_kept_from_a_safe_place_on
+#  24     test_folding.py: test_it_keeps_the_last_messages_whatever_tokens_are_needed
 #  26     test_folding_properties.py: test_a_conversation_is_never_empty_and_system_and_current_request_stay_in_order
 #  30     test_folding_properties.py: test_there_are_never_more_tokens_than_before_and_the_report_is_exact
 #  32     test_action_trace.py: test_no_pairs_are_no_text, test_few_pairs_stand_in_full_however_large,

@@ -7,6 +7,7 @@ from typing import Any
 
 import conversations
 import pytest
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError
 from autoprune.strategies.low_water import LowWater
@@ -116,7 +117,7 @@ def test_two_strategies_in_one_call_are_refused(kind: type):
 # Near misses
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "name", "note"),
     [
         (AgenticConversationPruner, "low-water", " (did you mean low_water?): tool_output_cleanup was used"),

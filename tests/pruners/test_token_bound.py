@@ -3,13 +3,14 @@
 import math
 from typing import Any
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from strategies_hypothesis import conversations
+from tables import each_row
 
-from autoprune.formats.parsing import Parser
-from autoprune.pruners.snapshots import token_bound
+from autoprune.formats import new_parser
+from autoprune.pruners._snapshots import token_bound
 from autoprune.tokens import exact
 
 JSON = st.recursive(
@@ -20,24 +21,24 @@ JSON = st.recursive(
 
 
 def counted(message: Any) -> int:
-    return Parser(exact()).read(message, 0).tokens
+    return new_parser(exact()).read(message, 0).tokens
 
 
-@settings(deadline=None, derandomize=True, max_examples=150)
+@examples(150)
 @given(messages=conversations())
 def test_no_message_has_more_tokens_than_its_bound(messages: list[Any]):
     for message in messages:
         assert counted(message) <= token_bound(message)
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@examples(300)
 @given(role=st.sampled_from(["system", "user", "assistant", "tool"]), content=JSON, name=st.none() | st.text())
 def test_nor_has_one_with_odd_contents(role: str, content: Any, name: str | None):
     message = {"role": role, "content": content, "name": name}
     assert counted(message) <= token_bound(message)
 
 
-@pytest.mark.parametrize("text", ["x", "漢字" * 50, "👩‍👩‍👧" * 20, "\ud800" * 9, "é" * 99, "<|endoftext|>", "\0" * 30])
+@each_row("text", ["x", "漢字" * 50, "👩‍👩‍👧" * 20, "\ud800" * 9, "é" * 99, "<|endoftext|>", "\0" * 30])
 def test_nor_has_any_text(text: str):
     message = {"role": "user", "content": text}
     assert counted(message) <= token_bound(message)

@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import pytest
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs
 
@@ -40,7 +41,7 @@ def element(name: str = "X") -> str:
 SENTENCE = AgenticConversationPruner(None).replacement_message
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after"),
     [
         (xml(SHORT), {"role": "user", "content": element()}),

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from faults import faults
+from hypothesis import given
 from hypothesis import strategies as st
-from test_shared_transcripts import faults
+from tables import each_row
 
 from autoprune import SessionError
 from autoprune.providers import problems
-from autoprune.sessions.files import Session, decoded, load, log_in
-from autoprune.sessions.readers import READERS, chosen
-from autoprune.sessions.recording import NO_RESULT
+from autoprune.sessions import NO_RESULT, READERS, Session, agent_log, decode, load
+from autoprune.sessions._readers import reader_for
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "readers"
 SAMPLES = sorted(path for path in FOLDER.glob("*.json*") if not path.name.endswith(".expected.json"))
@@ -36,7 +36,7 @@ def values_of(path: Path) -> list[Value]:
 
 def every_run(text: str, name: str) -> list[Session]:
     first = load(text, name)
-    return [first, *(load(text, name, run) for run in range(2, first.runs + 1))]
+    return [first, *(load(text, name, run) for run in range(2, first.conversations + 1))]
 
 
 def said(session: Session) -> list[str]:
@@ -53,12 +53,12 @@ def brief(message: Value) -> str:
 
 def test_the_samples_were_found():
     assert len(SAMPLES) >= 20
-    assert {reader.NAME for reader in READERS} <= {
+    assert {reader.name for reader in READERS} <= {
         load(path.read_text(encoding="utf-8"), "s").agent for path in SAMPLES
     }
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+@each_row("path", SAMPLES, ids=lambda path: path.name)
 def test_a_sample_is_read_as_its_expected_file_says(path: Path):
     found = every_run(path.read_text(encoding="utf-8"), path.name)
     expected = json.loads(path.with_name(path.name + ".expected.json").read_text(encoding="utf-8"))
@@ -66,29 +66,29 @@ def test_a_sample_is_read_as_its_expected_file_says(path: Path):
     assert {"agent": found[0].agent, "runs": runs} == expected
 
 
-@pytest.mark.parametrize("path", [path for path in SAMPLES if path.name not in PLAIN], ids=lambda path: path.name)
+@each_row("path", [path for path in SAMPLES if path.name not in PLAIN], ids=lambda path: path.name)
 def test_a_sample_becomes_what_a_provider_accepts(path: Path):
     assert [faults(session) for session in every_run(path.read_text(encoding="utf-8"), path.name)] in ([[]], [[], []])
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+@each_row("path", SAMPLES, ids=lambda path: path.name)
 def test_a_sample_is_claimed_by_one_reader_alone(path: Path):
-    claims = [reader.NAME for reader in READERS if reader.detect(values_of(path))]
+    claims = [reader.name for reader in READERS if reader.detect(values_of(path))]
     assert len(claims) == (0 if path.name in PLAIN else 1)
 
 
-@pytest.mark.parametrize("path", [path for path in SAMPLES if path.name not in PLAIN], ids=lambda path: path.name)
+@each_row("path", [path for path in SAMPLES if path.name not in PLAIN], ids=lambda path: path.name)
 def test_reading_changes_nothing_of_what_was_parsed(path: Path):
     values = values_of(path)
     before = copy.deepcopy(values)
-    reader = chosen(values)
+    reader = reader_for(values)
     assert reader
     first = reader.read(values)
     assert reader.read(values) == first
     assert values == before
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         '[{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "x"}]}]',
@@ -102,7 +102,7 @@ def test_reading_changes_nothing_of_what_was_parsed(path: Path):
 )
 def test_plain_messages_are_nobodys_session_file(text: str):
     session = load(text, "s")
-    assert (session.agent, session.notes, session.runs) == (None, (), 1)
+    assert (session.agent, session.notes, session.conversations) == (None, (), 1)
 
 
 # Files as such
@@ -135,10 +135,10 @@ def test_a_last_line_that_was_cut_off_is_left_out_with_a_note(text: str, number:
     assert session.notes[0] == f"line {number} is cut off, left out"
 
 
-@pytest.mark.parametrize("cut", range(1, 40))
+@each_row("cut", range(1, 40))
 def test_a_file_that_ends_in_the_middle_of_a_line_or_a_letter_is_read_up_to_there(cut: int):
     whole = '{"role": "user", "content": "你好"}\n'.encode()
-    session = load(decoded(whole * 3 + whole[:cut], "s"), "s")
+    session = load(decode(whole * 3 + whole[:cut], "s"), "s")
     assert len(session.messages) == (4 if cut >= len(whole) - 1 else 3)
 
 
@@ -168,13 +168,11 @@ def test_broken_json_is_never_taken_for_lines(text: str):
         load(text, "s", skip_broken=True)
 
 
-@pytest.mark.parametrize(
-    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"]
-)
-@pytest.mark.parametrize("wrap", [bytes, gzip.compress, lambda data: gzip.compress(data[:9]) + gzip.compress(data[9:])])
+@each_row("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
+@each_row("wrap", [bytes, gzip.compress, lambda data: gzip.compress(data[:9]) + gzip.compress(data[9:])])
 def test_a_file_is_read_in_every_encoding_of_unicode_and_compressed(encoding: str, wrap: Callable[[bytes], bytes]):
     text = '{"role": "user", "content": "héllo 你好 🎈"}\n'
-    assert decoded(wrap(text.encode(encoding)), "s") == text
+    assert decode(wrap(text.encode(encoding)), "s") == text
 
 
 @pytest.mark.parametrize(
@@ -188,19 +186,19 @@ def test_a_file_is_read_in_every_encoding_of_unicode_and_compressed(encoding: st
 )
 def test_bytes_that_are_no_text_are_said(data: bytes, what: str):
     with pytest.raises(SessionError, match=what):
-        decoded(data, "s")
+        decode(data, "s")
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+@each_row("path", SAMPLES, ids=lambda path: path.name)
 def test_an_agents_log_is_told_from_what_is_written_of_it(path: Path):
     text = path.read_text(encoding="utf-8")
     session = load(text, "s")
-    log = log_in(text)
+    log = agent_log(text)
     assert (log and log.agent) == session.agent or text == session.write(session.messages)
-    assert log_in(session.write(session.messages)) is None
+    assert agent_log(session.write(session.messages)) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "where"),
     [
         (codex(user("a")) + '{"type": \n' + json.dumps({"type": "event_msg", "payload": {}}), "line 3, column 10"),
@@ -220,9 +218,9 @@ def test_a_run_is_chosen_by_its_number_and_one_out_of_range_is_an_error_that_say
     text = json.dumps([{"task_id": n, "traj": [{"role": "user", "content": f"task {n}"}]} for n in (1, 2)])
     assert [said(load(text, "s", run)) for run in (1, 2)] == [["user:task 1"], ["user:task 2"]]
     for run in (0, 3, -1):
-        with pytest.raises(SessionError, match=f"s has no run {run}: it holds 2 runs"):
+        with pytest.raises(SessionError, match=f"s has no conversation {run}: it holds 2 conversations"):
             load(text, "s", run)
-    with pytest.raises(SessionError, match=r"s has no run 2: it holds 1 run$"):
+    with pytest.raises(SessionError, match=r"s has no conversation 2: it holds 1 conversation$"):
         load('[{"role": "user"}]', "s", 2)
 
 
@@ -233,7 +231,7 @@ def test_a_conversation_of_an_agents_file_is_written_as_a_list_of_messages():
     assert (load(text, "again").messages, load(text, "again").agent) == (session.messages, None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "what"),
     [
         (
@@ -337,7 +335,7 @@ BEFORE = [claude("1", None, "one"), claude("2", "1", words("A."), "m1"), claude(
 AFTER = [claude("s", "b", "summary", isCompactSummary=True), claude("6", "s", "go on")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("metadata", "expected"),
     [
         (None, ["user:summary+go on"]),
@@ -399,8 +397,8 @@ TURNS = [CONTEXT, user("one"), model("1"), CONTEXT, user("two"), model("2")]
 MARKED = [CONTEXT, STARTED, user("one"), model("1"), STARTED, CONTEXT, user("two"), model("2")]
 
 
-@pytest.mark.parametrize("turns", [TURNS, MARKED], ids=["unmarked turns", "marked turns"])
-@pytest.mark.parametrize(
+@each_row("turns", [TURNS, MARKED], ids=["unmarked turns", "marked turns"])
+@each_row(
     ("count", "expected"),
     [
         (0, ["user:<env", "user:one", "assistant:1", "user:<env", "user:two", "assistant:2", "user:go"]),
@@ -463,7 +461,7 @@ def test_codex_answers_a_call_that_was_cut_off_and_drops_a_result_without_a_call
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("payload", "expected"),
     [
         ({"type": "reasoning", "summary": [], "content": None}, []),
@@ -503,7 +501,7 @@ OTHER_THOUGHT = item("reasoning", summary=[], encrypted_content="h")
 ANSWER = item("message", role="assistant", content=[{"type": "output_text", "text": "Done."}])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("log", "kinds", "alone"),
     [
         ([user("go"), THOUGHT], ["message"], 1),
@@ -542,7 +540,7 @@ def spoken(session: Session) -> list[str]:
     return [part.get("text", "?") for content in session.messages for part in content["parts"]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "expected"),
     [
         ({"$set": {"lastUpdated": "later"}}, ["a", "b", "c"]),
@@ -573,7 +571,7 @@ def replied(call_id: str) -> Value:
 PICTURE = {"inlineData": {"mimeType": "image/png", "data": "aa"}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("calls", "expected"),
     [
         ([ran("a", [replied("a")]), ran("b", [replied("b"), PICTURE])], [replied("a"), replied("b"), PICTURE]),
@@ -617,7 +615,7 @@ COPILOT = [
 ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("events", "expected"),
     [
         ([], ["system:old rules", "user:<now>\nhi", "assistant:Hello."]),
@@ -707,7 +705,7 @@ def test_pi_starts_again_at_a_compaction_with_what_that_kept(kept: Value, expect
 CLAUDE = {"provider": "anthropic", "api": "anthropic-messages", "model": "claude"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("thought", "model_of_it", "expected"),
     [
         (
@@ -775,7 +773,7 @@ def forget(start: int, end: int) -> Value:
     return {"id": 99, "source": "agent", "action": "condensation", "args": args}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("events", "expected"),
     [
         ([GREETED, RUN, SEEN], ["user:hi", "assistant:I look.", "tool:a.c"]),
@@ -828,7 +826,7 @@ ASKED_SAID = [
 ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "history",
     [
         ASKED,
@@ -837,7 +835,7 @@ ASKED_SAID = [
     ],
     ids=["pairs", "flat", "with ids"],
 )
-@pytest.mark.parametrize("wrap", [lambda history: history, lambda history: {"instance_id": "i", "history": history}])
+@each_row("wrap", [lambda history: history, lambda history: {"instance_id": "i", "history": history}])
 def test_events_of_openhands_without_a_source_are_read(history: list[Value], wrap: Callable[[Value], Value]):
     session = load(json.dumps(wrap(history)), "s")
     assert (session.agent, said(session)) == ("openhands", ASKED_SAID)
@@ -864,7 +862,7 @@ def test_a_trajectory_of_openhands_is_a_list_of_events():
 def test_each_attempt_of_swe_agent_is_a_run():
     attempt = {"trajectory": [], "history": [{"role": "user", "content": "go"}]}
     session = load(json.dumps({"attempts": [attempt, attempt]}), "s")
-    assert (session.agent, session.runs, said(session)) == ("swe-agent", 2, ["user:go"])
+    assert (session.agent, session.conversations, said(session)) == ("swe-agent", 2, ["user:go"])
 
 
 @pytest.mark.parametrize(
@@ -929,7 +927,7 @@ def task(*messages: Value) -> str:
     return json.dumps([{"traj": list(messages)}])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "what"),
     [
         (task({"role": "user", "content": 3}), "1 of the conversation has a content that is neither text nor blocks"),
@@ -986,10 +984,9 @@ def changed(value: Value, path: tuple[int | str, ...], new: Value) -> Value:
 def test_no_json_value_makes_load_raise_anything_but_its_own_error(value: Value, as_lines: bool):
     text = lines(*value) if as_lines and isinstance(value, list) else json.dumps(value)
     with suppress(SessionError):
-        assert load(text, "s").runs >= 0
+        assert load(text, "s").conversations >= 0
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_a_damaged_session_file_is_read_as_valid_messages_or_refused(data: st.DataObject):
     path = data.draw(st.sampled_from([path for path in SAMPLES if path.name not in PLAIN]))

@@ -3,9 +3,10 @@
 import json
 
 import pytest
+from tables import each_row
 
 from autoprune import SessionError
-from autoprune.sessions.files import load
+from autoprune.sessions import load
 
 MESSAGES = [{"role": "user", "content": "hé"}, {"role": "assistant", "content": None, "n": 1.50}]
 ITEMS = [
@@ -17,7 +18,7 @@ ITEMS = [
 CONTENTS = [{"parts": [{"text": "hé"}]}, {"role": "model", "parts": [{"text": "hello"}]}]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         json.dumps(MESSAGES),
@@ -38,8 +39,8 @@ def test_the_three_shapes_are_read_and_written_back_in_the_same_shape(text: str)
     assert again[0] == text[0]
 
 
-@pytest.mark.parametrize("messages", [MESSAGES, ITEMS, CONTENTS], ids=["messages", "items", "contents"])
-@pytest.mark.parametrize("shape", ["list", "lines", "object"])
+@each_row("messages", [MESSAGES, ITEMS, CONTENTS], ids=["messages", "items", "contents"])
+@each_row("shape", ["list", "lines", "object"])
 def test_messages_of_every_api_are_plain_messages(messages: list[dict[str, object]], shape: str):
     text = {
         "list": json.dumps(messages),
@@ -47,7 +48,7 @@ def test_messages_of_every_api_are_plain_messages(messages: list[dict[str, objec
         "object": json.dumps({"messages": messages}),
     }[shape]
     session = load(text, "s")
-    assert (session.messages, session.notes, session.agent, session.runs) == (messages, (), None, 1)
+    assert (session.messages, session.notes, session.agent, session.conversations) == (messages, (), None, 1)
     assert load(session.write(messages), "again").messages == messages
 
 
@@ -68,7 +69,7 @@ def test_a_lone_surrogate_is_written_as_json_can_write_it():
     assert load(text, "again").messages == session.messages
 
 
-@pytest.mark.parametrize("odd", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\r"])
+@each_row("odd", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\r"])
 def test_a_line_ends_at_a_newline_and_nowhere_else(odd: str):
     messages = [{"role": "user", "content": f"a{odd}b"}, {"role": "assistant", "content": odd}]
     text = "\r\n".join(json.dumps(message, ensure_ascii=False) for message in messages)
@@ -77,14 +78,14 @@ def test_a_line_ends_at_a_newline_and_nowhere_else(odd: str):
     assert load(session.write(messages), "again").messages == messages
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said"),
     [
         ("", "s is empty"),
         (" \n ", "s is empty"),
         ('[{"role": "user",]', "broken JSON at line 1, column 18"),
         ('[\n {"role": "user"},\n oops]', "broken JSON at line 3, column 2"),
-        ('{"role": "user"}\n{"role": ', "broken JSON at line 2, column 10"),
+        ('{"role": "user"}\n{"role": \n{"role": "user"}', "broken JSON at line 2, column 10"),
         ("hello", "broken JSON at line 1, column 1"),
         ("42", "holds a number"),
         ('"text"', "holds a string"),

@@ -13,10 +13,24 @@ from unittest.mock import MagicMock
 
 import conversations
 import pytest
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
-from autoprune.settings.args import effective_settings, group_size, overhead, safe_zone, setting, text_setting, used
-from autoprune.settings.environment import SETTINGS, VARIABLES, Setting, Source, unknown, variables
+from autoprune.settings import (
+    SETTINGS,
+    VARIABLES,
+    Setting,
+    Source,
+    effective_settings,
+    group_size,
+    overhead_tokens,
+    resolve,
+    safe_zone,
+    setting,
+    text_setting,
+    unknown_variables,
+    variables,
+)
 
 HELLO = [{"role": "user", "content": "Hello."}]
 SAID = {
@@ -50,8 +64,8 @@ BY_NAME = [
 ]
 
 
-@pytest.mark.parametrize(("name", "attribute", "said", "given", "default"), BY_NAME)
-@pytest.mark.parametrize("kind", [PruneArgs, SimpleNamespace])
+@each_row(("name", "attribute", "said", "given", "default"), BY_NAME)
+@each_row("kind", [PruneArgs, SimpleNamespace])
 def test_the_call_comes_before_the_arguments_before_the_environment_before_the_default(
     kind: type, name: str, attribute: str, said: object, given: object, default: object
 ):
@@ -96,7 +110,7 @@ def test_a_blank_variable_is_none(blank: str):
 
 
 def test_variables_that_name_no_setting_are_found():
-    assert unknown({**SAID, "AUTOPRUNE_SAFEZONE": "1", "AUTOPRUNE_": "", "PRUNE": "2"}) == (
+    assert unknown_variables({**SAID, "AUTOPRUNE_SAFEZONE": "1", "AUTOPRUNE_": "", "PRUNE": "2"}) == (
         "AUTOPRUNE_",
         "AUTOPRUNE_SAFEZONE",
     )
@@ -107,15 +121,15 @@ def test_variables_that_name_no_setting_are_found():
 
 def test_a_default_that_is_given_is_given():
     given = PruneArgs(51_200, conversation_prune_group_size=4, overhead_tokens=0)
-    assert (safe_zone(given, SAID), group_size(given, SAID), overhead(given, SAID)) == (51_200, 4, 0)
-    assert (safe_zone(PruneArgs(), SAID), group_size(PruneArgs(), SAID), overhead(PruneArgs(), SAID)) == (
+    assert (safe_zone(given, SAID), group_size(given, SAID), overhead_tokens(given, SAID)) == (51_200, 4, 0)
+    assert (safe_zone(PruneArgs(), SAID), group_size(PruneArgs(), SAID), overhead_tokens(PruneArgs(), SAID)) == (
         20_480,
         6,
         3_000,
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "copied",
     [
         PruneArgs(),
@@ -142,13 +156,13 @@ def test_what_a_mock_answers_is_not_given_but_for_its_safe_zone():
 # Texts
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("variable", "text", "use", "value"),
     [
         ("AUTOPRUNE_SAFE_ZONE", "50*1024", safe_zone, 51_200),
         ("AUTOPRUNE_SAFE_ZONE", "0.5", safe_zone, 102_400),
-        ("AUTOPRUNE_OVERHEAD_TOKENS", "0", overhead, 0),
-        ("AUTOPRUNE_OVERHEAD_TOKENS", "2k", overhead, 2_048),
+        ("AUTOPRUNE_OVERHEAD_TOKENS", "0", overhead_tokens, 0),
+        ("AUTOPRUNE_OVERHEAD_TOKENS", "2k", overhead_tokens, 2_048),
         ("AUTOPRUNE_GROUP_SIZE", "1", group_size, 1),
         ("AUTOPRUNE_GROUP_SIZE", "0", group_size, 1),
     ],
@@ -157,7 +171,7 @@ def test_a_number_may_be_written_as(variable: str, text: str, use, value: int):
     assert use(PruneArgs(), {**SAID, variable: text}) == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("variable", "text", "said"),
     [
         ("AUTOPRUNE_SAFE_ZONE", "abc", "write it as 51200,"),
@@ -207,7 +221,7 @@ def test_the_value_of_a_variable_is_told_apart_from_what_is_said_of_it():
         raise SettingsError(f"no such thing as {model}")
 
     with pytest.raises(SettingsError, match=r"^AUTOPRUNE_MODEL is 'gpt-4o': no such thing as gpt-4o$"):
-        used("model", refuse, None, SAID)
+        resolve("model", refuse, None, SAID)
 
 
 @pytest.mark.parametrize("ask", [lambda: setting("size", None), lambda: effective_settings(None, {}, size=1)])

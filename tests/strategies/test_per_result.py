@@ -11,20 +11,22 @@ from typing import Any
 import pytest
 from conversations import openai_chat
 from every_format import FORMATS, as_bytes, conversations
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from rounds import OTHERS, WIRE, Round, Step, Writer
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
+from tables import each_row
 
 from autoprune import Clamp, Protections, PruneArgs, Result
 from autoprune.errors import SettingsError
 from autoprune.providers import problems
+from autoprune.pruners._large_results import harmless, shortener
 from autoprune.pruners.conversation import ConversationPruner
-from autoprune.pruners.large_results import harmless, shortener
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import snapshot
 from autoprune.summarizers.brief import Brief, Written
-from autoprune.summarizers.openai import prompts
+from autoprune.summarizers.openai import _prompts
 from autoprune.summarizers.openai.summarizer import OpenAISummarizer
 from autoprune.tokens import exact
 
@@ -96,7 +98,7 @@ WRITERS: dict[str, Writer] = {
     },
 }
 FEW = {name: write for name, write in WRITERS.items() if " in " not in name or name.endswith(" in a text")}
-in_every_format = pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+in_every_format = each_row("write", WRITERS.values(), ids=WRITERS)
 
 
 @in_every_format
@@ -166,8 +168,8 @@ def test_in_xml_it_stands_where_a_placeholder_would():
     ]
 
 
-@pytest.mark.parametrize("strategy", [SIMPLE, AUTO, custom(str.upper)], ids=["simple", "auto", "custom"])
-@pytest.mark.parametrize("size", [0, 1])
+@each_row("strategy", [SIMPLE, AUTO, custom(str.upper)], ids=["simple", "auto", "custom"])
+@each_row("size", [0, 1])
 def test_a_result_at_the_threshold_is_left_alone(strategy: PerResult, size: int):
     text = lines("a.py", 30)
     messages = openai_chat([text], ["ok"])
@@ -200,8 +202,8 @@ MODES = {
 }
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("write", FEW.values(), ids=FEW)
+@each_row("mode", MODES)
+@each_row("write", FEW.values(), ids=FEW)
 def test_what_was_shortened_stays_so_with_the_full_history_and_fed_back(write: Writer, mode: str):
     full, fed = pruner(llm := Asked()), pruner(other := Asked())
     sent: list[Any] = []
@@ -325,8 +327,8 @@ FAULTS: dict[str, tuple[Callable[..., object], str]] = {
 }
 
 
-@pytest.mark.parametrize("mode", ["auto", "custom"])
-@pytest.mark.parametrize("fault", FAULTS)
+@each_row("mode", ["auto", "custom"])
+@each_row("fault", FAULTS)
 def test_where_the_text_fails_the_result_is_cut_and_the_report_says_why(mode: str, fault: str):
     function, why = FAULTS[fault]
     messages = openai_chat([LARGE], ["ok"])
@@ -428,7 +430,7 @@ def test_a_model_is_asked_about_one_result_and_gets_all_of_it():
     assert "The record is the output of one tool." in str(chosen.instructions)
     assert str(chosen.instructions).endswith("Write German.")
     pruner(asked := Asked()).prune(openai_chat([lines("a.py", 900)], ["ok"]), AUTO)
-    _, prompt = prompts.messages(asked.briefs[0], "Be short.", None)
+    _, prompt = _prompts.messages(asked.briefs[0], "Be short.", None)
     assert lines("a.py", 900).strip() in prompt["content"]
     free = replace(openai, style="free")
     assert shortener(AUTO, free).summarizer is free
@@ -517,7 +519,7 @@ OVER = (*THREE, "Thank you. And now?")  # the turn of those is over, and the mod
 SECOND = (*THREE, "And now?", large("4"), large("5"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("limits", "rounds", "shortened"),
     [
         ({}, THREE, [True, True, False]),
@@ -564,7 +566,7 @@ def test_without_words_of_the_users_there_is_one_turn():
     assert texts(now) == [cut(lines("1")), cut(lines("2")), lines("3")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("limits", "why"),
     [
         ({"start_after": "two"}, "start_after is 'two', not a number of 0 or more"),
@@ -576,7 +578,7 @@ def test_without_words_of_the_users_there_is_one_turn():
         ({"when": "after", "this_turn_only": True}, "this_turn_only leaves nothing for when='after'"),
     ],
 )
-@pytest.mark.parametrize("mode", ["simple", "auto", "custom"])
+@each_row("mode", ["simple", "auto", "custom"])
 def test_start_limits_that_cannot_be_read_switch_it_off_and_the_report_says_so(
     mode: str, limits: dict[str, Any], why: str
 ):
@@ -588,7 +590,7 @@ def test_start_limits_that_cannot_be_read_switch_it_off_and_the_report_says_so(
     assert asked.briefs == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "wrong",
     [
         *({"mode": "other"}, {"threshold": 0}, {"threshold": "many"}, {"threshold": True}, {"hard_limit": 0}),
@@ -640,7 +642,7 @@ every_mode = pytest.mark.parametrize("strategy", [SIMPLE, AUTO, custom(lambda te
 
 
 @every_mode
-@pytest.mark.parametrize(
+@each_row(
     "messages",
     [
         *(
@@ -709,8 +711,8 @@ NASTY = (
 )
 
 
-@pytest.mark.parametrize("nasty", NASTY)
-@pytest.mark.parametrize("dialect", DIALECTS)
+@each_row("nasty", NASTY)
+@each_row("dialect", DIALECTS)
 def test_no_text_ends_the_result_that_it_stands_in(dialect: str, nasty: str):
     messages = in_text([*WORK, [Step("read_file", {"path": "d.py"}, "ok")]], dialect, "a text")
     strategy = custom(lambda text: f"before\n{nasty}\nafter")
@@ -761,14 +763,9 @@ def test_a_fold_reads_results_as_the_caller_has_them():
 # Every format
 
 
-@pytest.mark.parametrize("mode", ["simple", "auto", "custom"])
-@pytest.mark.parametrize("format", FORMATS)
-@settings(
-    deadline=None,
-    derandomize=True,
-    max_examples=8,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-)
+@each_row("mode", ["simple", "auto", "custom"])
+@each_row("format", FORMATS)
+@examples(8)
 @given(data=st.data())
 def test_the_promises_hold_for_any_conversation(mode: str, format: str, data: st.DataObject):
     messages = data.draw(conversations(format))

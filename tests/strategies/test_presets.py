@@ -4,14 +4,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from test_first_request import Client, turn
+from chat_client import Client, turn
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner, OpenAISummarizer, PruneArgs, SettingsError
 from autoprune.conversation.summary import running
 from autoprune.pruners.conversation import ConversationPruner as Pruner
 from autoprune.strategies.presets import PRESETS, snapshot, summarize, summarize_older, truncate
 from autoprune.summarizers.chunked import Chunked
-from autoprune.summarizers.openai import prompts
+from autoprune.summarizers.openai import _prompts
 from autoprune.summarizers.sections import GOAL, read
 from autoprune.summarizers.selection import summarizer_of
 from autoprune.summarizers.symbols import Symbols
@@ -34,8 +35,8 @@ def pruned(safe_zone: int, strategy: Any, messages: list[Any], **more: Any) -> A
 # A title
 
 
-@pytest.mark.parametrize("is_fed_back", [True, False])
-@pytest.mark.parametrize(
+@each_row("is_fed_back", [True, False])
+@each_row(
     "llm", [None, lambda brief: f"They are at it. {brief.previous}", Chunked(lambda brief: "A part.", 900), Symbols()]
 )
 def test_a_title_stands_above_whatever_is_written(llm: Any, is_fed_back: bool):
@@ -74,7 +75,7 @@ def test_a_title_by_name():
         pruned(2_000, summarize_older(title=7), chat(20))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("room", range(1, 40))
+@each_row("room", range(1, 40))
 def test_a_title_has_its_place_within_the_room(room: int):
     strategy = replace(summarize_older(title="A title of six words, no more"), summary_tokens=room)
     result = pruned(900, strategy, chat(20), llm=lambda brief: "word " * 90)
@@ -86,16 +87,16 @@ def test_a_title_has_its_place_within_the_room(room: int):
 
 
 def test_outcomes_have_six_headings_among_them_what_does_not_exist_yet():
-    headings = [line for line in prompts.OUTCOMES.splitlines() if line.startswith("## ")]
+    headings = [line for line in _prompts.OUTCOMES.splitlines() if line.startswith("## ")]
     assert len(headings) == 6
     assert {"## What exists", "## What does not exist yet", "## Technical setup"} <= {*headings}
-    assert "Facts only" in prompts.OUTCOMES
+    assert "Facts only" in _prompts.OUTCOMES
 
 
 # Whole turns
 
 
-@pytest.mark.parametrize(("safe_zone", "first"), [(503, 0), (502, 2), (403, 2), (303, 2), (302, 4)])
+@each_row(("safe_zone", "first"), [(503, 0), (502, 2), (403, 2), (303, 2), (302, 4)])
 def test_a_turn_goes_whole_even_at_group_size_one(safe_zone: int, first: int):
     given = chat(5)
     assert pruned(safe_zone, truncate(1), given).conversation == given[first:]

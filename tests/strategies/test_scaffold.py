@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
-from autoprune.sessions.files import load
+from autoprune.sessions import load
 from autoprune.strategies.scaffold import is_in_file, loaded, names, new_strategy
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +31,7 @@ def file(folder: Path, text: str) -> str:
 # A new one
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "class_name", "module"),
     [
         ("LargestFirst", "LargestFirst", "largest_first"),
@@ -47,7 +48,7 @@ def test_a_name_may_be_written_as_a_class_or_as_a_module(name: str, class_name: 
     assert list(new_strategy(name)) == [f"{module}.py", f"test_{module}.py"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "why"),
     [
         *(
@@ -173,7 +174,7 @@ number = 5
 """
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("named", "keep"),
     [("Mine", 1), ("careful", 5), ("Mine(keep=7)", 7), ("Needs(keep=3)", 3), ("careful()", 5), ("careful (keep=2)", 2)],
 )
@@ -183,14 +184,14 @@ def test_a_strategy_in_a_file_is_a_class_or_a_value_with_parameters(tmp_path: Pa
     assert (is_in_file(text), strategy.name, strategy.keep) == (True, "needs" if "Needs" in named else "mine", keep)
 
 
-@pytest.mark.parametrize("text", ["low_water", "low_water(target=0.5)", "mine.py", "mine.py:", "mine:Mine", ""])
+@each_row("text", ["low_water", "low_water(target=0.5)", "mine.py", "mine.py:", "mine:Mine", ""])
 def test_what_names_no_file_is_told_apart(text: str):
     assert not is_in_file(text)
     with pytest.raises(SettingsError, match=r"write it as path/to/file\.py:Name"):
         loaded(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("code", "named", "said"),
     [
         (MINE, "Yours", "mine.py has no Yours"),

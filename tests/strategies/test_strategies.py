@@ -10,15 +10,18 @@ from dataclasses import dataclass
 
 import pytest
 from conversations import ANSWER, DIALECTS, Dialect, Message, Request, oldest_first, openai_chat, words, xml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.rewriting import apply
 from autoprune.conversation.transcript import ToolResult
-from autoprune.formats.parsing import Parser, parse
+from autoprune.formats import new_parser
+from autoprune.formats.parsing import parse
 from autoprune.planning.plan import Reason
 from autoprune.planning.walk import Strategy, View, plan
 from autoprune.strategies.by_name import available, written
@@ -26,7 +29,7 @@ from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 from autoprune.tokens import exact
 
-both_dialects = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.__name__)
+both_dialects = each_row("dialect", DIALECTS, ids=lambda dialect: dialect.__name__)
 LAST = words(40)  # a result that the model has not seen yet
 
 
@@ -49,7 +52,7 @@ REQUESTS = st.lists(
 
 @both_dialects
 @given(requests=REQUESTS, share=st.floats(0.05, 1.1))
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(100)
 def test_cleanup_clears_oldest_first_and_no_more_than_needed(dialect: Dialect, requests: list[Request], share: float):
     messages = dialect(*requests)
     limit = int(count(messages) * share)
@@ -95,7 +98,7 @@ def test_out_of_reach_all_that_was_seen_goes_and_the_report_gives_the_floor(dial
     assert report.floor["unseen"] >= 700
 
 
-@pytest.mark.parametrize("ratio", [0.8, 1.1, 1.2, 1.37, 3])
+@each_row("ratio", [0.8, 1.1, 1.2, 1.37, 3])
 def test_a_calibrated_conversation_that_just_fits_is_left_alone(ratio: float):
     for size in range(100, 150):
         messages = openai_chat([words(1_000)], "a" * size, [LAST])
@@ -114,7 +117,7 @@ ROOMY: list[Request] = [[words(300)] for _ in range(9)] + [[LAST]]
 
 
 @both_dialects
-@pytest.mark.parametrize("target", [0.3, 0.5, 0.75, 1.0])
+@each_row("target", [0.3, 0.5, 0.75, 1.0])
 def test_low_water_clears_down_to_its_target(dialect: Dialect, target: float):
     messages = dialect(*ROOMY)
     limit = count(messages) - 1
@@ -133,7 +136,7 @@ def test_low_water_stops_exactly_at_its_target(dialect: Dialect):
 
 
 @both_dialects
-@pytest.mark.parametrize("minimum", [0.0, 0.2, 0.35])
+@each_row("minimum", [0.0, 0.2, 0.35])
 def test_low_water_reclaims_its_minimum_where_that_is_more(dialect: Dialect, minimum: float):
     messages = dialect(*ROOMY)
     whole = count(messages)
@@ -172,7 +175,7 @@ def test_low_water_waits_out_of_reach_until_its_minimum_is_there(dialect: Dialec
     assert cleared == [0, 0, 0, 2, 2, 4, 4]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "parameters",
     [
         *({"target": target} for target in (0, -0.5, 1.01, float("nan"), float("inf"), "0.6", None)),
@@ -208,8 +211,8 @@ STRATEGIES: list[Strategy] = [
 
 
 @both_dialects
-@pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
-@pytest.mark.parametrize(("seed", "safe_zone"), [(0, 4_000), (1, 1_200)])
+@each_row("strategy", STRATEGIES, ids=str)
+@each_row(("seed", "safe_zone"), [(0, 4_000), (1, 1_200)])
 def test_full_history_and_pruned_output_fed_back_give_the_same_at_every_request(
     dialect: Dialect, strategy: Strategy, seed: int, safe_zone: int
 ):
@@ -243,8 +246,8 @@ class LargestFirst:
 
 
 @both_dialects
-@pytest.mark.parametrize("strategy", [*STRATEGIES, LargestFirst()], ids=str)
-@pytest.mark.parametrize(("seed", "safe_zone"), [(0, 4_000), (1, 1_200)])
+@each_row("strategy", [*STRATEGIES, LargestFirst()], ids=str)
+@each_row(("seed", "safe_zone"), [(0, 4_000), (1, 1_200)])
 def test_what_a_pruner_remembers_changes_no_decision(dialect: Dialect, strategy: Strategy, seed: int, safe_zone: int):
     with_history, with_output = pruner(safe_zone), pruner(safe_zone)
     fed: list[Message] = []
@@ -345,7 +348,7 @@ def test_a_strategy_cannot_clear_what_was_not_offered(dialect: Dialect, closing:
     """Neither an unseen result nor one that would grow, nor with another text, nor to save what it does not."""
     messages = [*dialect(["ok"], [words(300)], [words(400)]), *closing]
     placeholder = Placeholder(exact())
-    transcript = parse(messages, Parser(exact()), fixed_tokens=3)
+    transcript = parse(messages, new_parser(exact()), fixed_tokens=3)
     small, first, last = transcript.results
     made = plan(transcript, Everything(transcript.results), 1, placeholder)
     cleared = [first, last] if closing else [first]
@@ -358,7 +361,7 @@ def test_a_strategy_cannot_clear_what_was_not_offered(dialect: Dialect, closing:
 # Written on a command line
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "strategy"),
     [
         ("tool_output_cleanup", ToolOutputCleanup()),
@@ -373,14 +376,14 @@ def test_a_strategy_may_be_written_with_its_parameters(text: str, strategy: Stra
     assert written(text) == strategy
 
 
-@pytest.mark.parametrize("text", ["", "  ", "high_water", "high_water(target=1)", "low_water(target=0.6"])
+@each_row("text", ["", "  ", "high_water", "high_water(target=1)", "low_water(target=0.6"])
 def test_a_text_that_names_no_strategy_is_refused_with_the_names_that_do(text: str):
     with pytest.raises(SettingsError) as refusal:
         written(text)
     assert str(refusal.value) == f"there is no strategy {text!r}; there are {', '.join(available())}"
 
 
-@pytest.mark.parametrize("text", ["low-water", "LowWater", "lower_water", "low water(target=0.6)", "lowwater"])
+@each_row("text", ["low-water", "LowWater", "lower_water", "low water(target=0.6)", "lowwater"])
 def test_the_strategy_that_is_nearest_to_a_text_is_offered(text: str):
     with pytest.raises(SettingsError) as refusal:
         written(text)
@@ -395,7 +398,7 @@ def test_the_parameter_that_is_nearest_to_a_word_is_offered(text: str):
         written(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "low_water(0.6)",

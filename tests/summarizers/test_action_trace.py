@@ -3,13 +3,15 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
+from tables import each_row
 from utterances import answered, call, model, result, tool, user, utterances, words
 
-from autoprune.summarizers import acts
-from autoprune.summarizers.action_trace import ActionTrace, trace
-from autoprune.summarizers.brief import Brief, Written
+from autoprune.summarizers import _trace
+from autoprune.summarizers.action_trace import ActionTrace
+from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.utterances import Utterance
 from autoprune.tokens import exact
 
@@ -55,7 +57,7 @@ ONE_LINE_EACH = [
 ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("max_tokens", "lines"),
     [
         (61, ONE_LINE_EACH),
@@ -94,7 +96,7 @@ def test_an_error_and_the_users_words_outlive_what_went_well():
     assert "- #3 2.py" not in lines
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "arguments", "line"),
     [
         ("grep", {"pattern": "def x", "path": "src"}, "- #1 def x in src"),
@@ -115,7 +117,7 @@ def test_a_line_says_what_a_call_touched(name: str, arguments: dict[str, Any], l
     assert listed(ActionTrace(keep=0)(brief(*said))) == [f"{name}: 1 call", line]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "is_error", "line"),
     [
         ("fine", False, "- #1 x: ok"),
@@ -155,7 +157,7 @@ def test_repeats_are_counted_across_summaries():
     assert listed(text) == ["read: 8 calls", "- #8 a.py ×8"]
 
 
-@pytest.mark.parametrize("name", ["", "- ", "- #1 x", "a: 2 calls\n- #1 b", "user", "##", "x" * 200])
+@each_row("name", ["", "- ", "- #1 x", "a: 2 calls\n- #1 b", "user", "##", "x" * 200])
 def test_a_tool_of_any_name_is_found_again(name: str):
     first, read = answered(call("first", 0)), answered(call(name, 1, path="a.py"))
     text = ActionTrace(keep=0)(brief(user("Go."), *first, *read, user("On.")))
@@ -169,9 +171,9 @@ def test_what_another_summarizer_wrote_stays_above():
     assert text == f"## Earlier summary (1 line)\nThey fixed it.\n\n{HEADING}(2 lines)\nread: 1 call\n- #1 a.py"
 
 
-@pytest.mark.parametrize("text", ["- #1 a", "x", "read: 1 call\n- #2 a", "read: 2 calls\n- #1 a\n- #1 b", "  | a", ""])
+@each_row("text", ["- #1 a", "x", "read: 1 call\n- #2 a", "read: 2 calls\n- #1 a\n- #1 b", "  | a", ""])
 def test_a_text_that_is_no_trace_is_not_read(text: str):
-    assert acts.read(text) is None
+    assert _trace.read(text) is None
 
 
 def test_it_says_that_it_calls_no_model_and_what_it_depends_on():
@@ -179,7 +181,7 @@ def test_it_says_that_it_calls_no_model_and_what_it_depends_on():
     assert ActionTrace(keep=2).identity == "ActionTrace(keep=2, detail_tokens=120)"
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(utterances(), utterances(), st.integers(0, 5), st.integers(0, 400))
 def test_a_trace_fits_and_is_the_same_each_time(first: Any, second: Any, keep: int, max_tokens: int):
     text = ActionTrace(keep)(Brief(first, "", max_tokens))
@@ -189,7 +191,7 @@ def test_a_trace_fits_and_is_the_same_each_time(first: Any, second: Any, keep: i
     assert ActionTrace(keep)(again) == ActionTrace(keep)(again)
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(st.lists(utterances(), min_size=20, max_size=20))
 def test_the_goal_survives_twenty_summaries(parts: list[tuple[Utterance, ...]]):
     count, goal = exact(), user("Fix ## the test (2 lines)\n\n- #1 first ×2 \ud800")
@@ -199,131 +201,5 @@ def test_the_goal_survives_twenty_summaries(parts: list[tuple[Utterance, ...]]):
         done += sum(len(one.calls) for one in part)
         assert count(text) <= 300
     assert f"## The user's first request (3 lines)\n{goal.words}\n" in f"{text}\n"
-    known = acts.read("\n".join(listed(text))) or acts.Acts()
-    assert sum(group.times for group in known.groups if group.key != acts.USER) >= done
-
-
-# Pairs that are no messages.
-
-
-def pairs(number: int, size: int = 1) -> list[tuple[object, object]]:
-    return [({"tool": "look", "args": {"path": f"{at}.py"}}, f"seen{at} " * size) for at in range(1, number + 1)]
-
-
-def shown(at: int, size: int = 1) -> str:
-    observed = f"seen{at} " * size
-    return f'Action: {{"tool": "look", "args": {{"path": "{at}.py"}}}}\nObservation: {observed}'
-
-
-def refuses(brief: Brief) -> str:
-    raise AssertionError("no model is to be called")
-
-
-def test_no_pairs_are_no_text():
-    assert trace([], summarizer=refuses) == ""
-
-
-def test_few_pairs_stand_in_full_however_large():
-    text = trace(pairs(3, 50), trigger=3, max_tokens=10, count=words, summarizer=refuses)
-    assert text == "\n\n".join(shown(at, 50) for at in (1, 2, 3))
-
-
-@pytest.mark.parametrize(("keep", "kept"), [(2, (3, 4)), (0, ()), (9, (1, 2, 3, 4)), (-1, ())])
-def test_of_many_small_pairs_only_the_last_stay(keep: int, kept: tuple[int, ...]):
-    text = trace(pairs(4), trigger=3, keep=keep, max_tokens=1_000, count=words, summarizer=refuses)
-    assert text == "\n\n".join(map(shown, kept))
-
-
-def test_large_pairs_are_summed_up_by_the_model_and_the_last_stay():
-    asked: list[Brief] = []
-
-    def say(brief: Brief) -> str:
-        asked.append(brief)
-        return "Two files were looked at."
-
-    text = trace(pairs(4, 50), trigger=3, keep=2, max_tokens=100, count=words, summarizer=say)
-    last = f"[The last 2 actions]\n{shown(3, 50)}\n\n{shown(4, 50)}"
-    assert text == f"[Summary of 2 earlier actions]\nTwo files were looked at.\n\n{last}"
-    assert [each.text.strip() for one in asked[0].utterances for each in one.results] == [
-        ("seen1 " * 50).strip(),
-        ("seen2 " * 50).strip(),
-    ]
-
-
-def test_a_summary_is_no_longer_than_what_it_sums_up():
-    large = ("look(a.py)", ("word " * 200).strip())
-    text = trace(
-        [("x", "y"), ("x", "y"), large],
-        trigger=1,
-        keep=1,
-        max_tokens=100,
-        count=words,
-        summarizer=lambda brief: "no " * 9,
-    )
-    last = f"[The last 1 action]\nAction: {large[0]}\nObservation: {large[1]}"
-    assert text == f"[Summary of 2 earlier actions]\n\n{last}"
-
-
-@pytest.mark.parametrize("keep", [4, 9])
-def test_large_pairs_that_are_all_kept_need_no_summary(keep: int):
-    text = trace(pairs(4, 50), trigger=3, keep=keep, max_tokens=100, count=words, summarizer=refuses)
-    assert text == "\n\n".join(shown(at, 50) for at in (1, 2, 3, 4))
-
-
-@pytest.mark.parametrize("keep", [0, -1])
-def test_with_none_kept_the_summary_is_all(keep: int):
-    text = trace(pairs(4, 50), trigger=3, keep=keep, max_tokens=100, count=words, summarizer=lambda brief: "Looked.")
-    assert text == "[Summary of 4 earlier actions]\nLooked."
-
-
-def fails(brief: Brief) -> str:
-    raise RuntimeError("no connection")
-
-
-@pytest.mark.parametrize(
-    "summarizer", [None, fails, lambda brief: None, lambda brief: " ", lambda brief: Written("a " * 999)]
-)
-def test_without_an_answer_the_summary_is_made_of_the_calls(summarizer: Any):
-    text = trace(pairs(4, 50), trigger=3, keep=1, max_tokens=100, count=words, summarizer=summarizer)
-    lines = f"{HEADING}(4 lines)\nlook: 3 calls\n- #1 1.py\n- #2 2.py\n- #3 3.py"
-    assert text == f"[Summary of 3 earlier actions]\n{lines}\n\n[The last 1 action]\n{shown(4, 50)}"
-
-
-class Step:
-    """As frameworks have it: a tool and its input."""
-
-    tool = "look"
-    tool_input = "a.py"
-
-    def __str__(self) -> str:
-        return "look at a.py"
-
-
-@pytest.mark.parametrize(
-    ("action", "line"),
-    [
-        ("look(a.py)", "- #1 a.py"),
-        (Step(), "- #1 a.py"),
-        ({"name": "look", "arguments": '{"path": "a.py"}'}, "- #1 a.py"),
-        ({"name": "look", "input": {"path": "a.py"}}, "- #1 a.py"),
-    ],
-)
-def test_actions_of_any_type_are_read(action: object, line: str):
-    observed = {"text": "x" * 99, 1: None}
-    text = trace([(action, observed)], trigger=0, keep=0, max_tokens=80, count=len)
-    assert text.split("\n")[-2:] == ["look: 1 call", line]
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(
-        st.tuples(*[st.none() | st.text(max_size=30) | st.integers() | st.dictionaries(st.text(), st.text())] * 2)
-    ),
-    st.integers(0, 5),
-    st.integers(0, 5),
-    st.integers(0, 60),
-)
-def test_pairs_of_any_kind_give_a_text(drawn: list[Any], trigger: int, keep: int, max_tokens: int):
-    text = trace(drawn, trigger=trigger, keep=keep, max_tokens=max_tokens, count=len)
-    assert isinstance(text, str)
-    assert bool(text) == bool(drawn and (keep or len(drawn) <= trigger or "Summary" in text))
+    known = _trace.read("\n".join(listed(text))) or _trace.Trace()
+    assert sum(total.times for total in known.totals if total.key != _trace.USER) >= done

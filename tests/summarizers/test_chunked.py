@@ -10,14 +10,17 @@ from typing import Any
 
 import pytest
 import utterances as say
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
+from tables import each_row
 
 from autoprune.errors import SettingsError
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Written
+from autoprune.summarizers.capabilities import identity_of
 from autoprune.summarizers.chunked import Chunked
-from autoprune.summarizers.driver import Budget, answered, arun, identity_of, judged, run, steps_of
-from autoprune.summarizers.utterances import Utterance, rendered
+from autoprune.summarizers.driver import Budget, answered, arun, judged, run, steps_of
+from autoprune.summarizers.utterances import Utterance, render
 from autoprune.tokens import exact
 
 COUNT = exact()
@@ -54,7 +57,7 @@ def brief_of(said: Sequence[Utterance], **settings: Any) -> Brief:
 def size(brief: Brief) -> int:
     """The words of all that a brief says, and of the summary."""
     return (
-        say.words(rendered(brief.utterances, say.words, 10**9))
+        say.words(render(brief.utterances, say.words, 10**9))
         + say.words(brief.previous)
         + say.words(brief.request)
         + brief.max_tokens
@@ -139,7 +142,7 @@ def test_a_failed_part_fails_the_whole_and_nothing_more_is_asked():
     assert len(inner.asked) == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("calls", "depth", "asked"),
     [(1, 5, 1), (2, 5, 1), (3, 5, 3), (4, 5, 4), (16, 1, 1), (16, 2, 8), (16, 5, 16), (40, 3, 40)],
 )
@@ -191,7 +194,7 @@ def test_a_window_without_room_is_a_failure(settings: dict[str, Any]):
 
 
 @given(say.utterances(), st.integers(100, 600), st.integers(1, 12), st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_whatever_the_history_every_question_fits_and_they_are_few(
     said: tuple[Utterance, ...], window: int, calls: int, depth: int
 ):
@@ -201,13 +204,13 @@ def test_whatever_the_history_every_question_fits_and_they_are_few(
     assert isinstance(summarizer(brief), Written | Failed)
     assert len(inner.asked) <= calls
     assert inner.asked == [brief] or all(
-        COUNT(rendered(one.utterances, COUNT, 10**9)) + COUNT(one.previous) + one.max_tokens <= window
+        COUNT(render(one.utterances, COUNT, 10**9)) + COUNT(one.previous) + one.max_tokens <= window
         for one in inner.asked
     )
 
 
-@pytest.mark.parametrize("name", ["window_tokens", "concurrency", "depth", "calls"])
-@pytest.mark.parametrize("value", [0, True, 2.5])
+@each_row("name", ["window_tokens", "concurrency", "depth", "calls"])
+@each_row("value", [0, True, 2.5])
 def test_wrong_settings_are_said(name: str, value: object):
     with pytest.raises(SettingsError, match=name):
         _ = replace(Chunked(Inner(), 1_000), **{name: value}).identity
@@ -222,7 +225,7 @@ def test_the_identity_holds_that_of_the_inner_summarizer():
 # What summarizers give
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "answer"),
     [
         ("A text.", Written("A text.")),
@@ -274,7 +277,7 @@ OUTCOMES = pytest.mark.parametrize(
 
 
 @OUTCOMES
-@pytest.mark.parametrize("make", [gives, awaited])
+@each_row("make", [gives, awaited])
 def test_both_drivers_give_the_same_answer_for_any_summarizer(make: Any, value: object, answer: Answer):
     assert answered(Ask(make(value), EMPTY)) == answer
     assert run(steps_of(make(value), EMPTY)) == answer

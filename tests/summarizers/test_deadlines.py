@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from openai import AsyncOpenAI, OpenAI
+from tables import each_row
 
 from autoprune import Chunked, ConversationPruner, OpenAISummarizer, PruneArgs, SettingsError
 from autoprune.conversation.summary import running
@@ -96,7 +97,7 @@ HOW = pytest.mark.parametrize("how", ["sync", "async"])
 
 
 @HOW
-@pytest.mark.parametrize("llm", [hanging, hanging_async, stubborn, Chunked(hanging, 900)])
+@each_row("llm", [hanging, hanging_async, stubborn, Chunked(hanging, 900)])
 def test_a_function_that_does_not_come_back_is_given_up(llm: Callable[[Brief], Any], how: str):
     started = time.monotonic()
     result = pruned(llm, how)

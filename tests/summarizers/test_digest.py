@@ -10,23 +10,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from rounds import WIRE, Step
 from rounds_hypothesis import rounds
 from rounds_in_texts import DIALECTS, in_text
+from tables import each_row
 
-from autoprune import ConversationPruner, PruneArgs
+from autoprune import ConversationPruner, PruneArgs, sessions
 from autoprune.conversation.placeholders import SENTENCE
 from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolResult
-from autoprune.formats.parsing import Parser, parse
-from autoprune.sessions import files as sessions
-from autoprune.summarizers import shell
+from autoprune.formats import new_parser
+from autoprune.formats.parsing import parse
+from autoprune.summarizers import _shell
 from autoprune.summarizers.brief import Brief
-from autoprune.summarizers.digest.bookkeeping import continued
+from autoprune.summarizers.digest._contents import Contents
+from autoprune.summarizers.digest._contents import parse as read_back
+from autoprune.summarizers.digest._findings import findings
+from autoprune.summarizers.digest._reading import extend
 from autoprune.summarizers.digest.digest import Digest
-from autoprune.summarizers.digest.findings import findings
-from autoprune.summarizers.digest.ledger import Ledger, parsed
 from autoprune.summarizers.sections import read
 from autoprune.summarizers.utterances import Utterance, utterances
 from autoprune.tokens import Count, exact
@@ -34,7 +37,7 @@ from autoprune.tokens import Count, exact
 COUNT = exact()
 LARGE = 100_000  # tokens: everything fits
 TRANSCRIPTS = Path(__file__).parents[3] / "shared" / "transcripts"
-QUICK = settings(deadline=None, derandomize=True, max_examples=20)
+QUICK = examples(20)
 
 
 # A conversation in few words
@@ -146,7 +149,7 @@ def test_a_digest_says_what_was_asked_done_and_found():
     )
 
 
-@pytest.mark.parametrize("format", WIRE)
+@each_row("format", WIRE)
 def test_every_format_gives_the_same_digest(format: str):
     made = [
         [Step("read_file", {"path": "a.py"}, "def a(): ...")],
@@ -155,12 +158,12 @@ def test_every_format_gives_the_same_digest(format: str):
     ]
 
     def of(messages: list[Any]) -> str:
-        return digest(utterances(messages, parse(messages, Parser(COUNT), 0).entries))
+        return digest(utterances(messages, parse(messages, new_parser(COUNT), 0).entries))
 
     assert of(WIRE[format](made)) == of(WIRE["openai_chat"](made))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tool", "arguments", "text", "title", "entry"),
     [
         ("Read", {"file_path": "a.py"}, "x", "Files read", "- a.py → read"),
@@ -254,7 +257,7 @@ def test_an_edit_that_the_editor_refused_is_no_change():
     assert "Files changed" not in sections(digest(told(user("Go."), ran("edit 1:2\nx\nend_of_edit", refused))))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "text", "state"),
     [
         (
@@ -387,7 +390,7 @@ def commands(*parts: Any, previous: str = "") -> list[str]:
     return sections(digest(told(*parts), previous=previous))["Commands, and how they went last"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "text", "entry"),
     [
         ("pytest -q | tail -3", "1 failed in 0.2s", "- pytest -q | tail -3 → failed"),
@@ -416,8 +419,8 @@ STARTED = "Chunk ID: a1\nWall time: 1.0 seconds\nProcess running with session ID
 ENDED = "Chunk ID: a2\nWall time: 0.1 seconds\nProcess exited with code {}\nOutput:\n{}"
 
 
-@pytest.mark.parametrize("is_folded_between", [False, True])
-@pytest.mark.parametrize(
+@each_row("is_folded_between", [False, True])
+@each_row(
     ("started", "waits", "outcome"),
     [
         (
@@ -488,7 +491,7 @@ def test_a_path_is_known_again_whether_it_is_relative_or_not():
     assert sections(carried)["Errors resolved later"] == ["- edit(b.py) → failed: Error: no match"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "essence"),
     [
         ("cd /a && pytest -q 2>&1 | tail -20", "pytest -q | tail -20"),
@@ -501,10 +504,10 @@ def test_a_path_is_known_again_whether_it_is_relative_or_not():
     ],
 )
 def test_a_command_is_known_by_its_essence(command: str, essence: str):
-    assert shell.essence(command) == essence
+    assert _shell.essence(command) == essence
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "looks"),
     [
         ("ls -la && git status", True),
@@ -516,7 +519,7 @@ def test_a_command_is_known_by_its_essence(command: str, essence: str):
     ],
 )
 def test_a_command_that_only_looks_is_told_from_one_that_does_something(command: str, looks: bool):
-    assert shell.only_looks(command) is looks
+    assert _shell.only_looks(command) is looks
 
 
 def test_an_error_is_resolved_by_a_later_success_of_the_same_command():
@@ -578,7 +581,7 @@ def test_what_a_program_added_is_no_request():
     assert sections(text) == {"The user's first request": ["Fix it."]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "own"),
     [
         ("<local-command-caveat>Caveat: no\n</local-command-caveat>", ""),
@@ -609,7 +612,7 @@ def test_a_pasted_skill_takes_all_of_its_text_and_no_other_text_of_the_message()
     skill = "Base directory for this skill: /a/b\n\n# Review\n\nNever push."
     blocks = [{"type": "text", "text": text} for text in ("Use it.", skill, "But be quick.")]
     messages: list[Any] = [{"role": "user", "content": blocks}]
-    (one,) = utterances(messages, parse(messages, Parser(COUNT), 0).entries)
+    (one,) = utterances(messages, parse(messages, new_parser(COUNT), 0).entries)
     assert one.said == "Use it.\n\nBut be quick."
     assert sections(digest([one])) == {"The user's first request": ["Use it.", "", "But be quick."]}
 
@@ -661,7 +664,7 @@ WORK = told(
 )
 
 
-@pytest.mark.parametrize("cap", [60, 100, 150, 250, 500, 1_000, 2_000, 4_000])
+@each_row("cap", [60, 100, 150, 250, 500, 1_000, 2_000, 4_000])
 def test_the_first_and_the_latest_request_stand_word_for_word_and_old_entries_go_first(cap: int):
     text = digest(WORK, cap)
     assert COUNT(text) <= cap
@@ -677,7 +680,7 @@ def test_the_goal_keeps_its_heading_where_nothing_else_fits():
     assert digest(told, 14) == "## The user's first request (1 line)\nPort the parser."
 
 
-@pytest.mark.parametrize("cap", [1, 2, 5, 10, 20, 30])
+@each_row("cap", [1, 2, 5, 10, 20, 30])
 def test_with_few_tokens_the_goal_comes_first(cap: int):
     text = digest(WORK, cap)
     assert COUNT(text) <= cap
@@ -692,7 +695,7 @@ def test_a_request_that_is_too_long_leaves_room_for_what_was_done():
     assert sections(text)["Files changed"] == ["- a.py → edited"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "told",
     [
         (),
@@ -709,7 +712,7 @@ def test_a_digest_is_never_blank(told: tuple[Utterance, ...]):
 SKILL = "# Reviewing code\n" + "Look at each file and judge its names, and its tests, too. " * 200
 
 
-@pytest.mark.parametrize(
+@each_row(
     "request_",
     [
         f"Use this skill on the parser.\n\n{SKILL}",
@@ -900,23 +903,23 @@ def test_any_brief_gives_a_digest_within_its_tokens(
 @QUICK
 @given(conversations())
 def test_a_ledger_is_read_back_as_it_was_written(told: tuple[Utterance, ...]):
-    ledger = continued(Ledger(), told)
-    text = str(ledger)
-    assert str(parsed(text)) == text
-    again = parsed(text)
-    assert (again.goal, again.folder) == (ledger.goal, ledger.folder)
+    contents = extend(Contents(), told)
+    text = str(contents)
+    assert str(read_back(text)) == text
+    again = read_back(text)
+    assert (again.goal, again.folder) == (contents.goal, contents.folder)
     assert {title: dict(entries) for title, entries in again.lists.items()} == {
-        title: dict(entries) for title, entries in ledger.lists.items() if entries
+        title: dict(entries) for title, entries in contents.lists.items() if entries
     }
 
 
-@settings(QUICK, max_examples=8)
+@examples(8, QUICK)
 @given(st.data(), rounds(), rounds(), st.sampled_from([*WIRE, *DIALECTS]))
 def test_a_digest_of_a_digest_and_more_keeps_what_a_digest_of_all_keeps(
     data: st.DataObject, one: Any, other: Any, format: str
 ):
     messages = WIRE[format](one + other) if format in WIRE else in_text(one + other, format, "a text")
-    told = utterances(messages, parse(messages, Parser(COUNT), 0).entries)
+    told = utterances(messages, parse(messages, new_parser(COUNT), 0).entries)
     at = data.draw(st.sampled_from([at for at in range(len(told)) if not told[at].results]))
     assert digest(told[at:], previous=digest(told[:at])) == digest(told)
 
@@ -939,7 +942,7 @@ def test_the_same_brief_gives_the_same_digest_in_another_process():
 HUGE = 5_000_000  # characters
 
 
-@pytest.mark.parametrize("piece", ["a word and another. ", " ", "<task>\n", "|'", "```\n# \n"])
+@each_row("piece", ["a word and another. ", " ", "<task>\n", "|'", "```\n# \n"])
 def test_a_huge_message_takes_no_more_than_a_moment(piece: str):
     words = (piece * (HUGE // len(piece)))[:HUGE]
     start = time.process_time()
@@ -957,7 +960,7 @@ def test_recorded_sessions_are_digested_within_every_cap():
     assert paths
     for path in paths:
         messages = sessions.load(path.read_text(encoding="utf-8"), path.name).messages
-        told = utterances(messages, parse(messages, Parser(COUNT), 0).entries)
+        told = utterances(messages, parse(messages, new_parser(COUNT), 0).entries)
         for cap in (30, 1_000, 4_000):
             half = digest(told[: len(told) // 2], cap)
             assert 0 < COUNT(digest(told[len(told) // 2 :], cap, half)) <= cap

@@ -2,16 +2,17 @@
 
 from typing import Any
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
+from tables import each_row
 from utterances import PHRASES, model, user, utterances, words
 
 from autoprune.conversation.transcript import Speaker
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written
 from autoprune.summarizers.driver import run
 from autoprune.summarizers.levels import Levels
-from autoprune.summarizers.sections import Section, read, written
+from autoprune.summarizers.sections import Section, read, write
 from autoprune.summarizers.utterances import Utterance
 from autoprune.tokens import exact
 
@@ -39,7 +40,7 @@ def after(levels: Levels, number: int, max_tokens: int = 2_000, size: int = 1) -
 HEAD = (GOAL.title, GOAL.body)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("number", "sections"),
     [
         (1, [("Level 1", "(m1)")]),
@@ -78,13 +79,13 @@ def test_without_room_for_the_last_level_its_oldest_section_is_shortened_and_the
 
 
 def test_a_section_of_which_next_to_nothing_would_be_left_goes():
-    previous = written([GOAL, Section("Level 1", "one " * 20), Section("Level 1", "two " * 20)])
+    previous = write([GOAL, Section("Level 1", "one " * 20), Section("Level 1", "two " * 20)])
     sections = read(text_of(Levels(joined, fanout=9, depth=1)(Brief((), previous, 45, words))))
     assert sections == (GOAL, Section("Level 1", ("two " * 20).strip()))
 
 
 def test_what_the_inner_summarizer_writes_beyond_its_share_is_cut():
-    previous = written([GOAL, Section("Level 1", "one")])
+    previous = write([GOAL, Section("Level 1", "one")])
     levels = Levels(lambda brief: "word " * 5_000)
     goal, first, second = read(text_of(levels(Brief((model("two"),), previous, 200, words)))) or ()
     assert (goal, first) == (GOAL, Section("Level 1", "one"))
@@ -93,13 +94,13 @@ def test_what_the_inner_summarizer_writes_beyond_its_share_is_cut():
 
 def test_a_section_has_half_of_the_room_that_is_left():
     levels, said = Levels(shortening), (user("Fix it."), model("word " * 500))
-    room = 1_000 - words(written([GOAL]))
+    room = 1_000 - words(write([GOAL]))
     steps = levels.steps(Brief(said, "", 1_000, words, "And now?"))
     assert list(next(steps)) == [Ask(shortening, Brief(said[1:], "", room // 2, words, "And now?"))]
 
 
 def test_sections_that_become_one_are_given_as_nobodys_words():
-    previous = written([GOAL, Section("Level 1", "one " * 40), Section("Level 1", "two " * 40)])
+    previous = write([GOAL, Section("Level 1", "one " * 40), Section("Level 1", "two " * 40)])
     (ask,) = next(Levels(joined, fanout=2).steps(Brief((), previous, 2_000, words)))
     said = tuple(Utterance(Speaker.OTHER, ("one " * 40, "two " * 40)[at].strip()) for at in (0, 1))
     assert ask == Ask(joined, Brief(said, "", 40, words))
@@ -109,9 +110,9 @@ def test_the_usage_of_all_questions_adds_up():
     def inner(brief: Brief) -> Written:
         return Written("short", 10, 2, 0.5, "m")
 
-    previous = written([GOAL, Section("Level 1", "one")])
+    previous = write([GOAL, Section("Level 1", "one")])
     answer = Levels(inner, fanout=2)(Brief((model("two"),), previous, 100, words))
-    assert answer == Written(written([GOAL, Section("Level 2", "short")]), 20, 4, 1.0, "m")
+    assert answer == Written(write([GOAL, Section("Level 2", "short")]), 20, 4, 1.0, "m")
 
 
 def test_a_summarizer_of_several_steps_is_asked_step_by_step():
@@ -122,7 +123,7 @@ def test_a_summarizer_of_several_steps_is_asked_step_by_step():
 
     inner: Any = TwoSteps()
     answer = run(Levels(inner).steps(Brief((model("one"),), "", 100, words)))
-    assert answer == Written(written([Section("Level 1", "(one)!")]))
+    assert answer == Written(write([Section("Level 1", "(one)!")]))
 
 
 def test_where_the_inner_summarizer_fails_at_what_is_new_all_has_failed():
@@ -144,21 +145,21 @@ def test_with_nothing_new_nothing_is_asked():
     def inner(brief: Brief) -> str:
         raise AssertionError("nothing is to be asked")
 
-    previous = written([GOAL, Section("Level 1", "one")])
+    previous = write([GOAL, Section("Level 1", "one")])
     assert Levels(inner)(Brief((model(""),), previous, 100, words)) == Written(previous)
-    assert Levels(inner)(Brief((user("Fix it."),), "", 100, words)) == Written(written([GOAL]))
+    assert Levels(inner)(Brief((user("Fix it."),), "", 100, words)) == Written(write([GOAL]))
 
 
 def test_what_another_summarizer_wrote_stays_above():
     answer = Levels(joined)(Brief((model("one"),), "They fixed it.", 100, words))
-    assert answer == Written(written([Section("Earlier summary", "They fixed it."), Section("Level 1", "(one)")]))
+    assert answer == Written(write([Section("Earlier summary", "They fixed it."), Section("Level 1", "(one)")]))
 
 
 def test_a_summary_of_more_levels_is_continued_with_fewer():
-    previous = written([GOAL, Section("Level 3", "a"), Section("Level 2", "b")])
+    previous = write([GOAL, Section("Level 3", "a"), Section("Level 2", "b")])
     answer = Levels(joined, fanout=3, depth=2)(Brief((model("c"),), previous, 100, words))
     levels = [Section("Level 2", "a"), Section("Level 2", "b"), Section("Level 1", "(c)")]
-    assert answer == Written(written([GOAL, *levels]))
+    assert answer == Written(write([GOAL, *levels]))
 
 
 def free(brief: Brief) -> str:
@@ -178,7 +179,7 @@ def test_it_calls_a_model_where_the_inner_one_does_and_says_what_it_depends_on()
     assert Levels(Modest(), 2, 5).identity == "Levels(modest, fanout=2, depth=5)"
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     utterances(), utterances(), st.integers(-1, 4), st.integers(-1, 4), st.integers(0, 400), st.sampled_from(PHRASES)
 )
@@ -193,7 +194,7 @@ def test_levels_fit_whatever_the_inner_one_writes(
     assert levels(again) == levels(again)
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(st.lists(utterances(), min_size=20, max_size=20), st.sampled_from(PHRASES), st.integers(1, 90))
 def test_the_goal_survives_twenty_summaries(parts: list[tuple[Utterance, ...]], say: str, times: int):
     count, goal = exact(), user("Fix ## the test (2 lines)\n\n## Level 1 (1 line) \ud800")

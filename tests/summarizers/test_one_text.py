@@ -5,7 +5,8 @@ import time
 from typing import Any
 
 import pytest
-from test_first_request import Client
+from chat_client import Client
+from tables import each_row
 from utterances import words
 
 from autoprune import Chunked, OpenAISummarizer, SettingsError, asummarize_text, summarize_text
@@ -25,7 +26,7 @@ HOW = pytest.mark.parametrize("how", ["sync", "async"])
 
 
 @HOW
-@pytest.mark.parametrize("text", ["", " \n", "short", "word " * 900])
+@each_row("text", ["", " \n", "short", "word " * 900])
 def test_a_text_that_fits_is_returned_and_nobody_is_asked(text: str, how: str):
     def asked(brief: Brief) -> str:
         raise AssertionError("a model was asked")
@@ -55,7 +56,7 @@ def fails(brief: Brief) -> str:
 
 
 @HOW
-@pytest.mark.parametrize("summarizer", [None, fails, lambda brief: "", lambda brief: time.sleep(60)])
+@each_row("summarizer", [None, fails, lambda brief: "", lambda brief: time.sleep(60)])
 def test_where_nobody_sums_it_up_it_is_cut_and_shows_it(summarizer: Any, how: str):
     text = made(summarizer, how, max_tokens=200, max_seconds=0.3)
     assert exact()(text) <= 200
@@ -72,7 +73,7 @@ def test_a_summary_that_is_too_long_is_cut(how: str):
 
 
 @HOW
-@pytest.mark.parametrize("style", ["snapshot", "outcomes", "titled", "free"])
+@each_row("style", ["snapshot", "outcomes", "titled", "free"])
 def test_a_model_is_told_that_it_is_one_text(style: str, how: str):
     client = Client("Lines.")
     told: list[str] = []
@@ -114,7 +115,7 @@ def test_with_a_count_of_ones_own():
     assert words(summarize_text("a b c\n" * 90, max_tokens=30, count=words)) <= 30
 
 
-@pytest.mark.parametrize("max_tokens", [0, -1, True, "9", None])
+@each_row("max_tokens", [0, -1, True, "9", None])
 def test_a_limit_that_is_none_is_refused(max_tokens: Any):
     with pytest.raises(SettingsError, match="max_tokens is"):
         summarize_text("a", max_tokens=max_tokens)

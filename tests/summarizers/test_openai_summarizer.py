@@ -19,13 +19,14 @@ import utterances as say
 from openai import APITimeoutError, AsyncOpenAI, AuthenticationError, BadRequestError, InternalServerError, OpenAI
 from strict_provider import openai_chat
 from strict_provider.exchange import RefusalError
+from tables import each_row
 
 from autoprune.errors import SettingsError
 from autoprune.summarizers.brief import Ask, Brief, Failed, Refused, Written
 from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.driver import Budget, answered, arun, run, steps_of
-from autoprune.summarizers.openai import snapshot
-from autoprune.summarizers.openai.prompts import messages
+from autoprune.summarizers.openai import _snapshot
+from autoprune.summarizers.openai._prompts import messages
 from autoprune.summarizers.openai.summarizer import OpenAISummarizer
 from autoprune.summarizers.utterances import Utterance
 from autoprune.tokens import exact
@@ -208,7 +209,7 @@ def test_the_cost_of_a_model_without_a_known_price_is_not_known(settings: dict[s
         assert told(summarizer, brief_of()).cost is None
 
 
-@pytest.mark.parametrize("usage", [GONE, None, {}, {"prompt_tokens": None}, "much"])
+@each_row("usage", [GONE, None, {}, {"prompt_tokens": None}, "much"])
 def test_a_server_that_reports_no_usage_is_no_fault(usage: Any):
     with serving(says("A summary.", usage=usage)) as server, asking(server, provider="openai") as summarizer:
         assert told(summarizer, brief_of()) == Written("A summary.", model="gpt-4o-mini")
@@ -319,7 +320,7 @@ def test_a_passing_fault_is_tried_again(client: str, status: int):
     assert len(server.asked) == 2
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+@each_row("status", [400, 401, 403, 404, 422])
 def test_a_fault_of_the_request_is_not_tried_again(status: int):
     with serving(fails(status)) as server, asking(server, retries=5) as summarizer:
         answer = answered(Ask(summarizer, brief_of()))
@@ -360,7 +361,7 @@ def test_a_server_that_never_answers_is_given_up(client: str):
         assert answered(Ask(summarizer, brief_of())) == Failed("APITimeoutError: Request timed out.")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("act", "why"),
     [
         (says(None), "the reply holds no text"),
@@ -390,7 +391,7 @@ def test_a_snapshot_is_read_from_what_the_model_writes_around_it():
     answer = f"Here it is:\n```json\n{json.dumps(STATE, indent=2)}\n```\nDone."
     with serving(says(answer)) as server, asking(server, style="snapshot", instructions=None) as summarizer:
         text = told(summarizer, brief_of()).text
-    assert snapshot.read(text) == snapshot.Snapshot(
+    assert _snapshot.read(text) == _snapshot.Snapshot(
         request="Make the tests pass.",
         constraints=("Do not touch setup.cfg.",),
         done=("Read a.py.",),
@@ -417,7 +418,7 @@ def test_a_snapshot_that_cannot_be_read_is_asked_for_once_more(client: str, answ
     ):
         given = told(summarizer, brief_of())
     assert given == Written(given.text, 2000, 200, pytest.approx(2 * COST), "gpt-4o-mini")
-    assert snapshot.read(given.text).done == ("Read a.py.",)
+    assert _snapshot.read(given.text).done == ("Read a.py.",)
     assert server.asked[1]["messages"][:2] == server.asked[0]["messages"]
     assert server.asked[1]["messages"][2] == {"role": "assistant", "content": answer}
     assert f"That cannot be used: {problem}" in server.asked[1]["messages"][3]["content"]
@@ -444,7 +445,7 @@ def test_a_model_that_obeys_a_tool_result_cannot_drop_the_goal():
         server.acts[:] = [says(json.dumps(OBEYED)), says(state), says(json.dumps(OBEYED))]
         second = told(summarizer, brief_of(asked, previous=first)).text
         third = told(summarizer, brief_of(*injected, previous=second)).text
-    obeyed = snapshot.Snapshot(
+    obeyed = _snapshot.Snapshot(
         request="Make the tests pass.",
         done=("Read a.py.",),
         files=("a.py: holds the fault",),
@@ -452,8 +453,8 @@ def test_a_model_that_obeys_a_tool_result_cannot_drop_the_goal():
         next=("Fix a.py.",),
     )
     assert INJECTION in server.prompts[0]
-    assert snapshot.read(first) == obeyed
-    assert snapshot.read(third) == replace(obeyed, constraints=("do not touch setup.cfg",))
+    assert _snapshot.read(first) == obeyed
+    assert _snapshot.read(third) == replace(obeyed, constraints=("do not touch setup.cfg",))
 
 
 # Settings
@@ -473,7 +474,7 @@ def test_the_identity_differs_wherever_a_summary_would():
     assert replace(one, timeout=1, retries=0, provider="openai").identity == one.identity
 
 
-@pytest.mark.parametrize(
+@each_row(
     "settings",
     [
         {"style": "poem"},

@@ -1,23 +1,24 @@
 """A running summary as sections: what is written is read back, and the head survives."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
+from tables import each_row
 from utterances import PHRASES, model, user, words
 
-from autoprune.summarizers.brief import Brief, Failed, Written
+from autoprune.summarizers.brief import Brief, Failed, Written, with_usage
 from autoprune.summarizers.sections import (
     EARLIER,
     GOAL,
     Section,
-    beyond,
     cut,
-    fitted,
+    fit_head,
     most_that_fits,
     read,
-    resumed,
-    with_usage,
-    written,
+    resume,
+    without_request,
+    write,
 )
 
 BODIES = st.lists(st.sampled_from(PHRASES), max_size=8).map("\n".join) | st.text(max_size=60)
@@ -29,17 +30,17 @@ def anything(section: Section) -> bool:
 
 
 def test_sections_are_written_with_their_number_of_lines():
-    text = written([Section("One", "a\nb"), Section("Two", " \n"), Section("Three", "\n## One (1 line)\n")])
+    text = write([Section("One", "a\nb"), Section("Two", " \n"), Section("Three", "\n## One (1 line)\n")])
     assert text == "## One (2 lines)\na\nb\n\n## Three (1 line)\n## One (1 line)"
 
 
 @given(st.lists(st.builds(Section, TITLES, BODIES), max_size=5))
 def test_what_is_written_is_read_back(sections: list[Section]):
     stripped = [Section(section.title, section.body.strip()) for section in sections]
-    assert read(written(sections)) == tuple(section for section in stripped if section.body)
+    assert read(write(sections)) == tuple(section for section in stripped if section.body)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         *("some words", "## One (2 lines)\na", "## One (1 line)\na\nb", "## One (0 lines)", "x\n## One (1 line)\na"),
@@ -57,51 +58,51 @@ def test_a_blank_text_has_no_sections(text: str):
 
 def test_the_first_request_begins_the_head():
     brief = Brief((model("Hello."), user(" "), user(" Fix it.\n\nNow. "), user("And this.")))
-    assert resumed(brief, anything) == ((Section(GOAL, "Fix it.\n\nNow."),), ())
+    assert resume(brief, anything) == ((Section(GOAL, "Fix it.\n\nNow."),), ())
 
 
 def test_what_a_program_put_around_the_users_words_is_no_request():
     added = "<environment_context>\n<cwd>/src</cwd>\n</environment_context>"
     brief = Brief((user(added), user(f"{added}\nFix it."), user("And this.")))
     head = (Section(GOAL, "Fix it."),)
-    assert resumed(brief, anything) == (head, ())
-    assert beyond(brief, head) == brief.utterances[2:]
+    assert resume(brief, anything) == (head, ())
+    assert without_request(brief, head) == brief.utterances[2:]
 
 
 def test_the_head_of_the_previous_summary_stays():
-    previous = written([Section(GOAL, "Fix it."), Section("Level 1", "b")])
+    previous = write([Section(GOAL, "Fix it."), Section("Level 1", "b")])
     head = (Section(GOAL, "Fix it."),)
-    assert resumed(Brief((user("More."),), previous), anything) == (head, (Section("Level 1", "b"),))
+    assert resume(Brief((user("More."),), previous), anything) == (head, (Section("Level 1", "b"),))
 
 
 def test_a_previous_summary_without_the_user_gets_the_first_request_that_comes():
-    previous = written([Section("Level 1", "b")])
+    previous = write([Section("Level 1", "b")])
     head = (Section(GOAL, "More."),)
-    assert resumed(Brief((user("More."),), previous), anything) == (head, (Section("Level 1", "b"),))
+    assert resume(Brief((user("More."),), previous), anything) == (head, (Section("Level 1", "b"),))
 
 
 def test_what_somebody_else_wrote_stays_as_it_is():
     head = (Section(EARLIER, "They fixed it."),)
-    assert resumed(Brief((user("More."),), "They fixed it.\n"), anything) == (head, ())
-    assert resumed(Brief((user("More."),), written(head)), anything) == (head, ())
+    assert resume(Brief((user("More."),), "They fixed it.\n"), anything) == (head, ())
+    assert resume(Brief((user("More."),), write(head)), anything) == (head, ())
 
 
 def test_of_another_summarizers_sections_the_goal_stays_the_goal():
-    previous = written([Section(GOAL, "Fix it."), Section("Level 1", "b")])
+    previous = write([Section(GOAL, "Fix it."), Section("Level 1", "b")])
     head = (Section(GOAL, "Fix it."), Section(EARLIER, "## Level 1 (1 line)\nb"))
-    assert resumed(Brief((), previous), lambda section: False) == (head, ())
-    assert resumed(Brief((), written(head)), lambda section: False) == (head, ())
+    assert resume(Brief((), previous), lambda section: False) == (head, ())
+    assert resume(Brief((), write(head)), lambda section: False) == (head, ())
 
 
 def test_the_first_request_is_not_said_twice():
     head = (Section(GOAL, "Fix it."),)
     said = (user("Fix it. "), model("Fix it."), user(""), user("And this."))
-    assert beyond(Brief(said), head) == (said[1], said[3])
+    assert without_request(Brief(said), head) == (said[1], said[3])
 
 
 def test_a_long_first_request_has_half_of_the_room():
     brief = Brief((), max_tokens=60, count=words)
-    (goal,) = fitted((Section(GOAL, "word " * 40),), brief)
+    (goal,) = fit_head((Section(GOAL, "word " * 40),), brief)
     assert words(goal.body) <= 30
     assert goal.body.startswith("word word")
     assert "left out" in goal.body
@@ -109,7 +110,7 @@ def test_a_long_first_request_has_half_of_the_room():
 
 def test_a_first_request_that_fits_stays_word_for_word():
     head = (Section(GOAL, "word " * 30),)
-    assert fitted(head, Brief((), max_tokens=60, count=words)) == head
+    assert fit_head(head, Brief((), max_tokens=60, count=words)) == head
 
 
 @pytest.mark.parametrize(
@@ -124,12 +125,12 @@ def test_a_cut_text_fits(text: str, limit: int):
     assert len(cut(text, limit, len)) <= limit
 
 
-@pytest.mark.parametrize(("room", "text"), [(9, "aaaa"), (4, "aaaa"), (2, "aa"), (0, ""), (-1, None)])
+@each_row(("room", "text"), [(9, "aaaa"), (4, "aaaa"), (2, "aa"), (0, ""), (-1, None)])
 def test_as_much_as_fits_is_rendered(room: int, text: str | None):
     assert most_that_fits(lambda number: "a" * number, 4, Brief((), max_tokens=room)) == text
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=12), st.integers(0, 20))
 def test_what_is_rendered_fits_whatever_the_counts_do(counts: list[int], room: int):
     brief = Brief((), max_tokens=room, count=lambda text: counts[len(text)])

@@ -4,14 +4,16 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
+from tables import each_row
 from utterances import answered, call, model, result, tool, user, utterances, words
 
 from autoprune.summarizers.brief import Ask, Brief, Failed, Written
 from autoprune.summarizers.driver import run
 from autoprune.summarizers.sections import read
-from autoprune.summarizers.symbols import Question, Symbols, few_words, instructions, line, symbolized
+from autoprune.summarizers.symbols import Question, Symbols, few_words, instructions, line, lines_in
 from autoprune.summarizers.utterances import Utterance
 from autoprune.tokens import exact
 
@@ -45,7 +47,7 @@ def test_without_a_model_a_line_is_made_of_the_message():
     assert text_of(Symbols(), brief(*SESSION)) == f"{GOAL}\n\n{HEADING}(3 lines)\n" + "\n".join(LINES)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "short"),
     [
         (user("Fix\n\tit."), "user: Fix it."),
@@ -88,7 +90,7 @@ def test_the_models_lines_stand_in_their_order():
     assert text == f"{GOAL}\n\n{HEADING}(3 lines)\n- read a.py\n- it holds alpha\n- one"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "lines"),
     [
         ('["a", "b c"]', ["a", "b c"]),
@@ -114,7 +116,7 @@ def test_the_models_lines_stand_in_their_order():
     ],
 )
 def test_an_answer_counts_only_if_it_has_a_short_line_for_each_message(text: str, lines: list[str]):
-    assert symbolized(text, 2, 3) == lines
+    assert lines_in(text, 2, 3) == lines
 
 
 def test_where_the_model_fails_the_lines_of_that_batch_are_made_of_the_messages():
@@ -210,7 +212,7 @@ def test_it_says_whether_it_calls_a_model_and_what_it_depends_on(symbols: Symbol
     assert (symbols.calls_model, symbols.identity) == (calls_model, identity)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(utterances(), utterances(), st.integers(1, 4), st.integers(0, 400))
 def test_the_lines_fit_and_are_the_same_each_time(first: Any, second: Any, batch: int, max_tokens: int):
     text = text_of(Symbols(batch=batch), Brief(first, "", max_tokens))
@@ -220,7 +222,7 @@ def test_the_lines_fit_and_are_the_same_each_time(first: Any, second: Any, batch
     assert Symbols(batch=batch)(again) == Symbols()(again)
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(st.lists(utterances(), min_size=20, max_size=20))
 def test_the_goal_survives_twenty_summaries(parts: list[tuple[Utterance, ...]]):
     count, goal = exact(), user("Fix ## the test (2 lines)\n\n- one \ud800")

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from test_first_request import Client
+from chat_client import Client
+from tables import each_row
 from utterances import answered, call, model, user, words
 
 from autoprune import Chunked, ConversationPruner, Digest, OpenAISummarizer, PruneArgs
@@ -15,9 +16,9 @@ from autoprune.strategies.presets import sliding_window, symbolize
 from autoprune.summarizers.brief import Brief, Failed, Written
 from autoprune.summarizers.driver import run, steps_of
 from autoprune.summarizers.levels import Levels
-from autoprune.summarizers.openai import snapshot
+from autoprune.summarizers.openai import _snapshot
 from autoprune.summarizers.openai.summarizer import OpenAISummarizer as Model
-from autoprune.summarizers.sections import Section, written
+from autoprune.summarizers.sections import Section, write
 from autoprune.summarizers.selection import summarizer_of
 from autoprune.summarizers.symbols import Symbols
 
@@ -51,8 +52,8 @@ FAULTS: dict[str, tuple[Callable[[Brief], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("strategy", ["summarize", "hybrid", "chat_summary(trigger=9, keep=4)", "snapshot"])
-@pytest.mark.parametrize("name", FAULTS)
+@each_row("strategy", ["summarize", "hybrid", "chat_summary(trigger=9, keep=4)", "snapshot"])
+@each_row("name", FAULTS)
 def test_a_fault_is_said_at_each_prune_that_it_affects(name: str, strategy: str):
     summarizer, note = FAULTS[name]
     if name.startswith("a snapshot") and strategy.startswith("chat_summary"):
@@ -100,23 +101,23 @@ def test_a_text_for_one_result_that_was_cut_is_said_each_time():
 # Counts
 
 
-@pytest.mark.parametrize("room", range(40, 400, 7))
+@each_row("room", range(40, 400, 7))
 def test_what_a_snapshot_left_out_is_counted_right(room: int):
-    whole = snapshot.Snapshot("Fix it.", done=tuple(f"Step {at}." for at in range(90)), current_state="Fine.")
-    short = snapshot.read(snapshot.shortened(whole, room, words))
+    whole = _snapshot.Snapshot("Fix it.", done=tuple(f"Step {at}." for at in range(90)), current_state="Fine.")
+    short = _snapshot.read(_snapshot.shorten(whole, room, words))
     kept = [item for item in short.done if item.startswith("Step")]
-    marks = [snapshot.LEFT_OUT.fullmatch(item) for item in short.done]
+    marks = [_snapshot.LEFT_OUT.fullmatch(item) for item in short.done]
     missing = sum(int(mark[1]) for mark in marks if mark)
     assert len(kept) + missing == (90 if short.done else 0)
-    again = snapshot.read(snapshot.shortened(short, max(room // 2, 20), words))
-    marks = [snapshot.LEFT_OUT.fullmatch(item) for item in again.done]
+    again = _snapshot.read(_snapshot.shorten(short, max(room // 2, 20), words))
+    marks = [_snapshot.LEFT_OUT.fullmatch(item) for item in again.done]
     left = sum(int(mark[1]) for mark in marks if mark)
     assert sum(item.startswith("Step") for item in again.done) + left == (90 if again.done else 0)
 
 
 def test_the_report_says_how_many_items_a_snapshot_left_out():
-    text, (note,) = snapshot.told(SNAPSHOT, Brief((user("Fix it."),), "", 300, words))
-    kept = sum(item.startswith("Item") for item in snapshot.read(text).done)
+    text, (note,) = _snapshot.finish(SNAPSHOT, Brief((user("Fix it."),), "", 300, words))
+    kept = sum(item.startswith("Item") for item in _snapshot.read(text).done)
     assert note.endswith(f"was shortened to 300: {400 - kept} items left out")
 
 
@@ -131,7 +132,7 @@ def test_symbols_say_that_lines_were_made_without_a_model():
 
 
 def test_levels_say_what_went():
-    previous = written([Section("Level 1", "one " * 60), Section("Level 1", "two " * 60)])
+    previous = write([Section("Level 1", "one " * 60), Section("Level 1", "two " * 60)])
     made = Levels(lambda brief: "x", fanout=9, depth=1)(Brief((), previous, 70, words))
     assert isinstance(made, Written)
     assert made.notes in (

@@ -1,5 +1,6 @@
 """Cases for the promises: valid conversations of every format, strategies with their options, safe zones."""
 
+import copy
 import dataclasses
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -9,8 +10,9 @@ from typing import Any
 import pytest
 from anthropic_hypothesis import anthropic_conversations, bedrock_conversations
 from gemini_responses_hypothesis import gemini_conversations, responses_conversations
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from pydantic import BaseModel
 from rounds import OTHERS, WIRE
 from rounds_hypothesis import PASTED, rounds
@@ -22,12 +24,7 @@ from autoprune.planning.walk import Strategy
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 
-CHECKED = settings(
-    deadline=None,
-    derandomize=True,
-    max_examples=20,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-)
+CHECKED = examples(20)
 VARIANTS = 3  # of the strategy and the safe zone, for each conversation
 SENTENCE = (
     "This message has been cleared. If you still want to get this information, "
@@ -226,3 +223,22 @@ def is_seen(messages: list[Any], number: int) -> bool:
     """Whether the model has begun to speak after message `number`."""
     speaks = list(map(is_models, messages))
     return any(speaks[later] and not speaks[later - 1] for later in range(number + 1, len(messages)))
+
+
+def requests(messages: list[Any]) -> list[int]:
+    """How many messages there are when the model is called."""
+    speaks = list(map(is_models, messages))
+    return [at for at in range(1, len(messages) + 1) if not speaks[at - 1] and (at == len(messages) or speaks[at])]
+
+
+def again(messages: list[Any]) -> list[Any]:
+    """The conversation as it is loaded again, from JSON where it can be."""
+    try:
+        return json.loads(json.dumps(messages))
+    except TypeError:  # an SDK's objects, or bytes
+        return copy.deepcopy(messages)
+
+
+def facts(result: Result) -> dict[str, Any]:
+    """A report without what depends on the clock."""
+    return {**result.report.to_dict(), "seconds": None}

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 from every_format import FORMATS, conversations, count, fields, mentions_the_first_call
-from hypothesis import HealthCheck, Phase, given, note, settings
+from hypothesis import HealthCheck, Phase, given, note
 from hypothesis import strategies as st
+from profiles import examples
 from rounds import WIRE
 from rounds_hypothesis import rounds
 from rounds_in_texts import CARRIERS, in_text
@@ -28,10 +29,8 @@ from autoprune.summarizers.brief import Brief, Written
 
 DRAWN = 24  # conversations of each format
 EXAMPLES = 4  # of a property, for each format; each is a conversation with every strategy
-CHECKED = settings(
-    deadline=None,
-    derandomize=True,
-    max_examples=EXAMPLES,
+CHECKED = examples(
+    EXAMPLES,
     suppress_health_check=list(HealthCheck),
     phases=[Phase.explicit, Phase.generate],  # what is drawn stands in lists, so that there is little to shrink
 )
@@ -50,7 +49,7 @@ def drawn(format: str) -> Sequence[list[Any]]:
     """Conversations of a format, always the same; nothing may change them."""
     found: list[list[Any]] = []
 
-    @settings(CHECKED, max_examples=DRAWN)
+    @examples(DRAWN, CHECKED)
     @given(st.one_of(conversations(format), conversations(format), longer(format)))
     def collect(messages: list[Any]) -> None:
         found.append(messages)
@@ -189,11 +188,11 @@ def cases(draw: st.DrawFn, format: str, kept: Sequence[Retention] = KEPT) -> lis
 
 
 def every_format_folded(
-    test: Callable[[Case], None] | None = None, *, kept: Sequence[Retention] = KEPT, examples: int = EXAMPLES
+    test: Callable[[Case], None] | None = None, *, kept: Sequence[Retention] = KEPT, number: int = EXAMPLES
 ) -> Callable[..., Any]:
     """Check a property over many cases of each format."""
     if test is None:
-        return lambda test: every_format_folded(test, kept=kept, examples=examples)
+        return lambda test: every_format_folded(test, kept=kept, number=number)
 
     def check(format: str, data: st.DataObject) -> None:
         for case in data.draw(cases(format, kept)):
@@ -201,7 +200,7 @@ def every_format_folded(
             test(case)
 
     check.__name__, check.__qualname__, check.__module__ = test.__name__, test.__qualname__, test.__module__
-    checked = settings(CHECKED, max_examples=examples)(given(data=st.data())(check))
+    checked = examples(number, CHECKED)(given(data=st.data())(check))
     found: Callable[..., None] = pytest.mark.parametrize("format", FORMATS)(checked)
     return found
 

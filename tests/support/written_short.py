@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-import pytest
+from tables import each_row
 
 from autoprune.conversation.transcript import Entry
-from autoprune.formats import gemini_contents
-from autoprune.formats.parsing import Parser, parse
+from autoprune.formats import gemini_contents, new_parser
+from autoprune.formats.parsing import parse
 
 Message: TypeAlias = dict[str, Any]
 Write: TypeAlias = Callable[[str], Message]
@@ -78,8 +78,8 @@ NATIVE: dict[str, tuple[Write, Write]] = {
 FORMATS = {**NATIVE, "xml": (xml_call, xml_result)}
 ROLES = {"S": "system", "U": "user", "A": "assistant"}
 
-every_format = pytest.mark.parametrize("written_in", FORMATS)
-every_native_format = pytest.mark.parametrize("written_in", NATIVE)
+every_format = each_row("written_in", FORMATS)
+every_native_format = each_row("written_in", NATIVE)
 
 
 def messages(short: str, written_in: str) -> list[Message]:
@@ -107,4 +107,4 @@ def entries(short: str, written_in: str) -> Sequence[Entry]:
 
 def parsed(conversation: Sequence[Any]) -> Sequence[Entry]:
     """The entries of messages in any format; each character is a token."""
-    return parse(conversation, Parser(len), 0).entries
+    return parse(conversation, new_parser(len), 0).entries

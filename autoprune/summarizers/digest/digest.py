@@ -1,23 +1,49 @@
-"""A summary that needs no model: what the user asked, what was done, what failed, what was found. Pure."""
+"""Sum up messages without a model: what the user asked, what was done, what failed, what was found.
+
+How it works. A digest is the text of a `Contents` (`_contents`), read back from the digest before. New messages
+are read into it one by one (`_reading`): a request begins an exchange, a sentence of the assistant's may be a finding,
+and a call counts its tool, changes the lists of files, commands and errors, and may tell the state of version control
+and tests. An error goes to the resolved ones when the same command comes again and does not fail. Where the text is
+longer than its room (`_fitting`), long requests are shortened, and each list keeps as many of its newest entries as its
+share of the room has place for; a line says how many older ones are left out. For example:
+
+    ## The user's first request (1 line)
+    Fix the failing test.
+
+    ## What the user asked later, and the answers (3 lines)
+    - (the first request)
+      → I found the cause: add() subtracts.
+    - Now commit it.
+
+    ## Files changed (1 line)
+    - /repo/app/sums.py → edited
+
+    ## Commands, and how they went last (1 line)
+    - pytest -q → ok (×2)
+
+    ## Errors resolved later (1 line)
+    - pytest -q → failed, exit code 1: AssertionError: 3 != 4
+
+The number of lines in each heading is what makes the text readable back, whatever stands in it.
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 from autoprune.summarizers.brief import Brief
-from autoprune.summarizers.digest.bookkeeping import continued
-from autoprune.summarizers.digest.fitting import fitted
-from autoprune.summarizers.digest.ledger import parsed
+from autoprune.summarizers.digest._contents import parse
+from autoprune.summarizers.digest._fitting import fit
+from autoprune.summarizers.digest._reading import extend
 from autoprune.summarizers.utterances import sendable
 
 
 @dataclass(frozen=True)
 class Digest:
-    """Writes a digest of a brief: sections with the user's requests, plan, files, commands, errors and findings.
+    """Write a digest of a brief: sections with the user's requests, plan, files, commands, errors and findings.
 
     Deterministic: the same brief gives the same text, in any process. It has at most `brief.max_tokens` tokens and is
-    not blank, unless not even a character fits. The user's words stand in it word for word as far as they fit: of all
-    that it holds, the first request, the latest one and a summary that somebody else wrote before are shortened last:
-    where they take more than nine tenths of the tokens; then to three quarters, to leave room for what was done.
+    not blank, unless not even a character fits. The user's words stand in it word for word as far as they fit: the
+    first request, the latest one and a summary that somebody else wrote before are the last to be shortened.
 
     A digest that it wrote before (`brief.previous`) is read back and carried on, so that it loses nothing but what is
     oldest and does not fit; any other text is kept as an earlier summary.
@@ -25,8 +51,9 @@ class Digest:
 
     calls_model: ClassVar[bool] = False
     keeps_request: ClassVar[bool] = True
+    fallback: ClassVar[None] = None
 
     def __call__(self, brief: Brief) -> str:
-        """The digest."""
-        ledger = continued(parsed(sendable(brief.previous)), brief.utterances)
-        return fitted(ledger, brief.count, brief.max_tokens)
+        """Return the digest."""
+        contents = extend(parse(sendable(brief.previous)), brief.utterances)
+        return fit(contents, brief.count, brief.max_tokens)

@@ -1,9 +1,9 @@
-"""Summaries by any server that speaks OpenAI's Chat Completions. The only module that knows that API's client."""
+"""Ask for summaries at any server that speaks OpenAI's Chat Completions."""
 
 import inspect
 import json
 from collections.abc import Awaitable, Generator, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from types import UnionType
@@ -13,24 +13,27 @@ from autoprune.conversation.copying import Copied
 from autoprune.errors import SettingsError
 from autoprune.summarizers import sections
 from autoprune.summarizers.brief import Brief, Parameters, Written
-from autoprune.summarizers.openai import prompts, replies, snapshot
+from autoprune.summarizers.chunked import Chunked
+from autoprune.summarizers.openai import _prompts, _replies, _snapshot
+from autoprune.summarizers.spent import NOTHING
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
 
 TIMEOUT = 120.0  # seconds; a summary of a long history is slow to come
 RETRIES = 2
+INSTRUCTION_TOKENS = 2_000  # of a window, for the instructions
 OWN_FIELDS = frozenset(("model", "messages", "stream", "extra_headers"))
-# A connection each: an idle one would be bound to the event loop that it was opened in, and a synchronous prune opens a
-# loop for each awaited summary.
+# Each request has a connection of its own: an idle one would stay bound to the event loop that it was opened in, and a
+# synchronous prune opens a loop for each awaited summary.
 HEADERS: Mapping[str, str] = {"Connection": "close"}
 
-Exchange: TypeAlias = Generator[list[prompts.Message], Any, Written]
+Exchange: TypeAlias = Generator[list[_prompts.Message], Any, Written]
 
 
 @dataclass(frozen=True)
 class OpenAISummarizer(Copied):
-    """Asks `model` through an `openai.OpenAI` or `openai.AsyncOpenAI` client; with the latter the summary is awaited.
+    """Ask `model` through an `openai.OpenAI` or `openai.AsyncOpenAI` client; with the latter the summary is awaited.
 
     `style` is what the summary looks like: "snapshot", a structured state of the work; "outcomes", sections of what
     exists and what does not; "titled", one summary under a title; "prose", the same without the title; "free", as
@@ -45,8 +48,8 @@ class OpenAISummarizer(Copied):
 
     `window` is the model's context window in tokens as the brief counts them; the history is cut to what is left of
     it. `parameters` are further fields of the request. None are sent by default, since servers differ in what they
-    refuse: of response formats, some know only "json_object", some only "json_schema" (`snapshot.RESPONSE_FORMAT`), and
-    some the one of "max_tokens" and "max_completion_tokens" and not the other. `provider` is whose prices apply, by
+    refuse: of response formats, some know only "json_object", some only "json_schema" (`RESPONSE_FORMAT`), and some
+    the one of "max_tokens" and "max_completion_tokens" and not the other. `provider` is whose prices apply, by
     the name that genai-prices has for it; without one it is found by the client's address, and the cost is None where
     that is not known.
 
@@ -67,13 +70,13 @@ class OpenAISummarizer(Copied):
         yield from (("client", self.client), ("parameters", self.parameters))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "OpenAISummarizer":
-        """A deep copy with the same client: that holds locks and connections, and is made to be shared."""
+        """Return a deep copy with the same client, which holds locks and connections and is made to be shared."""
         memo[id(self.client)] = self.client
         return super().__deepcopy__(memo)
 
     @property
     def calls_model(self) -> bool:
-        """True."""
+        """Whether a model is called: always."""
         return True
 
     @property
@@ -81,20 +84,42 @@ class OpenAISummarizer(Copied):
         """Whether the text has a section for the user's first request: in a snapshot."""
         return self.style == "snapshot"
 
+    def with_style(self, style: str) -> "OpenAISummarizer":
+        """Return one that writes in a style."""
+        return replace(self, style=style)
+
+    def with_instructions(self, instructions: str, alone: bool = False) -> "OpenAISummarizer":
+        """Return one that writes as instructions say, and then as its own do, unless they go `alone`.
+
+        One in the free style has its instructions already, and stays as it is.
+        """
+        if not alone and self.style == _prompts.FREE:
+            return self
+        own = "" if alone else (self.instructions or "").strip()
+        return replace(self, style=_prompts.FREE, instructions="\n\n".join(filter(None, (instructions, own))))
+
+    def in_parts(self) -> "OpenAISummarizer | Chunked":
+        """Return one that reads in parts what is longer than the window, if that is known and not tiny."""
+        if self.window and self.window > 2 * INSTRUCTION_TOKENS:
+            return Chunked(self, self.window - INSTRUCTION_TOKENS)
+        return self
+
     @cached_property
     def identity(self) -> str:
         """The model, the style, and a hash of all else that a summary depends on. Raises SettingsError."""
         self.check()
-        settings = (prompts.system(self.style, self.instructions), self.window, dict(self.parameters))
+        settings = (_prompts.system_prompt(self.style, self.instructions), self.window, dict(self.parameters))
         written = json.dumps(settings, sort_keys=True, default=str)
         return f"{self.model} {self.style} {sha256(written.encode()).hexdigest()[:12]}"
 
     def check(self) -> None:
-        """Raises SettingsError for a style that there is not, and for numbers that are none."""
-        if self.style not in prompts.STYLES:
-            raise SettingsError(f"style is {self.style!r}: it is one of {', '.join(prompts.STYLES)}")
-        if self.style == prompts.FREE and not (self.instructions or "").strip():
-            raise SettingsError(f'style is "{prompts.FREE}" without instructions: say what the summary is to look like')
+        """Raise SettingsError for a style that there is not, and for numbers out of range."""
+        if self.style not in _prompts.STYLES:
+            raise SettingsError(f"style is {self.style!r}: it is one of {', '.join(_prompts.STYLES)}")
+        if self.style == _prompts.FREE and not (self.instructions or "").strip():
+            raise SettingsError(
+                f'style is "{_prompts.FREE}" without instructions: say what the summary is to look like'
+            )
         if taken := OWN_FIELDS & self.parameters.keys():
             raise SettingsError(f"parameters hold {min(taken)!r}, which the summarizer sets itself")
         if not _is_number(self.timeout, int | float) or self.timeout <= 0:
@@ -105,51 +130,52 @@ class OpenAISummarizer(Copied):
             raise SettingsError(f"window is {self.window!r}: give tokens, 1 or more, or None")
 
     def __call__(self, brief: Brief) -> Written | Awaitable[Written]:
-        """The summary, or with an asynchronous client an awaitable of it."""
+        """Return the summary, or with an asynchronous client an awaitable of it."""
         self.check()
         exchange = self._exchange(brief)
-        request: list[prompts.Message] | Written = next(exchange)
+        request: list[_prompts.Message] | Written = next(exchange)
         while not isinstance(request, Written):
-            reply = self._asked(request)
+            reply = self._ask(request)
             if inspect.isawaitable(reply):
-                return self._awaited(exchange, reply)
-            request = _advanced(exchange, reply)
+                return self._await_summary(exchange, reply)
+            request = _advance(exchange, reply)
         return request
 
-    async def _awaited(self, exchange: Exchange, reply: Awaitable[object]) -> Written:
-        request = _advanced(exchange, await reply)
+    async def _await_summary(self, exchange: Exchange, reply: Awaitable[object]) -> Written:
+        request = _advance(exchange, await reply)
         while not isinstance(request, Written):
-            request = _advanced(exchange, await self._asked(request))
+            request = _advance(exchange, await self._ask(request))
         return request
 
-    def _asked(self, messages: list[prompts.Message]) -> Any:
+    def _ask(self, messages: list[_prompts.Message]) -> Any:
         client = self.client.with_options(timeout=self.timeout, max_retries=self.retries)
         create: Any = client.chat.completions.create
         return create(model=self.model, messages=messages, extra_headers=HEADERS, **self.parameters)
 
     def _exchange(self, brief: Brief) -> Exchange:
-        """Yields what to send, is sent the completions, returns the summary."""
-        asked = prompts.messages(brief, prompts.system(self.style, self.instructions), self.window)
+        """Yield what to send, be sent the completions, and return the summary."""
+        asked = _prompts.messages(brief, _prompts.system_prompt(self.style, self.instructions), self.window)
         reply = yield asked
-        answer = replies.text_of(reply)
+        answer = _replies.text_of(reply)
         if self.style != "snapshot":
-            return self._written(_within(answer, brief), replies.spent(reply.usage))
+            return self._finish(_cut(answer, brief), reply)
         try:
-            return self._written(snapshot.told(answer, brief), replies.spent(reply.usage))
-        except snapshot.SnapshotError as error:
-            again = yield [*asked, *prompts.mended(answer, str(error))]
-        better = snapshot.told(replies.text_of(again), brief)
-        return self._written(better, replies.spent(reply.usage), replies.spent(again.usage))
+            return self._finish(_snapshot.finish(answer, brief), reply)
+        except _snapshot.SnapshotError as error:
+            again = yield [*asked, *_prompts.ask_again(answer, str(error))]
+        return self._finish(_snapshot.finish(_replies.text_of(again), brief), reply, again)
 
-    def _written(self, told: tuple[str, tuple[str, ...]], *spent: replies.Spent) -> Written:
-        costs = [replies.price(each, self.model, self.provider, str(self.client.base_url)) for each in spent]
-        cost = None if None in costs else sum(cost for cost in costs if cost is not None)
+    def _finish(self, summary: tuple[str, tuple[str, ...]], *given: Any) -> Written:
+        """Return a summary with its notes, and with what the replies took that it was made of."""
+        address = str(self.client.base_url)
+        spent = [_replies.spent(reply.usage, self.model, self.provider, address) for reply in given]
+        cost = None if None in [each.cost for each in spent] else sum(spent, NOTHING).cost
         tokens = sum(each.input_tokens for each in spent), sum(each.output_tokens for each in spent)
-        return Written(told[0], *tokens, cost, self.model, told[1])
+        return Written(summary[0], *tokens, cost, self.model, summary[1])
 
 
 def from_environment(model: str, style: str = "snapshot") -> OpenAISummarizer:
-    """A summarizer whose client takes its key from OPENAI_API_KEY, and its address from OPENAI_BASE_URL.
+    """Return a summarizer whose client takes its key from OPENAI_API_KEY, its address from OPENAI_BASE_URL.
 
     Raises SettingsError where there is no key.
     """
@@ -165,8 +191,8 @@ def _is_number(value: object, kind: type | UnionType) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-def _advanced(exchange: Exchange, reply: object) -> list[prompts.Message] | Written:
-    """What to send next, or the summary."""
+def _advance(exchange: Exchange, reply: object) -> list[_prompts.Message] | Written:
+    """Return what to send next, or the summary."""
     try:
         return exchange.send(reply)
     except StopIteration as end:
@@ -174,11 +200,11 @@ def _advanced(exchange: Exchange, reply: object) -> list[prompts.Message] | Writ
         return written
 
 
-def _within(answer: str, brief: Brief) -> tuple[str, tuple[str, ...]]:
-    """The answer, cut to the room where it is longer, which is noted. Raises ReplyError where no word fits."""
+def _cut(answer: str, brief: Brief) -> tuple[str, tuple[str, ...]]:
+    """Return the answer, cut to the room where it is longer, with a note. Raise ReplyError where no word fits."""
     text = sections.cut(answer, brief.max_tokens, brief.count)
     if not text:
-        raise replies.ReplyError(f"a summary of {brief.max_tokens} tokens has no room for a word")
+        raise _replies.ReplyError(f"a summary of {brief.max_tokens} tokens has no room for a word")
     if text == answer:
         return text, ()
     return text, (f"an answer had {brief.count(answer)} tokens and was cut to {brief.max_tokens}",)

@@ -1,0 +1,209 @@
+"""The dialect of Cline and Roo Code: `[read_file for 'a.py'] Result:` in a user's text, the payload below it.
+
+The heading and its payload are one text, or two text blocks, one after the other. Source: cline/cline up to 3.35 and
+RooCodeInc/Roo-Code up to 3.38 send two blocks, cline/cline from 3.36 on one; some of their providers join all blocks by
+line breaks. Their calls are elements, as in `xml_tool_result`. What the user answers to a tool is no result.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from autoprune.conversation.transcript import Path, ToolResult
+from autoprune.formats._elements import Fences, Places, is_blank, occurrences, trimmed
+from autoprune.formats._standing import Standing
+from autoprune.formats._text_results import Found, after_letters, read
+from autoprune.formats.parsing import Parser
+
+KIND = "cline"
+MARK = "] Result:"  # in every text with a result
+LOOK = "[… for '…'] Result:"
+NAME = re.compile(r"\[([A-Za-z][A-Za-z0-9_-]*)(?=[\] ])")
+# A command or a question may have several lines, and its heading with it.
+LONG = re.compile(r"\[([A-Za-z][A-Za-z0-9_-]*) (?:for '|to '|in [^\n]{1,99} mode: ')")
+OTHERS = re.compile("<(?:tool_result|tool_response|function_results)")
+ENVIRONMENT, ENVIRONMENT_END = "\n<environment_details>", "</environment_details>"
+FEEDBACK = "\nThe user provided the following feedback:\n<feedback>"
+# The tools that the user answers, and how an answer to any other tool begins.
+QUESTIONS = ("ask_followup_question", "attempt_completion", "plan_mode_respond")
+ANSWER = re.compile(r"(?:The user [^\n]{1,300}\n)?<(?:answer|feedback|user_message)>")
+FAILED, FAILED_END = "The tool execution failed with the following error:\n<error>", "</error>"
+
+
+class Heading(NamedTuple):
+    """The line above a payload, from the bracket to the colon."""
+
+    begin: int
+    end: int
+    tool: str
+
+
+class Extent(NamedTuple):
+    """A result in a text, with where its heading begins and where its payload stands."""
+
+    begin: int
+    start: int
+    stop: int
+    tool: str
+    is_error: bool | None
+
+
+def results(text: str, path: Path, parser: Parser) -> tuple[list[ToolResult], int]:
+    """Return the results in a user's text, and the tokens of the whole text."""
+    standing = parser.standing
+    found = spans(text, standing)
+    heading = None if found else _alone(text)
+    if heading and standing.refusal(heading.tool) is None and (below := _below(path)):
+        parser.heading = (below, heading.tool)
+    return _read(text, found, path, parser)
+
+
+def under_heading(text: str, path: Path, parser: Parser) -> tuple[list[ToolResult], int] | None:
+    """Return the result in a block whose heading is the block before it, and its tokens; None for any other block."""
+    heading, parser.heading = parser.heading, None
+    if heading is None or heading[0] != path or text.startswith(ENVIRONMENT[1:]) or _begins(text):
+        return None
+    feedback = text.find(FEEDBACK)
+    found = _extent(text, Heading(0, 0, heading[1]), feedback if feedback >= 0 else len(text))
+    return _read(text, [found] if found else [], path, parser)
+
+
+def _read(text: str, extents: list[Extent], path: Path, parser: Parser) -> tuple[list[ToolResult], int]:
+    found = [
+        Found(after_letters(text, begin + 1), start, stop, tool, parser.answered_in_text(tool), is_error)
+        for begin, start, stop, tool, is_error in extents
+    ]
+    return read(text, found, path, parser, KIND)
+
+
+def spans(text: str, standing: Standing | None = None) -> list[Extent]:
+    """Return the results in a text. A payload ends at the next heading, at the environment's details, or at the end.
+
+    In a closed fenced block of the user's, and in the environment's details, a heading is text; so is one of a tool
+    that the model has not called, where it is given what the model said.
+    """
+    places = occurrences(text, ENVIRONMENT, ENVIRONMENT_END, FEEDBACK)
+    headings = list(_headings(text))
+    limits = [*(heading.begin for heading in headings[1:]), len(text)]
+    found: list[Extent] = []
+    words: int | None = 0  # where the user's own words begin before a heading; None: there are none
+    closed = 0  # no heading counts before it
+    fences = Fences(text)
+    for heading, limit in zip(headings, limits, strict=False):
+        if heading.begin < closed:
+            continue
+        end = -1 if words is None else fences.end(words, heading.begin)
+        if end >= 0:
+            closed = words = end
+            continue
+        stop, words = _end(heading.end, limit, places)
+        closed = words or limit
+        extent = _extent(text, heading, stop)
+        if extent and (standing is None or standing.refusal(heading.tool) is None):
+            found.append(extent)
+        else:
+            words = words or heading.end
+    return found
+
+
+def begin(text: str, standing: Standing) -> int:
+    """Return where the first result can begin; -1 for nowhere."""
+    return next((heading.begin for heading in _headings(text) if standing.refusal(heading.tool) is None), -1)
+
+
+def refusal(text: str, standing: Standing) -> str | None:
+    """Return why no result can stand in a text, in words; None where one can."""
+    first: str | None = None
+    for heading in _headings(text):
+        refused = standing.refusal(heading.tool)
+        if refused is None:
+            return None
+        first = first or refused
+    return first
+
+
+def missed(text: str, standing: Standing) -> str | None:
+    """Return why something that looks like a result is none, in words; None where there is no such thing."""
+    alone = _alone(text)
+    tools = (alone.tool,) if alone else (extent.tool for extent in spans(text))
+    return next((why for tool in tools if (why := standing.refusal(tool))), None)
+
+
+def begins_with_heading(text: str) -> bool:
+    """Return whether a text begins with a heading."""
+    return _begins(text) is not None
+
+
+def _end(at: int, limit: int, places: Places) -> tuple[int, int | None]:
+    """Return the end of the payload at an offset, and where the user's words go on before `limit`, or None."""
+    environment, feedback = places.first(ENVIRONMENT, at), places.first(FEEDBACK, at)
+    if 0 <= environment < limit and not 0 <= feedback < environment:
+        closed = places.first(ENVIRONMENT_END, environment)
+        return environment, (closed + len(ENVIRONMENT_END) if closed >= 0 else limit)
+    return (feedback, feedback) if 0 <= feedback < limit else (limit, None)
+
+
+def _extent(text: str, heading: Heading, stop: int) -> Extent | None:
+    """Return the result below a heading; None where nothing stands there, or the user's words do."""
+    start, stop = trimmed(text, heading.end, stop)
+    if start == stop or heading.tool in QUESTIONS or ANSWER.match(text, start, stop):
+        return None
+    end = text.rfind(FAILED_END, start, stop) if text.startswith(FAILED, start, stop) else -1
+    if end < 0:
+        return Extent(heading.begin, start, stop, heading.tool, None)
+    start, stop = trimmed(text, start + len(FAILED), end)
+    return Extent(heading.begin, start, stop, heading.tool, True)
+
+
+def _headings(text: str) -> Iterator[Heading]:
+    """Yield the headings in a text. Each begins a line, and ends one."""
+    edge = line = 0
+    at = text.find(MARK)
+    while at >= 0:
+        end = at + len(MARK)
+        if text[end : end + 1] in ("", "\n") or text[end : end + 2] == "\r\n":
+            begin = text.rfind("\n", line, at) + 1
+            if heading := _short(text, begin, at, end) or _long(text, edge, begin, end):
+                yield heading
+            line = end
+        edge = end
+        at = text.find(MARK, end)
+
+
+def _short(text: str, begin: int, at: int, end: int) -> Heading | None:
+    """Return a heading of one line. A bare name needs an underscore: `[main] Result:` is a line of somebody's log."""
+    name = NAME.match(text, begin, at + 1)
+    if name is None or (text[name.end()] == "]" and name.end() != at):
+        return None
+    is_tool = "_" in name[1] or text.startswith(" for '", name.end())
+    return Heading(begin, end, name[1]) if is_tool else None
+
+
+def _long(text: str, edge: int, begin: int, end: int) -> Heading | None:
+    """Return a heading of several lines that begins after `edge`, and whose last line begins at `begin`."""
+    at = begin
+    name = None
+    while name is None and (at := text.rfind("\n[", edge, at)) >= 0:
+        name = LONG.match(text, at + 1)
+    name = name or (LONG.match(text) if edge == 0 else None)
+    # What it reaches over must be there whatever is cleared, so it is no other dialect's result.
+    return Heading(name.start(), end, name[1]) if name and not OTHERS.search(text, name.end(), begin) else None
+
+
+def _begins(text: str) -> Heading | None:
+    """Return the heading at the start of a text."""
+    first = next(_headings(text), None) if text.startswith("[") else None
+    return first if first and first.begin == 0 else None
+
+
+def _alone(text: str) -> Heading | None:
+    """Return the heading that is all of a text."""
+    first = _begins(text)
+    return first if first and is_blank(text, first.end, len(text)) else None
+
+
+def _below(path: Path) -> Path | None:
+    """Return the path of the next block's text; None where the message is one text."""
+    at = max(index for index, name in enumerate(path) if isinstance(name, int))
+    number = path[at]
+    return (*path[:at], number + 1, *path[at + 1 :]) if at and isinstance(number, int) else None

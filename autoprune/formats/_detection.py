@@ -1,0 +1,118 @@
+"""The formats that ship, and which of them a message is written in: one for certain, or an error that says why."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+
+from autoprune.conversation.edits import Running
+from autoprune.conversation.messages import fields
+from autoprune.errors import ConversationError, SettingsError, did_you_mean
+from autoprune.formats import anthropic_messages, bedrock_converse, gemini_contents, openai_chat, openai_responses
+from autoprune.formats import xml_tool_result as xml
+from autoprune.formats._standing import standing_behind
+from autoprune.formats.parsing import Format, Parser
+from autoprune.tokens import Count
+
+SHIPPED: tuple[Format, ...] = (openai_chat, openai_responses, anthropic_messages, bedrock_converse, gemini_contents)
+
+# How the messages of frameworks become those of an API, by the packages that define them.
+CONVERSIONS = {
+    "langchain_core": "langchain_core.messages.convert_to_openai_messages(messages)",
+    "llama_index": "llama_index.llms.openai.utils.to_openai_message_dicts(messages)",
+    "haystack": "[message.to_openai_dict_format() for message in messages]",
+    "semantic_kernel": "[message.to_dict() for message in messages]",
+    "pydantic_ai": "the messages that its model sends, as OpenAI's or Anthropic's API takes them",
+    "autogen_core": "[{'role': …, 'content': …}, …] as the API takes them",
+}
+
+
+def new_parser(
+    count: Count,
+    is_tool_result: Callable[[str], bool] = xml.is_tool_result,
+    tool_name: Callable[[str], str] = xml.tool_name,
+    formats: Sequence[Format] = SHIPPED,
+    *,
+    wants_inputs: bool = False,
+    summary: Running | None = None,
+) -> Parser:
+    """Return a parser that finds each message's format among `formats`, for what stands behind a `summary`, if any."""
+    choose = partial(checked, formats=formats)
+    standing = standing_behind(summary)
+    return Parser(count, choose, is_tool_result, tool_name, wants_inputs=wants_inputs, standing=standing)
+
+
+def checked(message: object, at: int, formats: Sequence[Format]) -> tuple[Mapping[str, object], Format]:
+    """Return the fields of a message and its format. Raises ConversationError where it is no message of any."""
+    known = message if type(message) is dict else fields(message)
+    if type(message) is not dict and (how := converted(message)):
+        raise ConversationError(f"message {at} is {type(message).__name__} of a framework: convert with {how}", (at,))
+    if known is None:
+        what = f"{type(message).__name__} {str(message)[:40]!r}"
+        raise ConversationError(f"message {at} is no message but {what}: give a dict with 'role' and 'content'", (at,))
+    return known, detected(known, at, formats)
+
+
+def converted(message: object) -> str | None:
+    """Return how a framework's messages are converted, in words; None for a message of any other class."""
+    return _conversion(type(message).__mro__)
+
+
+@lru_cache(maxsize=256)
+def _conversion(classes: tuple[type, ...]) -> str | None:
+    packages = (one.__module__.partition(".")[0] for one in classes)
+    return next((CONVERSIONS[package] for package in packages if package in CONVERSIONS), None)
+
+
+def detected(message: Mapping[str, object], at: int, formats: Sequence[Format]) -> Format:
+    """Return the format of message number `at`; words that every format writes alike are read as OpenAI Chat.
+
+    A format of the caller's own goes before those that ship. Raises ConversationError where marks of two formats are
+    seen, or none and no role.
+    """
+    content = message.get("content")
+    has_role = isinstance(message.get("role"), str)
+    is_simple = "parts" not in message and "type" not in message and (type(content) is str or content is None)
+    if has_role and is_simple and formats is SHIPPED:
+        return openai_chat
+    if len(formats) == 1 and (has_role or formats[0] is not openai_chat):
+        return formats[0]
+    own = next((known for known in formats if known not in SHIPPED and known.seen(message)), None)
+    if own is not None:
+        return own
+    marks = {known.NAME: (known, mark) for known in formats if (mark := known.seen(message))}
+    if len(marks) == 1:
+        ((known, _),) = marks.values()
+        return known
+    if marks:
+        what = " and ".join(f"{name} ({mark})" for name, (_, mark) in marks.items())
+        raise ConversationError(f"message {at} looks like {what}: name its format, as in PruneArgs(format=...)", (at,))
+    if not has_role:
+        raise _unknown(message, at)
+    return openai_chat
+
+
+def dominant(messages: Sequence[Mapping[str, object]], formats: Sequence[Format]) -> Format:
+    """Return the format of the first message that shows one; OpenAI Chat where none does."""
+    if len(formats) == 1:
+        return formats[0]
+    seen = (known for message in messages for known in formats if known.seen(message))
+    return next(seen, openai_chat)
+
+
+def _unknown(message: Mapping[str, object], at: int) -> ConversationError:
+    known = [str(name) for name, value in message.items() if value is not None]  # an SDK's object has all its fields
+    names = ", ".join(known or map(str, message)) or "nothing"
+    kind = f" of type {message['type']!r}" if "type" in message else ""
+    return ConversationError(
+        f"message {at}{kind} has no 'role' (it has {names}): give 'user', 'assistant', 'tool' …", (at,)
+    )
+
+
+def named(name: str | None, formats: Sequence[Format]) -> Sequence[Format]:
+    """Return the format of a name, or all for None. Raises SettingsError for an unknown name."""
+    if name is None:
+        return formats
+    found = tuple(known for known in formats if name == known.NAME)[:1]
+    if not found:
+        names = [known.NAME for known in formats]
+        raise SettingsError(f"there is no format {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}")
+    return found

@@ -1,0 +1,252 @@
+"""Where elements of raw text begin and end, found by scanning. Parses nothing; looks at each stretch of text once."""
+
+import re
+from bisect import bisect, bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+
+QUOTATION_MARKS = ("`", '"', "'", "“", "‘", "«")
+AFTER_END_TAG = re.compile(r"</[\w:.-]+\s*>\Z")
+LONGEST_END_TAG = 128
+SHORT = 2_000  # characters that can be searched again for each of their tags
+MOST_ARGUMENTS = 32  # of a call; a longer chain of elements is no call, and need not be read to its end
+END_TAG = re.compile(r"</([A-Za-z][A-Za-z0-9_]*)>")
+BLANK = re.compile(r"\s*")
+FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
+
+
+First: TypeAlias = Callable[[str, int], int]  # the first place of a word at or after an offset; -1 for nowhere
+
+
+class Span(NamedTuple):
+    """A result in its text: where the start tag, the payload, and the end tag begin, and where that ends."""
+
+    begin: int
+    start: int
+    stop: int
+    end: int
+
+
+class Tag(NamedTuple):
+    """A tag in a text; a quoted one begins no element."""
+
+    begin: int
+    end: int
+    is_start: bool
+    is_quoted: bool
+
+
+def outermost(tags: Iterable[Tag]) -> list[Span]:
+    """Return the elements that tags make: balanced and outermost, each up to the last end tag before the next.
+
+    A quoted start tag is the writer's text, with its end tag; so is one that is never closed.
+    """
+    open_tags: list[Tag] = []
+    unquoted = 0
+    found: list[Span] = []
+    for tag in tags:
+        if tag.is_start:
+            # What stands quoted inside a result is the tool's text, and need not be balanced.
+            if not tag.is_quoted or not unquoted:
+                open_tags.append(tag)
+                unquoted += not tag.is_quoted
+        elif open_tags:
+            start = open_tags.pop()
+            if not start.is_quoted:
+                unquoted -= 1
+                while found and found[-1].begin > start.begin:
+                    found.pop()
+                found.append(Span(start.begin, start.end, tag.begin, tag.end))
+        elif found and not tag.is_quoted:
+            found[-1] = found[-1]._replace(stop=tag.begin, end=tag.end)
+    return found
+
+
+def in_turn(tags: Iterable[Tag]) -> list[Span]:
+    """Return the elements that tags make without nesting: each reaches to the last end tag before the next start tag.
+
+    So what stands in a part of an element has no say in where it ends, and may be replaced by itself.
+    """
+    found: list[Span] = []
+    opened: Tag | None = None
+    for tag in tags:
+        if tag.is_start:
+            opened = opened if tag.is_quoted else tag
+        elif opened:
+            found.append(Span(opened.begin, opened.end, tag.begin, tag.end))
+            opened = None
+        elif found and not tag.is_quoted:
+            found[-1] = found[-1]._replace(stop=tag.begin, end=tag.end)
+    return found
+
+
+def elements(text: str, name: str) -> list[Span]:
+    """Return the elements `<name>…</name>` that begin a line or follow an end tag, outside the writer's fences."""
+    return unfenced(text, outermost(tags(text, name)))
+
+
+def first_start(tags: Iterable[Tag]) -> int:
+    """Return where the first tag stands that can begin an element; -1 for nowhere."""
+    return next((tag.begin for tag in tags if tag.is_start and not tag.is_quoted), -1)
+
+
+def why_missed(text: str, found: Sequence[Tag], closed: list[Span], refused: str | None, *, wants: str) -> str | None:
+    """Return why a start tag among those found begins no result, in words; None where there is nothing to say.
+
+    `closed` are the elements that the tags make; `refused` says why none can be a result in this text, and `wants` what
+    must stand before a start tag. One after a quotation mark, or without any end, is a word of the writer's.
+    """
+    outside = unfenced(text, closed)
+    taken = [] if refused else outside
+    last_end = max((tag.begin for tag in found if not tag.is_start), default=-1)
+    for tag in found:
+        if not tag.is_start or is_within(taken, tag.begin) or text[tag.begin - 1 : tag.begin] in QUOTATION_MARKS:
+            continue
+        if not tag.is_quoted and not is_within(closed, tag.begin):
+            return "it is never closed"
+        if not tag.is_quoted:
+            return refused if is_within(outside, tag.begin) else "it stands in a fenced block"
+        if tag.begin < last_end:
+            return wants
+    return None
+
+
+def is_within(spans: list[Span], at: int) -> bool:
+    """Return whether an offset is in one of the spans, which are in order."""
+    index = bisect(spans, at, key=lambda span: span.begin) - 1
+    return index >= 0 and at < spans[index].end
+
+
+def tags(text: str, name: str) -> Iterator[Tag]:
+    """Yield the tags `<name>` and `</name>` of a text; those in the middle of a line are quoted."""
+    at = text.find(name)
+    while at >= 0:
+        end = at + len(name)
+        if text[end : end + 1] == ">":
+            if text[at - 1 : at] == "<":
+                yield Tag(at - 1, end + 1, True, not begins_line(text, at - 1))
+            elif text[at - 2 : at] == "</":
+                yield Tag(at - 2, end + 1, False, not begins_line(text, at - 2))
+        at = text.find(name, end)
+
+
+def begins_line(text: str, at: int) -> bool:
+    """Return whether what stands at an offset begins the text or a line, or follows an end tag; white space aside."""
+    before = text[max(0, at - LONGEST_END_TAG) : at]
+    words = before.rstrip()
+    is_first = not words and len(before) == at
+    return is_first or "\n" in before[len(words) :] or bool(AFTER_END_TAG.search(words))
+
+
+def follows_space(text: str, at: int) -> bool:
+    """Return whether what stands at an offset begins the text, or follows white space or an end tag."""
+    before = text[at - 1 : at]
+    return not before or before.isspace() or bool(AFTER_END_TAG.search(text, max(0, at - LONGEST_END_TAG), at))
+
+
+def unfenced(text: str, found: list[Span]) -> list[Span]:
+    """Return the spans that stand outside the writer's fenced blocks."""
+    edges = [0, *(edge for span in found for edge in (span.begin, span.end)), len(text)]
+    gaps = list(zip(edges[::2], edges[1::2], strict=True))
+    if not any("```" in text[begin:end] or "~~~" in text[begin:end] for begin, end in gaps[:-1]):
+        return found
+    blocks = _blocks(fence for begin, end in gaps for fence in FENCE.finditer(text, begin, end))
+    return [span for span in found if not is_within(blocks, span.begin)]
+
+
+def _blocks(fences: Iterable[re.Match[str]]) -> list[Span]:
+    """Return where fenced blocks begin and end; one that is never closed does not count."""
+    blocks = []
+    opened: re.Match[str] | None = None
+    for fence in fences:
+        if opened is None:
+            opened = fence
+        elif _closes(fence, opened):
+            blocks.append(Span(opened.start(), opened.end(), fence.start(), fence.end()))
+            opened = None
+    return blocks
+
+
+def _closes(fence: re.Match[str], opened: re.Match[str]) -> bool:
+    return fence[1].startswith(opened[1]) and not fence[2].strip()
+
+
+class Fences:
+    """The fenced blocks of a text, looked for from its start on, so that each stretch is read once."""
+
+    def __init__(self, text: str) -> None:
+        """Start before the text."""
+        self.text = text
+        self._words = self._at = 0
+        self._opened: re.Match[str] | None = None
+        self._has_ends = True
+
+    def end(self, words: int, at: int) -> int:
+        """Return where the fenced block ends that `at` stands in; -1 where it stands in none.
+
+        Only fences from `words` on count; both offsets never go back.
+        """
+        if words != self._words:
+            self._words = self._at = words
+            self._opened = None
+        for fence in FENCE.finditer(self.text, self._at, at):
+            if self._opened is None:
+                self._opened = fence
+            elif _closes(fence, self._opened):
+                self._opened = None
+        self._at = max(self._at, at)
+        opened = self._opened
+        if opened is None or not self._has_ends:
+            return -1
+        end = next((fence.end() for fence in FENCE.finditer(self.text, at) if _closes(fence, opened)), -1)
+        self._has_ends = end >= 0  # one that is never closed is no quotation, and it is not looked for again
+        return end
+
+
+def is_blank(text: str, start: int, stop: int) -> bool:
+    """Return whether there is nothing but white space between two offsets; looks no further than it must."""
+    match = BLANK.match(text, start, stop)
+    return match is None or match.end() >= stop
+
+
+def trimmed(text: str, start: int, stop: int) -> tuple[int, int]:
+    """Return the offsets of a slice without the line breaks at its ends."""
+    inside = text[start:stop]
+    kept = inside.lstrip("\r\n")
+    start += len(inside) - len(kept)
+    return start, start + len(kept.rstrip("\r\n"))
+
+
+class Places:
+    """The places of words in a text, looked up once."""
+
+    def __init__(self, found: Iterable[tuple[str, int]]) -> None:
+        """Take words with their places, those of each word in order."""
+        self._places: dict[str, list[int]] = {}
+        for word, at in found:
+            self._places.setdefault(word, []).append(at)
+
+    def first(self, word: str, at: int) -> int:
+        """Return the first place of a word at or after an offset; -1 for nowhere."""
+        places = self._places.get(word, [])
+        index = bisect_left(places, at)
+        return places[index] if index < len(places) else -1
+
+
+def end_tags(text: str) -> First:
+    """Return a function that finds the first end tag of a name at or after an offset."""
+    if len(text) <= SHORT:
+        return lambda name, at: text.find(f"</{name}>", at)
+    return Places((match[1], match.start()) for match in END_TAG.finditer(text)).first
+
+
+def occurrences(text: str, *words: str) -> Places:
+    """Return the places of words in a text."""
+    return Places((word, at) for word in words for at in _occurrences(text, word))
+
+
+def _occurrences(text: str, word: str) -> Iterator[int]:
+    at = text.find(word)
+    while at >= 0:
+        yield at
+        at = text.find(word, at + len(word))

@@ -1,0 +1,302 @@
+"""What the public classes share: settings, counting, parsing, the strategies by name. Prunes nothing."""
+
+import operator
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from loguru import logger
+
+from autoprune.conversation.copying import Copied
+from autoprune.conversation.edits import Running
+from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
+from autoprune.conversation.summary import apart, running
+from autoprune.conversation.transcript import Transcript
+from autoprune.errors import ConversationError, SettingsError
+from autoprune.formats import SHIPPED, Format, Parser, named, new_parser, parse
+from autoprune.formats import xml_tool_result as xml
+from autoprune.providers.thinking import policy
+from autoprune.pruners._choice import Choice
+from autoprune.pruners._progress import Memory, Progress, Walked
+from autoprune.pruners._terms import Terms, ratio
+from autoprune.pruners.events import BeforePrune, OnPruned, PruneEvent, tell, veto
+from autoprune.pruners.result import Result
+from autoprune.report import Report, statistics, token_figures
+from autoprune.settings import (
+    attribute_values,
+    missing_safe_zone,
+    overhead_tokens,
+    resolve,
+    safe_zone,
+    text_setting,
+    variables,
+)
+from autoprune.strategies.by_name import config, description
+from autoprune.tokens import REPLY_TOKENS, Count, Memo, for_model, scaled
+
+# Of a pruner: what it can do without, and makes again.
+MEMOS = ("_counters", "_last", "_memory")
+
+
+class Pruner(Copied):
+    """What both pruners have. `default` is the strategy where none is named, `strategies` are those by name."""
+
+    default: Any
+    strategies: dict[str, Any]
+
+    def __init__(
+        self,
+        args: object,
+        llm: object = None,
+        *,
+        count: Count | None = None,
+        formats: Sequence[Format] = (),
+        conversation_id: object = None,
+        before_prune: BeforePrune | None = None,
+        on_pruned: OnPruned | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        """Keep what is given; nothing is checked before it is used.
+
+        `before_prune` and `on_pruned` get a `PruneEvent`, with `conversation_id` in it; the first may return False, and
+        then nothing is pruned. `environ`, the environment of this process where none is given, is read here and never
+        again: its AUTOPRUNE_* variables stand in for what `args` leaves open.
+        """
+        self.conversation_id = conversation_id
+        self.before_prune = before_prune
+        self.on_pruned = on_pruned
+        self.args = args
+        self.llm = llm
+        self.replacement_message = SENTENCE
+        self.formats: Sequence[Format] = (*formats, *SHIPPED) if formats else SHIPPED
+        self._given_count = count
+        self._clock = clock
+        self._environ = variables(environ)
+        self.strategies = self._shipped()
+        self.default = next(iter(self.strategies.values()))
+        self._begin()
+
+    def _begin(self) -> None:
+        """Remember nothing yet."""
+        self._counters: dict[str | None, tuple[Memo, str | None]] = {}
+        self._last: tuple[tuple[object, ...], Terms] | None = None
+        self._memory = Memory()
+
+    def _shipped(self) -> dict[str, Any]:
+        """The strategies that ship, by name; the default first."""
+        raise NotImplementedError
+
+    def _given(self) -> Iterator[tuple[str, object]]:
+        yield from ((name.lstrip("_"), value) for name, value in self.__getstate__().items())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What was given, without memos; the formats that are modules by their names."""
+        state = {name: value for name, value in vars(self).items() if name not in MEMOS}
+        return {**state, "formats": [each.__name__ if isinstance(each, ModuleType) else each for each in self.formats]}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Become the copy, which remembers nothing yet."""
+        super().__setstate__(state)
+        self.formats = tuple(import_module(each) if isinstance(each, str) else each for each in state["formats"])
+        self._begin()
+
+    def prune(self, *conversation: Any, **options: Any) -> Result:
+        """Prune a conversation, by a strategy if one is given behind it."""
+        raise NotImplementedError
+
+    async def aprune(self, *conversation: Any, **options: Any) -> Result:
+        """Prune as `prune` does, with its arguments, and await what it waits for."""
+        return self.prune(*conversation, **options)
+
+    def prune_conversations(
+        self, conversations: list[Any], strategy_name: Any = None, *, strategy: Any = None, **options: Any
+    ) -> list[Any]:
+        """Return the conversation to send; the caller's list itself if there is nothing to do.
+
+        `strategy` is another word for `strategy_name`, the one that `prune` has; `options` are those of `prune`.
+        """
+        return self.prune(conversations, either(strategy_name, strategy), **options).conversation
+
+    async def aprune_conversations(
+        self, conversations: list[Any], strategy_name: Any = None, *, strategy: Any = None, **options: Any
+    ) -> list[Any]:
+        """Return what `prune_conversations` returns, and await what it waits for."""
+        return (await self.aprune(conversations, either(strategy_name, strategy), **options)).conversation
+
+    def _walked(self, key: object, conversation: list[Any], start: Callable[[], Progress[Walked]]) -> Progress[Walked]:
+        """Compare, read and walk: go on from where a conversation was left, or from its first message."""
+        progress: Progress[Walked] | None = self._memory.take(key, conversation)
+        entries = progress.read(conversation) if progress else None
+        if progress is None or entries is None:
+            progress = start()
+            entries = progress.read(conversation) or []
+        progress.walk.extend(conversation, entries)
+        return progress
+
+    def _vetoed(self, result: Result, conversation: list[Any], conversation_id: object) -> Result | None:
+        """Return the prune that is refused; None where nobody refuses."""
+        if self.before_prune is None or result.conversation is conversation:
+            return None
+        note = veto(self.before_prune, self._event(result, conversation_id))
+        return None if note is None else result.refused(conversation, note)
+
+    def _told(self, result: Result, conversation: list[Any], conversation_id: object) -> Result:
+        """The result, after the caller was told of it if anything was done."""
+        if self.on_pruned is not None and result.conversation is not conversation:
+            tell(self.on_pruned, self._event(result, conversation_id))
+        return result
+
+    def _event(self, result: Result, conversation_id: object) -> PruneEvent:
+        known = self.conversation_id if conversation_id is None else conversation_id
+        return PruneEvent(result.report, known, request_parameters=result.request_parameters)
+
+    def _written(self, text: str) -> Any:
+        """The strategy that a text names, with its parameters. Raises SettingsError for none."""
+        raise NotImplementedError
+
+    def count_tokens(self, conversation: list[Any], *, calibration: float = 1.0) -> int:
+        """Tokens of the prompt that a conversation makes: what the safe zone is compared with."""
+        transcript = self._parse(checked(conversation), overhead_tokens(self.args, self._environ))
+        return scaled(transcript.tokens, ratio(calibration))
+
+    def get_cleanup_statistics(
+        self, original_conversations: list[Any], pruned_conversations: list[Any]
+    ) -> dict[str, int | float]:
+        """What became of one conversation in the other, also after messages were dropped or changed by someone else."""
+        beside = overhead_tokens(self.args, self._environ)
+        both = checked(original_conversations), checked(pruned_conversations)
+        before, after = (self._compared(list(apart(each)), beside) for each in both)
+        found = statistics(before, after, self._terms(None, 1.0).placeholder)
+        tokens = [self._parse(each, beside).tokens for each in both]
+        gone = found["messages_removed"] + found["messages_summarized"]
+        if now := running(both[1]):
+            # The mark says for how many messages the summary stands.
+            was = running(both[0])
+            is_new = was and (was.text, was.messages, was.room) != (now.text, now.messages, now.room)
+            gone -= bool(is_new)  # the old summary itself
+            summarized = min(gone, max(0, now.messages - (was.messages if was else 0)))
+            found |= {"messages_removed": gone - summarized, "messages_summarized": summarized}
+        return {**found, **token_figures(*tokens), "total_messages": len(both[0])}
+
+    def get_available_strategies(self) -> list[dict[str, object]]:
+        """The strategies by name, with what each does, its parameters, and the safe zone that it would keep to.
+
+        A setting that cannot be read is left out: `prune` says what is wrong with it.
+        """
+        return [
+            {"name": name, "description": description(strategy), "config": self._config(strategy)}
+            for name, strategy in self.strategies.items()
+        ]
+
+    def _config(self, strategy: Any) -> dict[str, object]:
+        try:
+            return {"safe_zone_tokens": safe_zone(self.args, self._environ), **config(strategy)}
+        except SettingsError:
+            return config(strategy)
+
+    def _is_tool_result_message(self, content: object) -> bool:
+        """Whether a user's text can hold XML tool results. A subclass may narrow it."""
+        return xml.is_tool_result(content)
+
+    def _extract_tool_name(self, content: str) -> str:
+        """The tool that the first start tag in a text names: "unknown" where it names none, "" where it is empty."""
+        return xml.tool_name(content)
+
+    def _generate_replacement_message(self, tool_name: str) -> str:
+        """A cleared XML result as an element, of which the part between the tags is used. A subclass may change it."""
+        return element(tool_name, self.replacement_message)
+
+    @property
+    def _element(self) -> Callable[[str], str] | None:
+        """Who makes a cleared XML result: a subclass, or None, so that a plan does not hold the whole pruner."""
+        made = self._generate_replacement_message
+        return None if getattr(made, "__func__", None) is Pruner._generate_replacement_message else made
+
+    def _terms(self, strategy: object, calibration: float) -> Terms:
+        """What the prune depends on; what was given for the last one is not checked again."""
+        chosen, fallback = self._chosen(strategy)
+        on = chosen, fallback, calibration, self.replacement_message, *attribute_values(self.args)
+        if self._last and all(map(operator.is_, on, self._last[0])):
+            return self._last[1]
+        terms = self._terms_anew(chosen, fallback, calibration)
+        self._last = on, terms
+        return terms
+
+    def _terms_anew(self, chosen: Any, fallback: str | None, calibration: float) -> Terms:
+        count, estimate = self._count()
+        return Terms(
+            chosen,
+            safe_zone(self.args, self._environ),
+            overhead_tokens(self.args, self._environ),
+            ratio(calibration),
+            Placeholder(count, self.replacement_message, self._element),
+            self._text("format"),
+            resolve("thinking_policy", partial(policy, model=self._text("model")), self.args, self._environ),
+            tuple(note for note in (fallback, estimate, missing_safe_zone(self.args, self._environ)) if note),
+        )
+
+    def _chosen(self, strategy: object) -> tuple[Any, str | None]:
+        """Return the strategy that was asked for, and what should be said of that."""
+        choice = Choice(self.strategies, self.default, self._written)
+        if strategy is not None:
+            return choice.of(strategy)
+        found: tuple[Any, str | None] = resolve("strategy", choice.by_default, self.args, self._environ)
+        return found
+
+    def _text(self, name: str) -> str | None:
+        return text_setting(self.args, name, self._environ)
+
+    def _count(self) -> tuple[Memo, str | None]:
+        """The counter for the model that is named now, and a warning where it estimates."""
+        model = None if self._given_count else self._text("model")
+        known = self._counters.get(model)
+        if known is None:
+            count, estimate = (self._given_count, None) if self._given_count else for_model(model)
+            known = self._counters[model] = (Memo(count), estimate)
+        return known
+
+    def _parser(self, *, wants_inputs: bool, found: Running | None = None) -> Parser:
+        names = self._is_tool_result_message, self._extract_tool_name
+        return new_parser(self._count()[0], *names, self._formats(), wants_inputs=wants_inputs, summary=found)
+
+    def _formats(self) -> Sequence[Format]:
+        """Return the formats to choose from: the one that the settings name, or all."""
+        return resolve("format", partial(named, formats=self.formats), self.args, self._environ)
+
+    def _parse(self, conversation: list[Any], overhead: int, *, wants_inputs: bool = False) -> Transcript:
+        fixed = overhead + (REPLY_TOKENS if conversation else 0)
+        return parse(conversation, self._parser(wants_inputs=wants_inputs, found=running(conversation)), fixed)
+
+    def _compared(self, conversation: list[Any], overhead: int) -> Transcript:
+        """A conversation to compare with another: what is gone from one must not change how the rest is read."""
+        parser = self._parser(wants_inputs=True)
+        parser.standing = replace(parser.standing, is_free=True)
+        return parse(conversation, parser, overhead + (REPLY_TOKENS if conversation else 0))
+
+
+def checked(conversation: object) -> list[Any]:
+    """A conversation that is a list. Raises ConversationError for anything else."""
+    if isinstance(conversation, list):
+        return conversation
+    hint = "give list(messages)" if isinstance(conversation, Sequence) and not isinstance(conversation, str) else ""
+    raise ConversationError(
+        f"the conversation is no list but {type(conversation).__name__}; {hint or 'give a list of messages'}"
+    )
+
+
+def logged(report: Report, level: str) -> None:
+    """One line with bound fields, silent unless the program calls `logger.enable("autoprune")`."""
+    with_fields = logger.opt(lazy=True, capture=False).patch(lambda record: record["extra"].update(report.fields))
+    with_fields.log(level, "{}", lambda: report)
+
+
+def either(strategy_name: object, strategy: object) -> Any:
+    """The strategy that a call gives by either keyword. Raises SettingsError where the two differ."""
+    if strategy_name is None or strategy is None or strategy_name == strategy:
+        return strategy if strategy_name is None else strategy_name
+    raise SettingsError(f"strategy_name is {strategy_name!r} and strategy is {strategy!r}: give one of them")

@@ -1,0 +1,200 @@
+"""The texts of large results: who writes them, what is asked, how they stand in the prompt. Asks no one, keeps nothing.
+
+What is planned for a large result is its cut. A text that somebody writes takes the place of the cut only if it is no
+larger, so no decision depends on it.
+"""
+
+import json
+import re
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import TypeAlias
+
+from autoprune.conversation.edits import Replace
+from autoprune.conversation.placeholders import Placeholder
+from autoprune.conversation.reasons import Reason
+from autoprune.conversation.transcript import Speaker, ToolResult
+from autoprune.planning.plan import Plan
+from autoprune.strategies.per_result import CUSTOM, SIMPLE, PerResult, cut, mark
+from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Summarizer
+from autoprune.summarizers.capabilities import calls_model, identity_of
+from autoprune.summarizers.driver import steps_of
+from autoprune.summarizers.selection import with_instructions
+from autoprune.summarizers.utterances import Utterance, sendable, written_call
+
+LEAST_TEXT = 16  # tokens; a text of fewer says less than a cut
+SLACKS = (0, 4, 16)  # tokens by which a text may have to be shorter: counts of pieces need not add up
+INSTRUCTIONS = """\
+The record is the output of one tool. What you write stands in its place: keep what the agent needs of it to go on \
+with what the user wants. Give key facts, figures and conclusions first, exact paths, names, line numbers, ids and \
+error messages as they stand, and what came out: whether it worked, how many there are, what is missing. Plain text, \
+no title."""
+# What a text inside a dialect may not hold: it would end the result that it stands in, or begin another one.
+TAG = re.compile(
+    r"<(?=/?(?:tool_result|tool_response|function_results|result|stdout|output|error|system|environment_details"
+    r"|feedback|answer|user_message)\b)"
+)
+HEADING = "] Result:"
+
+Together: TypeAlias = Generator[Sequence[Ask], Sequence[Answer], list[Answer]]
+
+
+@dataclass(frozen=True)
+class Shortener:
+    """Who writes the texts of large results: `summarizer`, None for nobody.
+
+    `notes` are what the report says besides; a summarizer gets at most `hard_limit` tokens of a result, None for all.
+    `is_quiet`: a result that is only cut is nothing to speak of.
+    """
+
+    summarizer: Summarizer | None = None
+    hard_limit: int | None = None
+    notes: tuple[str, ...] = ()
+    is_quiet: bool = False
+
+    @property
+    def calls_model(self) -> bool:
+        """Whether a model writes."""
+        return self.summarizer is not None and calls_model(self.summarizer)
+
+    def key(self, draft: "Draft") -> str:
+        """What the text of a large result is known by: a hash of all that it is written from."""
+        call = draft.result.call
+        made = written_call(call) if call else ""
+        name = identity_of(self.summarizer) if self.summarizer else ""
+        asked = json.dumps((name, self.hard_limit, draft.room, draft.request, draft.result.tool, made))
+        return sha256(f"{asked}\n{draft.result.text}".encode("utf-8", "surrogatepass")).hexdigest()
+
+    def steps(self, draft: "Draft") -> Steps:
+        """How the text of a large result is asked for."""
+        if self.summarizer is None:
+            return _given(Failed("nobody was given who could write a summary"))
+        if draft.room < LEAST_TEXT:
+            return _given(Failed("a summary in so few tokens says nothing"))
+        return steps_of(self.summarizer, self._brief(draft))
+
+    def _brief(self, draft: "Draft") -> Brief:
+        """What is asked: the call that made the result, and all of that in words.
+
+        In words, since the results in a history are cut short for a summarizer.
+        """
+        text, count = draft.result.text, draft.placeholder.count
+        if self.hard_limit is not None and count(text) > self.hard_limit:
+            text = cut(text, self.hard_limit, count) or text
+        call = (Utterance(Speaker.MODEL, "", calls=(draft.result.call,)),) if draft.result.call else ()
+        return Brief((*call, Utterance(Speaker.TOOL, text)), "", draft.room, count, draft.request)
+
+
+NOBODY = Shortener()
+
+
+def shortener(strategy: object, llm: object) -> Shortener:
+    """Who writes the texts of a strategy's large results, where it is `PerResult` or has one in its field `results`."""
+    results = strategy if isinstance(strategy, PerResult) else getattr(strategy, "results", None)
+    if not isinstance(results, PerResult):
+        return NOBODY
+    notes = (results.off,) if results.off else ()
+    if results.mode == SIMPLE:
+        return Shortener(notes=notes)
+    if results.mode == CUSTOM:
+        return Shortener(results.asked, notes=notes)
+    chosen = results.summarizer or getattr(strategy, "summarizer", None) or llm
+    limit = results.hard_limit
+    if callable(chosen):
+        return Shortener(with_instructions(chosen, INSTRUCTIONS), limit, notes)
+    # Who folds without a model does not expect one for results either.
+    return Shortener(notes=notes, is_quiet=not isinstance(strategy, PerResult))
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A large result for which somebody is to write a text; until then `edit` puts its cut in its place.
+
+    `request` is what the user wanted when it came.
+    """
+
+    edit: Replace
+    result: ToolResult
+    placeholder: Placeholder
+    request: str
+
+    @property
+    def room(self) -> int:
+        """Tokens that a text may have."""
+        count = self.placeholder.count
+        return count(self.edit.text) - count(self.framed("")) - SLACKS[1]
+
+    def framed(self, text: str) -> str:
+        """A text as it stands in place of the result, marked: inside texts it holds nothing that ends the result."""
+        head = mark(self.result.tokens)
+        if self.result.location.start is None:
+            return f"{head}\n{text}"
+        text = harmless(text)
+        if self.result.kind != "xml" or "<content>" in text:
+            return f"{head}\n{text}"
+        return f"\n<message>{head}</message>\n<content>{text}</content>\n"
+
+    def finished(self, text: str) -> Replace | None:
+        """The edit with a text that was written; None where it would take more tokens than the cut."""
+        whole = self.framed(text)
+        saved = self.placeholder.saves(self.result, whole)
+        fits = saved >= self.edit.saved and self.placeholder.count(whole) <= self.placeholder.count(self.edit.text)
+        return replace(self.edit, text=whole, saved=saved) if fits else None
+
+    @property
+    def left_cut(self) -> Replace:
+        """The edit where nobody wrote a text."""
+        return replace(self.edit, reason=Reason.CLAMPED)
+
+    def fitted(self, text: str) -> str | None:
+        """A text that is written, in the form in which it is kept: as it is, cut to the room, or None."""
+        text = tidy(text)
+        if not text or self.finished(text):
+            return text or None
+        rooms = (self.room - slack for slack in SLACKS if self.room > slack)
+        found = (cut(text, room, self.placeholder.count) for room in rooms)
+        return next((each for each in found if each and each.strip() and self.finished(each)), None)
+
+
+def drafts(plan: Plan, request: Callable[[int], str]) -> list[Draft]:
+    """The large results of a plan; `request` says what the user wanted last before a message."""
+    known = ((edit, edit.part) for edit in plan.edits if edit.reason is Reason.SHORTENED)
+    return [
+        Draft(edit, part, plan.placeholder, request(part.location.message))
+        for edit, part in known
+        if isinstance(part, ToolResult)
+    ]
+
+
+def tidy(text: str) -> str:
+    """A text as it is kept: it can be sent, and no white space is around it."""
+    return sendable(text).strip()
+
+
+def harmless(text: str) -> str:
+    """A text that no dialect takes for the end of a result, or for the beginning of another one."""
+    return TAG.sub("< ", text).replace(HEADING, HEADING.replace(" ", "  "))
+
+
+def together(questions: Sequence[Steps]) -> Together:
+    """The answers that several summarizers' steps come to, asked at the same time."""
+    answers: dict[int, Answer] = {}
+    given: dict[int, Sequence[Answer] | None] = dict.fromkeys(range(len(questions)))
+    while given:
+        asked: dict[int, Sequence[Ask]] = {}
+        for number, known in given.items():
+            try:
+                asked[number] = next(questions[number]) if known is None else questions[number].send(known)
+            except StopIteration as end:
+                answers[number] = end.value
+        if asked:
+            told = iter((yield [ask for asks in asked.values() for ask in asks]))
+        given = {number: [next(told) for _ in asks] for number, asks in asked.items()}
+    return [answers[number] for number in range(len(questions))]
+
+
+def _given(answer: Answer) -> Steps:
+    """The steps of a question that nobody is asked."""
+    yield from ()
+    return answer

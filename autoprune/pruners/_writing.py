@@ -1,0 +1,289 @@
+"""What a plan needs a model for: the running summary, and shortened results. Asks through steps; decides no edit.
+
+A text that was written once is looked up by what it was written from, so that a conversation that comes again gets the
+same bytes and costs nothing.
+"""
+
+import hashlib
+from collections.abc import Generator, Iterator, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from autoprune.conversation.edits import Fold, Replace
+from autoprune.conversation.messages import canonical
+from autoprune.conversation.summary import plain
+from autoprune.conversation.transcript import Part, Speaker
+from autoprune.planning.clamping import Clamp
+from autoprune.planning.plan import Plan
+from autoprune.pruners._large_results import NOBODY, Draft, Shortener, drafts, tidy, together
+from autoprune.pruners._text_store import TextStore
+from autoprune.summarizers import sections
+from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Steps, Summarizer, Written
+from autoprune.summarizers.capabilities import calls_model, identity_of, keeps_request, reads_in_parts
+from autoprune.summarizers.driver import steps_of
+from autoprune.summarizers.selection import fallbacks
+from autoprune.summarizers.spent import Spent
+from autoprune.summarizers.utterances import Utterance, sendable, utterances
+from autoprune.tokens import Count
+
+JOINT_TOKENS = 4  # that counts of joined texts may differ by
+LEAST_CUT = 32  # tokens; a summary that is cut to fewer says nothing
+
+
+Kind = TypeVar("Kind")
+Asking = Generator[Sequence[Ask], Sequence[Answer], Kind]
+
+
+@dataclass
+class SummaryWriter:
+    """Writes the texts of one plan; `messages` are those that it is a plan for, without the summary in them.
+
+    `results` says who writes the texts of large results, `title` stands above the summary. `edits` are the plan's, with
+    those texts once they are there.
+    """
+
+    plan: Plan
+    messages: Sequence[object]
+    summarizer: Summarizer
+    store: MutableMapping[str, str]
+    memo: MutableMapping[str, str]
+    count: Count
+    texts: dict[int, str] = field(default_factory=dict)
+    results: Shortener = field(default=NOBODY, kw_only=True)
+    title: str = field(default="", kw_only=True)
+    spent: Spent = field(default_factory=Spent)
+    edits: tuple[Replace, ...] = field(init=False)
+    _prints: dict[int, bytes] = field(default_factory=dict)
+    _fell_back: bool = False
+    _fresh: list[str] = field(default_factory=list)  # notes about the text that is being written
+
+    def __post_init__(self) -> None:
+        """Begin with the edits as they were planned."""
+        self.edits = self.plan.edits
+        self.title = plain(self.title)
+        self._written_before = TextStore(self.store, self.memo, self.count, self._note)
+
+    def steps(self) -> Steps:
+        """All questions of the prune, those about large results last; the answer is the running summary."""
+        folds = [fold for fold in self.plan.folds if not fold.is_drop]
+        answer: Answer = Failed("there is nothing to sum up")
+        if folds:
+            answer = yield from self._running(folds)
+        yield from self._shortened()
+        return answer
+
+    def _shortened(self) -> Asking[None]:
+        """The texts of large results, asked for at the same time. Where nobody gives one, the result stays cut."""
+        for note in self.results.notes:
+            self._note(note)
+        keyed = [(self.results.key(draft), draft) for draft in drafts(self.plan, self._request)]
+        texts = {key: found for key, draft in keyed if (found := self._found(key, draft)) is not None}
+        new = {key: draft for key, draft in keyed if key not in texts}
+        answers = yield from self._metered(together([self.results.steps(draft) for draft in new.values()]))
+        for (key, draft), answer in zip(new.items(), answers, strict=True):
+            self._fresh = [*answer.notes] if isinstance(answer, Written) else []
+            texts[key] = self._settled(key, draft, answer)
+        edits: dict[Part, Replace] = {draft.result: self._edit(draft, texts[key]) for key, draft in keyed}
+        self.edits = tuple(edits.get(edit.part, edit) for edit in self.plan.edits)
+
+    def _found(self, key: str, draft: Draft) -> str | Failed | None:
+        """The text for a large result that was written before, or why there was none; None where it is new."""
+        text = self._known(key, is_model=self.results.calls_model)
+        if text is not None and draft.finished(text):
+            self._written_before.tell(text)
+            return text
+        return self._written_before.failure(key)
+
+    def _settled(self, key: str, draft: Draft, answer: Answer) -> str | Failed:
+        """The text that an answer comes to. It is remembered, and so is a failure: what is only cut once stays so."""
+        failed = answer if isinstance(answer, Failed) else Failed("the text has no room")
+        text = draft.fitted(answer.text) if isinstance(answer, Written) else None
+        if text is None:
+            self._written_before.failed(key, failed.why)
+            return failed
+        if isinstance(answer, Written) and text != tidy(answer.text):
+            self._note("what was written for a large result was too long and was cut")
+        self._written_before.keep(key, text, is_model=self.results.calls_model)
+        self._written_before.annotate(text, self._fresh)
+        return text
+
+    def _edit(self, draft: Draft, text: str | Failed) -> Replace:
+        """The edit of a large result with its text, or with its cut."""
+        edit = draft.finished(text) if isinstance(text, str) else None
+        if edit is None and not self.results.is_quiet:
+            self._note(f"a large result was only cut ({text.why if isinstance(text, Failed) else 'no room'})")
+        return edit or draft.left_cut
+
+    def _running(self, folds: Sequence[Fold]) -> Steps:
+        """The summary that each fold extends: known texts as far as they go, then what is not known yet."""
+        at = max((number for number in self.texts if number <= len(folds)), default=0)
+        text = self.texts[at] if at else self.plan.running.text if self.plan.running else ""
+        is_model = calls_model(self.summarizer)
+        while at < len(folds):
+            ahead = folds[at:] if is_model else folds[at : at + 1]
+            keys = list(self._keys(text, ahead))
+            known = self._farthest(keys, ahead, is_model=is_model)
+            if known:
+                at, text = at + known[0], known[1]
+                if not is_model:
+                    self._written_before.tell(text)
+                continue
+            # A model sums up all that is new at once; what needs none goes fold by fold, as it would have come.
+            until = len(folds) if is_model else at + 1
+            answer = yield from self._written(text, folds[at:until])
+            if isinstance(answer, Failed):
+                return Written(text) if text else answer
+            at, text = until, self._kept(keys[until - at - 1], answer, is_model=is_model)
+            self._written_before.annotate(text, self._fresh)
+        self._written_before.tell(text)
+        if not self._fell_back:
+            self.texts[len(folds)] = text
+        return Written(text)
+
+    def _farthest(self, keys: Sequence[str], folds: Sequence[Fold], *, is_model: bool) -> tuple[int, str] | None:
+        """How many of the folds ahead a known summary covers, as many as can be, and its text."""
+        for number in range(len(keys), 0, -1):
+            text = self._known(keys[number - 1], is_model=is_model)
+            if text is not None and plain(text) == text and self.count(text) <= folds[number - 1].room:
+                return number, text
+        return None
+
+    def _kept(self, key: str, answer: Written, *, is_model: bool) -> str:
+        """A new text, remembered. What was made in place of a model's is not the model's: no store gets it."""
+        return self._written_before.keep(key, answer.text, is_model=is_model and not self._fell_back)
+
+    def _keys(self, text: str, folds: Sequence[Fold]) -> Iterator[str]:
+        """What the summary up to the end of each fold is known by: the one before it, and what is folded."""
+        given = "\0".join((identity_of(self.summarizer), text, self.title))
+        hashed = hashlib.sha256(given.encode("utf-8", "surrogatepass"))
+        for fold in folds:
+            for at in fold.messages:
+                hashed.update(self._print(at))
+            whole = hashed.copy()
+            whole.update(str(fold.room).encode())
+            yield whole.hexdigest()
+
+    def _print(self, at: int) -> bytes:
+        """What a message is known by."""
+        known = self._prints.get(at)
+        if known is None:
+            known = self._prints[at] = fingerprint(self.messages[at])
+        return known
+
+    def _known(self, key: str, *, is_model: bool) -> str | None:
+        """A text that was written before, by a model or in place of it."""
+        text = self._written_before.model_text(key) if is_model else None
+        if text is None:
+            text = self._written_before.plain_text(key)
+            self._fell_back = self._fell_back or (text is not None and is_model)
+        if text is not None:
+            self.spent += Spent(found=1)
+        return text
+
+    def _written(self, previous: str, folds: Sequence[Fold]) -> Steps:
+        """The text for some folds: by the summarizer, or where that fails, without a model."""
+        self._fresh = []
+        said = self._said([at for fold in folds for at in fold.messages])
+        brief = Brief(said, previous, self._room(previous, folds), self.count, self._request(len(self.messages)))
+        answer = yield from self._asked(self.summarizer, brief)
+        asked = self.summarizer
+        for other in fallbacks(self.summarizer):
+            if not isinstance(answer, Failed):
+                break
+            self._note(_told_of_failure(asked, answer.why, other))
+            self._fell_back = self._fell_back or not calls_model(other)
+            asked, answer = other, (yield from self._asked(other, brief))
+        if isinstance(answer, Failed):
+            self._note(f"no summary could be made ({answer.why}): the messages were dropped")
+        return answer
+
+    def _room(self, previous: str, folds: Sequence[Fold]) -> int:
+        """The tokens that a text may have: never as many as what it takes the place of."""
+        room = folds[-1].room
+        if not previous:
+            return room
+        return max(1, min(room, self.count(previous) + sum(fold.saved for fold in folds) - JOINT_TOKENS))
+
+    def _said(self, numbers: Sequence[int]) -> tuple[Utterance, ...]:
+        """Messages in plain words."""
+        entries = self.plan.transcript.entries
+        is_answer = self.plan.protections.is_answer
+        return utterances([self.messages[at] for at in numbers], [entries[at] for at in numbers], is_answer)
+
+    def _request(self, before: int) -> str:
+        """What the user wanted last before a message."""
+        entries = self.plan.transcript.entries[:before]
+        turns = [at for at, entry in enumerate(entries) if entry.speaker is Speaker.USER and not entry.results]
+        words = (self._said([at])[0] for at in reversed(turns))
+        return next((one.words for one in words if one.said), "")
+
+    def _asked(self, summarizer: Summarizer, brief: Brief) -> Steps:
+        """One answer that fits, with the user's first request above it."""
+        room, heading = brief.max_tokens, sections.titled("", self.title)
+        brief = replace(brief, max_tokens=max(1, brief.max_tokens - self.count(heading))) if heading else brief
+        frame = sections.Frame(brief, is_kept=keeps_request(summarizer))
+        answer = yield from self._metered(steps_of(summarizer, replace(brief, max_tokens=frame.room)))
+        if isinstance(answer, Failed):
+            return answer
+        for note in answer.notes:
+            self._note(note)
+        text = self._fitted(plain(sendable(frame.unnested(answer.text))), frame.room)
+        if text is None:
+            return Failed("its summary is blank, or too long for what it stands for")
+        framed = frame.around(text)
+        if text not in framed and not frame.is_kept:
+            self._note("the summary was cut to make room for the user's first request")
+        whole = sections.titled(framed, self.title)
+        return Written(whole if self.count(whole) <= room else framed)
+
+    def _fitted(self, text: str, room: int) -> str | None:
+        """A text that has at most `room` tokens; None where so few would say nothing."""
+        size = self.count(text) if text else 0
+        if 0 < size <= room:
+            return text
+        cut = Clamp(max_result_tokens=room).shortened(text, self.count) if size and room >= LEAST_CUT else None
+        if cut is not None:
+            self._note(f"the summary had {size} tokens and was cut to {room}")
+        return cut
+
+    def _metered(self, steps: Asking[Kind]) -> Asking[Kind]:
+        """The same steps; what their answers took is written down."""
+        try:
+            asked = next(steps)
+            while True:
+                answers = yield asked
+                for ask, answer in zip(asked, answers, strict=True):
+                    self._pay(ask, answer)
+                asked = steps.send(answers)
+        except StopIteration as end:
+            whole: Kind = end.value
+            return whole
+
+    def _pay(self, ask: Ask, answer: Answer) -> None:
+        calls = int(calls_model(ask.summarizer) and not isinstance(answer, Refused))
+        if not isinstance(answer, Written):
+            self.spent += Spent(calls)
+            return
+        self.spent += Spent(calls, answer.input_tokens or 0, answer.output_tokens or 0, answer.cost)
+        for note in answer.notes:
+            self._note(note)
+
+    def _note(self, note: str) -> None:
+        if note and note not in self._fresh:
+            self._fresh.append(note)
+        if note and note not in self.spent.notes:
+            self.spent = replace(self.spent, notes=(*self.spent.notes, note))
+
+
+def _told_of_failure(asked: Summarizer, why: str, other: Summarizer) -> str:
+    """Return what the report says of a summarizer that failed, by who is asked in its place."""
+    if not calls_model(other):
+        return f"the summarizer failed ({why}): the summary was made without a model"
+    if reads_in_parts(asked):
+        return f"a summary in parts failed ({why}): it was asked for in one"
+    return f"the summarizer failed ({why}): its fallback was asked"
+
+
+def fingerprint(message: object) -> bytes:
+    """Return a hash of a message, the same for a mapping and for an SDK's object that say the same."""
+    return hashlib.sha256(canonical(message).encode()).digest()

@@ -1,0 +1,11 @@
+"""What a prune did, and why.
+
+`Report` is the account of one prune, `statistics` compares any two conversations. `tables` and `explanation`, which
+need rich, draw both for a terminal and are imported only there; what a notebook shows is made when it asks.
+"""
+
+from autoprune.report._breakdown import LASTING, reason
+from autoprune.report._report import Report
+from autoprune.report._statistics import statistics, token_figures
+
+__all__ = ["LASTING", "Report", "reason", "statistics", "token_figures"]

@@ -1,0 +1,178 @@
+"""What became of one conversation in another: compared by content and position, whoever changed it."""
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cached_property
+
+from autoprune.conversation.edits import Replace
+from autoprune.conversation.messages import canonical
+from autoprune.conversation.placeholders import CLEARED, Placeholder
+from autoprune.conversation.reasons import Reason
+from autoprune.conversation.rewriting import rewrite, thoughtless, without
+from autoprune.conversation.transcript import Entry, ToolCall, ToolInput, ToolResult, Transcript
+
+Pair = tuple[int | None, int | None]  # the index before, the index after; None: it is not there
+
+
+def figures(
+    original: int, pruned: int, messages: int, cleaned: int, calls: int, removed: int = 0, summarized: int = 0
+) -> dict[str, int | float]:
+    """Return the statistics by their names: tokens before and after, messages before, and what was done to them."""
+    return {
+        **token_figures(original, pruned),
+        "tool_results_cleaned": cleaned,
+        "tool_calls_cleaned": calls,
+        "messages_removed": removed,
+        "messages_summarized": summarized,
+        "total_messages": messages,
+    }
+
+
+def token_figures(original: int, pruned: int) -> dict[str, int | float]:
+    """Return the statistics that speak of tokens."""
+    return {
+        "original_tokens": original,
+        "pruned_tokens": pruned,
+        "tokens_saved": original - pruned,
+        "compression_ratio": pruned / original if original else 1.0,
+    }
+
+
+def statistics(before: Transcript, after: Transcript, placeholder: Placeholder) -> dict[str, int | float]:
+    """Count tokens, cleared results, dropped and summarized messages, from two transcripts.
+
+    A result counts as cleared where its payload differs and is smaller, or is a placeholder. A message that is gone
+    counts as summarized where another stands in its place, else as removed.
+    """
+    cleaned = calls = removed = summarized = 0
+    for group in Alignment(before, after, placeholder).groups():
+        missing = sum(new is None for _, new in group)
+        if any(old is None for old, _ in group):
+            summarized += missing
+        else:
+            removed += missing
+        for old, new in group:
+            if old is not None and new is not None:
+                results = zip(before.entries[old].results, after.entries[new].results, strict=False)
+                cleaned += sum(_is_cleared(was, now, placeholder) for was, now in results)
+                both = zip(before.entries[old].calls, after.entries[new].calls, strict=False)
+                calls += sum(_is_shorter(was, now) for was, now in both)
+    return figures(before.tokens, after.tokens, len(before.entries), cleaned, calls, removed, summarized)
+
+
+def _is_shorter(was: ToolCall, now: ToolCall) -> bool:
+    """Tell whether any of a call's arguments has become shorter."""
+    pairs = zip(was.inputs, now.inputs, strict=False)
+    return any(old.text != new.text and new.tokens < old.tokens for old, new in pairs)
+
+
+def _inputs(entry: Entry) -> list[ToolInput]:
+    return [part for call in entry.calls for part in call.inputs]
+
+
+def _is_cleared(was: ToolResult, now: ToolResult, placeholder: Placeholder) -> bool:
+    return not _is_same(was, now) and (now.tokens < was.tokens or _is_placeholder(now, placeholder))
+
+
+def _is_same(was: ToolResult, now: ToolResult) -> bool:
+    return was.text == now.text and was.tokens == now.tokens
+
+
+def _is_placeholder(result: ToolResult, placeholder: Placeholder) -> bool:
+    return placeholder.stands_in(result) or CLEARED in result.text
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Which message of one conversation is which of another."""
+
+    before: Transcript
+    after: Transcript
+    placeholder: Placeholder
+
+    @cached_property
+    def kinds(self) -> tuple[Sequence[Hashable], Sequence[Hashable]]:
+        """Per message what stays of it when its results are cleared, before and after."""
+        return _kinds(self.before), _kinds(self.after)
+
+    def groups(self) -> Iterator[list[Pair]]:
+        """Pair the messages, grouped so that what was dropped stands with what came in its place."""
+        kinds, new_kinds = self.kinds
+        length, new_length = len(kinds), len(new_kinds)
+        if kinds == new_kinds:
+            yield [(index, index) for index in range(length)]
+            return
+        shorter = min(length, new_length)
+        head = next((at for at in range(shorter) if not self._stays(at, at)), shorter)
+        ends = range(1, shorter - head + 1)
+        tail = next((at - 1 for at in ends if not self._stays(length - at, new_length - at)), shorter - head)
+        yield [(index, index) for index in range(head)]
+        yield from self._middle(range(head, length - tail), range(head, new_length - tail))
+        yield [(length - at, new_length - at) for at in range(tail, 0, -1)]
+
+    def _stays(self, old: int, new: int) -> bool:
+        """Tell whether a message is there again, at most with results replaced by placeholders."""
+        results = zip(self.before.entries[old].results, self.after.entries[new].results, strict=False)
+        is_kind = self.kinds[0][old] == self.kinds[1][new]
+        return is_kind and all(_is_same(was, now) or _is_placeholder(now, self.placeholder) for was, now in results)
+
+    def _middle(self, old: range, new: range) -> Iterator[list[Pair]]:
+        """Group a stretch: messages that stayed to the letter, and what stands between them."""
+        prints = [_fingerprint(self.before.messages[at]) for at in old]
+        new_prints = [_fingerprint(self.after.messages[at]) for at in new]
+        matcher = SequenceMatcher(None, prints, new_prints, autojunk=False)
+        for tag, first, last, new_first, new_last in matcher.get_opcodes():
+            stretch, new_stretch = old[first:last], new[new_first:new_last]
+            if tag == "equal":
+                yield list(zip(stretch, new_stretch, strict=True))
+            else:
+                yield self._gap(stretch, new_stretch)
+
+    def _gap(self, old: range, new: range) -> list[Pair]:
+        """Pair what differs: a message whose kind comes again, in order, has only had results cleared."""
+        places: dict[Hashable, list[int]] = defaultdict(list)
+        for index in reversed(old):
+            places[self.kinds[0][index]].append(index)
+        pairs: list[Pair] = []
+        at = old.start
+        for index in new:
+            found = places[self.kinds[1][index]]
+            while found and found[-1] < at:
+                found.pop()
+            if not found:
+                pairs.append((None, index))
+                continue
+            pairs.extend((other, None) for other in range(at, found[-1]))
+            pairs.append((found[-1], index))
+            at = found[-1] + 1
+        return [*pairs, *((other, None) for other in range(at, old.stop))]
+
+
+def _kinds(transcript: Transcript) -> list[Hashable]:
+    """Return what stays of each message when all is cleared that can be, and the tools of its results."""
+    return [
+        (_fingerprint(_without_parts(message, entry)), *(_named(result) for result in entry.results))
+        for message, entry in zip(transcript.messages, transcript.entries, strict=True)
+    ]
+
+
+def _without_parts(message: object, entry: Entry) -> object:
+    """Return a message without its results' payloads, its calls' arguments and its thinking; the model's words stay."""
+    inputs = _inputs(entry)
+    in_text = [Replace(part, "", Reason.NOT_CHOSEN, 0) for part in inputs if part.location.start is not None]
+    native = [part for part in inputs if part.location.start is None]
+    return thoughtless(without(rewrite(message, in_text), [*entry.results, *native]), entry.thinking)
+
+
+def _named(result: ToolResult) -> str:
+    """Return the tool of a result whose text names it, else "": a native one is known by its call alone."""
+    return result.tool if result.location.start is not None else ""
+
+
+def _fingerprint(message: object) -> str:
+    try:
+        return canonical(message)
+    except RecursionError:  # nested too deeply to be written: known by identity alone
+        return str(id(message))

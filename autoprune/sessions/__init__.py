@@ -1,0 +1,48 @@
+"""Session files of coding agents, read as the conversations that the agents would send next.
+
+`load` reads a file's text, whichever agent wrote it. A reader of one's own is a `Reader`: it makes a `Conversation` of
+parsed JSON with one of the four writers `as_anthropic`, `as_chat`, `as_gemini` and `as_responses`, which pair calls
+with results, and with `fields`, `listed`, `objects` and `text`, which look into values of any shape.
+"""
+
+from autoprune.sessions import as_anthropic, as_chat, as_gemini, as_responses
+from autoprune.sessions._files import READABLE, AgentLog, Session, agent_log, decode, load
+from autoprune.sessions._json import Object, compact, dump, fields, listed, objects, text
+from autoprune.sessions._reader import Reader
+from autoprune.sessions._readers import READERS
+from autoprune.sessions._recorded import (
+    NO_RESULT,
+    NO_SYSTEM_PROMPT,
+    Conversation,
+    Message,
+    bad_record,
+    note,
+)
+
+__all__ = [
+    "NO_RESULT",
+    "NO_SYSTEM_PROMPT",
+    "READABLE",
+    "READERS",
+    "AgentLog",
+    "Conversation",
+    "Message",
+    "Object",
+    "Reader",
+    "Session",
+    "agent_log",
+    "as_anthropic",
+    "as_chat",
+    "as_gemini",
+    "as_responses",
+    "bad_record",
+    "compact",
+    "decode",
+    "dump",
+    "fields",
+    "listed",
+    "load",
+    "note",
+    "objects",
+    "text",
+]

@@ -1,0 +1,268 @@
+"""Codex's rollouts: JSONL of `{type, payload}`, before September 2025 the items themselves. Read as Responses items."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from autoprune.sessions._json import Object, compact, fields, objects, text
+from autoprune.sessions._reader import Reader
+from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, bad_record, note
+from autoprune.sessions.as_responses import conversation
+
+ABORTED = "aborted"  # what Codex answers a call with that was cut off
+KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+SENT = frozenset(
+    (
+        "agent_message",
+        "compaction",
+        "context_compaction",
+        "custom_tool_call",
+        "custom_tool_call_output",
+        "function_call",
+        "function_call_output",
+        "image_generation_call",
+        "local_shell_call",
+        "message",
+        "reasoning",
+        "tool_search_call",
+        "tool_search_output",
+        "web_search_call",
+    )
+)
+# Written for Codex alone, so that leaving them out needs no word.
+UNSENT = frozenset(("compaction_trigger", "ghost_snapshot"))
+INTERNAL = "internal_chat_message_metadata_passthrough"
+Item = Object
+# How texts begin that Codex itself puts into the user's mouth.
+CONTEXT = (
+    "# agents.md instructions",
+    "<environment_context>",
+    "<hook_prompt",
+    "<skill>",
+    "<subagent_notification>",
+    "<turn_aborted>",
+    "<user_instructions>",
+    "<user_shell_command>",
+)
+KEPT_TOKENS = 20_000  # of the user's messages in a compaction that lists no history
+BYTES_PER_TOKEN = 4  # as Codex estimates
+NO_SUMMARY = "(no summary available)"
+
+
+@dataclass
+class CodexTurn:
+    """What was said since the user's last message; `base` is what a compaction put in place of all before."""
+
+    base: Sequence[Item] | None = None
+    items: list[Item] = field(default_factory=list)
+    is_users: bool = False
+
+
+def detect(values: Sequence[object]) -> bool:
+    """Look for a line of `{type, payload}` of one of Codex's types, or what its first format begins with."""
+    return any(
+        (value.get("type") in KINDS and isinstance(value.get("payload"), dict)) or _is_bare_header(value)
+        for value in map(fields, values[:100])
+    )
+
+
+def read(values: Sequence[object]) -> list[Conversation]:
+    """Return the one conversation of a rollout, compacted and rolled back.
+
+    Raises SessionError for a line of another kind.
+    """
+    records = list(_records(values))
+    turns = [CodexTurn()]
+    starts = any(_event(kind, payload) in ("task_started", "turn_started") for kind, payload in records)
+    for kind, payload in records:
+        _step(turns, kind, payload, starts)
+    said = _history(turns)
+    kept = [item for item in map(_sent, said) if item]
+    return [conversation(kept, ABORTED, [*_notes(records), *_left(said)])]
+
+
+def _is_bare_header(value: Object) -> bool:
+    is_header = "instructions" in value and "id" in value and "timestamp" in value and "type" not in value
+    return is_header or value.get("record_type") == "state"
+
+
+def _records(values: Sequence[object]) -> Iterator[tuple[str, Object]]:
+    """Return the type and the payload of each line; a bare item is a response item."""
+    for at, value in enumerate(values, 1):
+        line = fields(value)
+        payload = line.get("payload")
+        if isinstance(payload, dict):
+            yield text(line.get("type")), payload
+        elif _is_bare_header(line):
+            continue
+        elif text(line.get("type")):
+            yield "response_item", line
+        else:
+            raise bad_record("is no line of a Codex session: it has neither a payload nor a type", at)
+
+
+def _event(kind: str, payload: Object) -> str:
+    return text(payload.get("type")) if kind == "event_msg" else ""
+
+
+def _step(turns: list[CodexTurn], kind: str, payload: Object, starts: bool) -> None:
+    """Take in a line; `starts` says whether the log marks where turns begin."""
+    event = _event(kind, payload)
+    if event in ("task_started", "turn_started"):
+        turns.append(CodexTurn())
+    elif event == "thread_rolled_back":
+        _roll_back(turns, _turn_count(payload))
+    elif event == "user_message" and starts:
+        turns[-1].is_users = True
+    elif kind == "compacted":
+        _compact(turns, payload)
+    elif kind == "response_item":
+        if _is_users(payload) and not starts:
+            _open_turn(turns)
+        turns[-1].items.append(payload)
+        turns[-1].is_users |= _is_users(payload)
+
+
+def _compact(turns: list[CodexTurn], payload: Object) -> None:
+    replacement = payload.get("replacement_history")
+    if isinstance(replacement, list):
+        turns[-1].base = objects(replacement)
+    else:
+        turns[-1].base = _rebuilt(_history(turns), text(payload.get("message")))
+    turns[-1].items = []
+
+
+def _sent(item: Item) -> Item | None:
+    """Return an item as the API takes it; None where Codex does not send it."""
+    kind = text(item.get("type"))
+    bare = {name: value for name, value in item.items() if value is not None and name != INTERNAL}
+    if kind == "message":
+        return bare if item.get("role") != "system" and item.get("content") else None
+    if kind == "reasoning":
+        return bare if any(bare.get(name) for name in ("id", "encrypted_content", "summary", "content")) else None
+    if kind in ("function_call_output", "custom_tool_call_output"):
+        return {**bare, "output": _output(item.get("output"))}
+    if kind == "compaction_summary":  # the name that `compaction` had first
+        return {**bare, "type": "compaction"}
+    return bare if kind in SENT else None
+
+
+def _output(value: object) -> object:
+    """Return an output as text or blocks; early rollouts hold `{content, success}`."""
+    if isinstance(value, str | list):
+        return value
+    content = fields(value).get("content")
+    return content if isinstance(content, str) else compact(value)
+
+
+def _notes(records: Sequence[tuple[str, Object]]) -> Iterator[str]:
+    prompt = next((payload.get("base_instructions") for kind, payload in records if kind == "session_meta"), None)
+    size = len(text(fields(prompt).get("text")))
+    yield f"the system prompt is sent beside the items: {size:,} characters" if size else NO_SYSTEM_PROMPT
+    kinds = Counter(kind if kind != "event_msg" else _event(kind, payload) for kind, payload in records)
+    yield from note("compactions", kinds["compacted"])
+    yield from note("rollbacks", kinds["thread_rolled_back"])
+    yield from note("messages between agents, left out", kinds["inter_agent_communication"])
+
+
+def _left(said: Sequence[Item]) -> Iterator[str]:
+    unsent = [text(item.get("type")) for item in said if not _sent(item)]
+    unknown = sorted({kind for kind in unsent if kind not in SENT | UNSENT})
+    yield from note("empty reasoning items, left out", unsent.count("reasoning"))
+    yield from (f"items of unknown types, left out: {', '.join(unknown)}",) if unknown else ()
+
+
+# The turns of a session: a compaction replaces what was said, and a rollback takes turns back. The rules are those of
+# Codex's `rollout_reconstruction` and `compact` modules.
+
+
+def _is_context(item: Item) -> bool:
+    """Tell whether a message is Codex's own, under the user's name."""
+    return any(text(part.get("text")).lstrip().lower().startswith(CONTEXT) for part in objects(item.get("content")))
+
+
+def _is_users(item: Item) -> bool:
+    """Tell whether an item is what the user said."""
+    return item.get("type") == "message" and item.get("role") == "user" and not _is_context(item)
+
+
+def _history(turns: Sequence[CodexTurn]) -> list[Item]:
+    """Return what is sent: the newest base, and all that was said since."""
+    start = next((at for at in range(len(turns) - 1, -1, -1) if turns[at].base is not None), 0)
+    since = chain.from_iterable(turn.items for turn in turns[start:])
+    return [*(turns[start].base or () if turns else ()), *since]
+
+
+def _open_turn(turns: list[CodexTurn]) -> None:
+    """Begin a turn where the user speaks; context that was sent just before belongs to it."""
+    last = turns[-1].items if len(turns) > 1 else []
+    start = len(last)
+    while start and last[start - 1].get("type") == "message" and _is_context(last[start - 1]):
+        start -= 1
+    moved = last[start:]
+    del last[start:]
+    turns.append(CodexTurn(items=moved, is_users=True))
+
+
+def _roll_back(turns: list[CodexTurn], count: object) -> None:
+    """Take back the user's last `count` turns, and what came between them; what stands before the first one stays."""
+    left = count if isinstance(count, int) else 0
+    cut = at = len(turns)
+    while left > 0 and at > 0:
+        at -= 1
+        if turns[at].is_users:
+            cut, left = at, left - 1
+    del turns[cut:]
+    if not turns:
+        turns.append(CodexTurn())
+
+
+def _rebuilt(said: Sequence[Item], summary: str) -> list[Item]:
+    """Return the history after a compaction that lists none: the newest of the user's messages, and the summary."""
+    kept = list(
+        _newest(_text_of(item) for item in reversed(said) if _is_users(item) and not _is_summary(item, summary))
+    )
+    return [_message(each) for each in (*reversed(kept), summary or NO_SUMMARY)]
+
+
+def _newest(texts: Iterator[str]) -> Iterator[str]:
+    left = KEPT_TOKENS
+    for said in texts:
+        tokens = -(-len(said.encode(errors="replace")) // BYTES_PER_TOKEN)
+        yield said if tokens <= left else _shortened(said, left * BYTES_PER_TOKEN)
+        left -= tokens
+        if left <= 0:
+            return
+
+
+def _shortened(said: str, size: int) -> str:
+    """Return the head and the tail of a text, about `size` bytes of it."""
+    data = said.encode(errors="replace")
+    half = size // 2
+    removed = (len(data) - 2 * half + BYTES_PER_TOKEN - 1) // BYTES_PER_TOKEN
+    head, tail = data[:half].decode(errors="ignore"), data[len(data) - half :].decode(errors="ignore")
+    return f"{head}…{removed} tokens truncated…{tail}"
+
+
+def _is_summary(item: Item, summary: str) -> bool:
+    """Tell whether a message is the summary of an earlier compaction: it begins with the same line."""
+    first = summary.partition("\n")[0]
+    return bool(first) and "\n" in summary and _text_of(item).startswith(first + "\n")
+
+
+def _text_of(item: Item) -> str:
+    """Return the text of a message."""
+    return "".join(text(part.get("text")) for part in objects(item.get("content")))
+
+
+def _message(said: str) -> Item:
+    return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": said}]}
+
+
+def _turn_count(payload: object) -> object:
+    """Return how many turns a rollback takes back."""
+    return fields(payload).get("num_turns")
+
+
+READER = Reader("codex", detect, read)

@@ -1,0 +1,227 @@
+"""Session files: messages as JSON or JSONL, or what an agent left on disk. Text in, text out; opens no file."""
+
+import codecs
+import gzip
+import json
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from autoprune.errors import SessionError
+from autoprune.sessions._json import dump, parse, parse_or_none
+from autoprune.sessions._reader import Reader
+from autoprune.sessions._readers import READERS, reader_for
+
+READABLE = (
+    "a JSON list of messages, JSONL with one message a line, an object with a 'messages' list, or a session file of "
+    + ", ".join(reader.name for reader in READERS)
+)
+# Items of the Responses API that have no role, beside those whose type ends in `_call` or `_output`.
+ITEM_TYPES = frozenset(("compaction", "item_reference", "mcp_approval_request", "mcp_approval_response", "reasoning"))
+INDENT = 2
+GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class Session:
+    """The messages of a file, and how to write others in the shape that the file had.
+
+    `agent` is the one whose session file it is, None for plain messages; `notes` say what was left out of the file or
+    made up, and `conversations` how many the file holds. A conversation of an agent's file is written as a JSON list.
+    """
+
+    messages: list[object]
+    write: Callable[[list[object]], str]
+    notes: tuple[str, ...] = ()
+    agent: str | None = None
+    conversations: int = 1
+
+
+@dataclass(frozen=True)
+class AgentLog:
+    """An agent's own log: how many records it holds, and what is left out of the conversation in it."""
+
+    agent: str
+    records: int
+    left_out: tuple[str, ...] = ()
+
+
+def decode(data: bytes, name: str) -> str:
+    """Return the text of a file: UTF-8, UTF-16 or UTF-32, with or without a byte order mark, and gzip.
+
+    The bytes of a last character that was cut off are left out. Raises SessionError that says which bytes are no text.
+    """
+    if data.startswith(GZIP):
+        try:
+            data = gzip.decompress(data)
+        except (EOFError, OSError, zlib.error) as error:
+            raise SessionError(f"{name} is a gzip file that is damaged or cut off: {error}") from error
+    encoding = json.detect_encoding(data)
+    try:
+        return codecs.getincrementaldecoder(encoding)().decode(data)
+    except UnicodeDecodeError as error:
+        kind = encoding.upper().removesuffix("-SIG")
+        raise SessionError(f"{name} is no {kind} text: byte {error.start} is {data[error.start]:#04x}") from error
+
+
+def load(
+    text: str, name: str, number: int = 1, *, skip_broken: bool = False, readers: Sequence[Reader] = ()
+) -> Session:
+    """Return a conversation in a file's text: the first, or that of a number where the file holds several.
+
+    `name` is what errors call the file. `readers` are asked before those that ship. The last line of JSONL may be cut
+    off, because who wrote it was stopped; with `skip_broken` other lines that cannot be read are left out too, and a
+    note says so. Raises SessionError that says what is wrong and where: the line and column of broken JSON, the fields
+    of an unknown shape, how many conversations there are where none has this number.
+    """
+    if not text.strip():
+        raise SessionError(f"{name} is empty: give {READABLE}")
+    lines = _lines(text)
+    if len(lines) > 1 and _is_record(lines[0][1]):
+        return _load_lines(lines, name, number, skip_broken, readers)
+    try:
+        value = parse(text, name)
+    except SessionError:
+        if not _is_mostly_records(lines):
+            raise
+        return _load_lines(lines, name, number, skip_broken, readers)
+    if reader := reader_for([value], readers):
+        return _recorded(reader, [value], name, number)
+    return _only(_plain(value, name, INDENT if len(lines) > 1 else None), name, number)
+
+
+def agent_log(text: str, readers: Sequence[Reader] = ()) -> AgentLog | None:
+    """Return what is known of an agent's own log; None for anything else, and for what would be written unchanged."""
+    whole = parse_or_none(text)
+    values = [whole] if whole is not None else [parse_or_none(line) for _, line in _lines(text)]
+    reader = reader_for(values, readers)
+    if reader is None:
+        return None
+    try:
+        found = reader.read(values)
+    except (SessionError, RecursionError):
+        return AgentLog(reader.name, len(values))
+    if len(found) == len(values) == 1 and found[0].messages == values[0]:
+        return None
+    left_out = (note for each in found for note in each.notes if "left out" in note)
+    return AgentLog(reader.name, len(values), tuple(dict.fromkeys(left_out)))
+
+
+def _lines(text: str) -> list[tuple[int, str]]:
+    return [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+
+
+def _load_lines(
+    lines: Sequence[tuple[int, str]], name: str, number: int, skip_broken: bool, readers: Sequence[Reader]
+) -> Session:
+    """Return a conversation in a file of JSONL."""
+    found, notes = _parse_lines(lines, name, skip_broken=skip_broken)
+    values = [value for _, value in found]
+    if reader := reader_for(values, readers):
+        return _recorded(reader, values, name, number, notes)
+    messages = [_message(value, name, line) for line, value in found]
+    return _only(Session(messages, _as_lines, notes), name, number)
+
+
+def _parse_lines(
+    lines: Sequence[tuple[int, str]], name: str, *, skip_broken: bool
+) -> tuple[list[tuple[int, object]], tuple[str, ...]]:
+    """Return the values in lines of JSONL with their numbers, and notes about the lines that are left out."""
+    found: list[tuple[int, object]] = []
+    skipped: list[int] = []
+    notes: list[str] = []
+    for number, line in lines:
+        try:
+            found.append((number, parse(line, name, number, is_line=True)))
+        except SessionError as error:
+            is_cut_off = number == lines[-1][0] and isinstance(error.__cause__, json.JSONDecodeError)
+            if is_cut_off:
+                notes.append(f"line {number} is cut off, left out")
+            elif skip_broken:
+                skipped.append(number)
+            else:
+                raise
+    if skipped:
+        notes.append(f"broken lines, left out: {', '.join(map(str, skipped))}")
+    return found, tuple(notes)
+
+
+def _recorded(reader: Reader, values: Sequence[object], name: str, number: int, notes: tuple[str, ...] = ()) -> Session:
+    """Return a conversation of an agent's file."""
+    try:
+        conversations = reader.read(values)
+    except SessionError as error:
+        raise SessionError(f"{name} is a session file of {reader.name}, but {error}") from error
+    except RecursionError as error:
+        raise SessionError(f"{name} holds a nest that cannot be read: {error}") from error
+    if not 1 <= number <= len(conversations):
+        raise _no_such(name, number, len(conversations))
+    found = conversations[number - 1]
+    return Session(
+        [*found.messages],
+        lambda pruned: dump(pruned, INDENT) + "\n",
+        (*notes, *found.notes),
+        reader.name,
+        len(conversations),
+    )
+
+
+def _only(session: Session, name: str, number: int) -> Session:
+    """Return a session of plain messages, which is the only one in its file."""
+    if number != 1:
+        raise _no_such(name, number, 1)
+    return session
+
+
+def _no_such(name: str, number: int, count: int) -> SessionError:
+    are = f"{count} conversation{'' if count == 1 else 's'}"
+    return SessionError(f"{name} has no conversation {number}: it holds {are}")
+
+
+def _plain(value: object, name: str, indent: int | None) -> Session:
+    if isinstance(value, list):
+        return Session([_message(item, name) for item in value], lambda messages: dump(messages, indent) + "\n")
+    if isinstance(value, dict) and isinstance(value.get("messages"), list):
+        messages = [_message(item, name) for item in value["messages"]]
+        return Session(messages, lambda pruned: dump({**value, "messages": pruned}, indent) + "\n")
+    if _is_message(value):
+        return Session([value], _as_lines)
+    raise SessionError(f"{name} holds {_described(value)}: give {READABLE}")
+
+
+def _is_record(line: str) -> bool:
+    value = parse_or_none(line)
+    return isinstance(value, dict) and bool(value)
+
+
+def _is_mostly_records(lines: Sequence[tuple[int, str]]) -> bool:
+    """Tell whether broken JSON is JSONL whose first line is broken: most of its lines are records."""
+    return len(lines) > 1 and 2 * sum(_is_record(line) for _, line in lines) >= len(lines)
+
+
+def _is_message(value: object) -> bool:
+    """Tell whether a value is a message with a role, an item of the Responses API, or a content of the Gemini API."""
+    if not isinstance(value, dict):
+        return False
+    kind = value.get("type")
+    is_item = isinstance(kind, str) and (kind in ITEM_TYPES or kind.endswith(("_call", "_output")))
+    return isinstance(value.get("role"), str) or is_item or isinstance(value.get("parts"), list)
+
+
+def _message(value: object, name: str, line: int | None = None) -> object:
+    if _is_message(value):
+        return value
+    where = f"{name} line {line}" if line else name
+    raise SessionError(f"{where} holds {_described(value)} where a message with a 'role' should be: give {READABLE}")
+
+
+def _described(value: object) -> str:
+    """Say what was found in words, such as `an object with the fields type, payload`."""
+    if isinstance(value, dict):
+        names = ", ".join(list(value)[:8]) or "no field"
+        return f"an object with the fields {names}{', …' if len(value) > 8 else ''}"
+    return {list: "a list", str: "a string", bool: "true or false", type(None): "null"}.get(type(value), "a number")
+
+
+def _as_lines(messages: list[object]) -> str:
+    return "".join(dump(message) + "\n" for message in messages)

@@ -1,0 +1,244 @@
+"""OpenHands' output: a run per line with a `history` of events, or a trajectory, a list of them. Read as chat messages.
+
+The rules are those of OpenHands' `conversation_memory` and `view` modules.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
+
+from autoprune.sessions._json import Object, fields, listed, objects, text
+from autoprune.sessions._reader import Reader
+from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Message, bad_record, note
+from autoprune.sessions.as_chat import call, conversation, image, result, said
+
+Event = Object
+SPOKEN = "message"
+# Events that no model sees.
+UNSENT_ACTIONS = frozenset(
+    ("change_agent_state", "condensation", "condensation_request", "loop_recovery", "null", "pause", "recall", "resume")
+)
+UNSENT_OBSERVATIONS = frozenset(("agent_state_changed", "loop_detection", "null", "recall"))
+
+
+def detect(values: Sequence[object]) -> bool:
+    """Look for a history, or a list, whose entries are actions or observations."""
+    return any(map(_is_event, _history(values[0])[:20])) if values else False
+
+
+def read(values: Sequence[object]) -> list[Conversation]:
+    """Return a conversation per run. Raises SessionError for a line without a history."""
+    for at, value in enumerate(values, 1):
+        if not _history(value):
+            raise bad_record("is no run of OpenHands: it has no history of events", at)
+    return [_conversation(_history(value)) for value in values]
+
+
+def _history(value: object) -> list[Event]:
+    """Return the events of a conversation; early histories hold pairs of an action and its observation."""
+    found: list[Event] = []
+    for item in listed(value) or listed(fields(value).get("history")):
+        found += objects(item) if isinstance(item, list) else objects([item])
+    return list(_completed(found))
+
+
+def _conversation(events: Sequence[Event]) -> Conversation:
+    seen = _view(events)
+    calls = {_call_id(event) for event in events if _is_bare_call(event)}
+    messages = [message for event in _grouped(seen) for message in _messages(event, calls)]
+    context = sum(event.get("observation") == "recall" for event in seen)
+    summaries = sum(event.get("action") == "condensation" for event in events)
+    system = () if any(message["role"] == "system" for message in messages) else (NO_SYSTEM_PROMPT,)
+    notes = [
+        *system,
+        *note("condensations", summaries),
+        *note("workspace context and knowledge that OpenHands words itself, left out", context),
+    ]
+    return conversation(messages, None, notes)
+
+
+def _view(events: Sequence[Event]) -> list[Event]:
+    """Return the events without those that condensations forgot, with the newest summary where it belongs."""
+    condensed = [fields(event.get("args")) for event in events if event.get("action") == "condensation"]
+    named = {each for args in condensed for each in listed(args.get("forgotten_event_ids")) if isinstance(each, int)}
+    spans = [(args.get("forgotten_events_start_id"), args.get("forgotten_events_end_id")) for args in condensed]
+    ranges = _merged((start, end) for start, end in spans if isinstance(start, int) and isinstance(end, int))
+    kept = [event for event in events if not _is_in(event.get("id"), named, ranges)]
+    for args in reversed(condensed):
+        offset = args.get("summary_offset")
+        if text(args.get("summary")) and isinstance(offset, int):
+            kept.insert(offset, {"observation": "condense", "content": args["summary"]})
+            break
+    return kept
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Merge spans of ids, ends included, in order and apart."""
+    apart: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if apart and start <= apart[-1][1]:
+            apart[-1] = apart[-1][0], max(end, apart[-1][1])
+        else:
+            apart.append((start, end))
+    return apart
+
+
+def _is_in(event_id: object, named: set[int], spans: Sequence[tuple[int, int]]) -> bool:
+    if not isinstance(event_id, int):
+        return False
+    before = bisect_right(spans, event_id, key=itemgetter(0))
+    return event_id in named or (before > 0 and event_id <= spans[before - 1][1])
+
+
+def _response(event: Event) -> Event:
+    """Return the model's response that an action came from."""
+    return fields(fields(event.get("tool_call_metadata")).get("model_response"))
+
+
+def _grouped(events: Sequence[Event]) -> Iterator[Event]:
+    """Return the events with one action for each response: a response with several calls has an action for each."""
+    seen: set[str] = set()
+    for event in events:
+        response = text(_response(event).get("id"))
+        if "action" not in event or not response:
+            yield event
+        elif response not in seen:
+            seen.add(response)
+            yield event
+
+
+def _calls(event: Event) -> list[Event]:
+    """Return the calls of the response that an action came from."""
+    return objects(_answer(event).get("tool_calls"))
+
+
+def _answer(event: Event) -> Event:
+    choice = next(iter(objects(_response(event).get("choices"))), None)
+    return fields(fields(choice).get("message"))
+
+
+def _is_bare_call(event: Event) -> bool:
+    """Tell whether an action of the agent is a call that its model wrote in words of its own."""
+    is_call = "action" in event and text(event["action"]) not in (*UNSENT_ACTIONS, "system", "message", "finish")
+    return is_call and event.get("source") != "user" and not _calls(event)
+
+
+def _messages(event: Event, calls: set[str]) -> Iterator[Message]:
+    """Return the message of an event; `calls` are the ids of calls that were made in words."""
+    if "action" in event:
+        if text(event["action"]) not in UNSENT_ACTIONS:
+            yield _action(event)
+    elif text(event.get("observation")) not in UNSENT_OBSERVATIONS:
+        yield _observation(event, calls)
+
+
+def _action(event: Event) -> Message:
+    args = fields(event.get("args"))
+    by_user = event.get("source") == "user"
+    match event["action"]:
+        case "system":
+            return {"role": "system", "content": text(args.get("content"))}
+        case "message":
+            return _message(args, by_user)
+        case "finish":
+            return said(_last_words(event, args))
+    if by_user:
+        return {"role": "user", "content": f"The user's action: {text(event.get('message'))}"}
+    if calls := _calls(event):
+        return said(text(_answer(event).get("content")), [_call(each) for each in calls])
+    shown = {name: value for name, value in args.items() if name != "thought"}
+    return said(text(args.get("thought")), [call(_call_id(event), text(event["action"]), shown)])
+
+
+def _message(args: Event, by_user: bool) -> Message:
+    """Return what the user or the agent said, with pictures only of the user."""
+    content, urls = text(args.get("content")), [url for url in listed(args.get("image_urls")) if isinstance(url, str)]
+    if not by_user:
+        return said(content)
+    shown = [{"type": "text", "text": content}, *map(image, urls)]
+    return {"role": "user", "content": shown if urls else content}
+
+
+def _last_words(event: Event, args: Event) -> str:
+    """Return what the agent said when it finished, and thought if that is something else."""
+    content, thought = text(_answer(event).get("content")), text(args.get("thought"))
+    return "\n".join(part for part in dict.fromkeys((thought, content)) if part)
+
+
+def _call(raw: Event) -> Message:
+    function = fields(raw.get("function"))
+    return call(text(raw.get("id")), text(function.get("name")), text(function.get("arguments")))
+
+
+def _call_id(event: Event, name: str = "id") -> str:
+    """Make an id for a call that the log gives none, from its event's."""
+    return f"event_{event.get(name)}"
+
+
+def _observation(event: Event, calls: set[str]) -> Message:
+    """Return a result, or words to the model where no call asked for them."""
+    content = _content(event)
+    metadata = fields(event.get("tool_call_metadata"))
+    if metadata:
+        return result(text(metadata.get("tool_call_id")), content)
+    if _call_id(event, "cause") in calls:
+        return result(_call_id(event, "cause"), content)
+    return {"role": "user", "content": content}
+
+
+def _content(event: Event) -> str:
+    """Return what the model sees of an observation."""
+    content = text(event.get("content"))
+    if event.get("observation") == "error":
+        return f"{content}\n[Error occurred in processing last action]"
+    if event.get("observation") != "run":
+        return content
+    seen = fields(fields(event.get("extras")).get("metadata"))
+    lines = [f"{text(seen.get('prefix'))}{content}{text(seen.get('suffix'))}"]
+    if directory := text(seen.get("working_dir")):
+        lines.append(f"[Current working directory: {directory}]")
+    if interpreter := text(seen.get("py_interpreter_path")):
+        lines.append(f"[Python interpreter: {interpreter}]")
+    exit_code = seen.get("exit_code", fields(event.get("extras")).get("exit_code", -1))
+    if exit_code != -1:
+        lines.append(f"[Command finished with exit code {exit_code}]")
+    return "\n".join(lines)
+
+
+# Events of 2024 name neither who spoke nor, in some files, what answers what.
+
+
+def _is_event(event: Event) -> bool:
+    """Tell whether an object is an action or an observation, with or without a source."""
+    if "source" in event:
+        return "action" in event or "observation" in event
+    is_action = isinstance(event.get("action"), str) and isinstance(event.get("args"), dict)
+    is_observation = isinstance(event.get("observation"), str) and isinstance(event.get("content"), str)
+    return is_action or (is_observation and isinstance(event.get("extras"), dict))
+
+
+def _completed(events: Iterable[Event]) -> Iterator[Event]:
+    """Add to the events what later versions say themselves: ids, sources, and which action was observed.
+
+    An observation belongs to the action right before it. The first message is the user's, and so is one right behind
+    a message of the agent's, which had waited for it; all else is the agent's.
+    """
+    action: Event = {}
+    is_users_turn = True
+    for number, event in enumerate(events):
+        known = event
+        if "source" not in event and _is_event(event):
+            if "action" in event:
+                waits = fields(event.get("args")).get("wait_for_response") is True
+                is_users = event["action"] == SPOKEN and is_users_turn and not waits
+                known = {"id": f"at_{number}", **event, "source": "user" if is_users else "agent"}
+            else:
+                cause = {"cause": action["id"]} if "id" in action else {}
+                known = {**cause, **event, "source": "environment"}
+        yield known
+        if "action" in known:
+            action = known
+            is_users_turn = known["action"] == SPOKEN and known.get("source") == "agent"
+
+
+READER = Reader("openhands", detect, read)

@@ -1,0 +1,72 @@
+"""What a reader returns: the conversations that a session file recorded, with notes, and calls paired with results."""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from autoprune.errors import SessionError
+
+Message = dict[str, object]
+NO_SYSTEM_PROMPT = "the system prompt is not in the log"
+# What answers a call whose result a log does not hold, unless its agent is known to answer in a single word of its own.
+NO_RESULT = "No result was recorded for this call."
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """A recorded conversation as its agent would send it next; `notes` say what was left out or made up."""
+
+    messages: list[Message]
+    notes: tuple[str, ...] = ()
+
+
+def note(what: str, count: int) -> tuple[str, ...]:
+    """Return the note that something was met `count` times; none where it was not."""
+    return (f"{what}: {count}",) if count else ()
+
+
+def pairing_notes(calls: int, results: int, pairs: int, *, remarks: bool = True) -> tuple[str, ...]:
+    """Return notes about calls and results without each other; `remarks` where such calls are answered all the same."""
+    what = "answered with a remark" if remarks else "left out"
+    return (
+        *note(f"calls without a result, {what}", calls - pairs),
+        *note("results that answer no call, or answer it again, left out", results - pairs),
+    )
+
+
+def bad_message(what: str, at: int) -> SessionError:
+    """Return the error of a message that its provider's API has no place for; messages are counted from 1."""
+    return SessionError(f"message {at} of the conversation {what}")
+
+
+def bad_record(what: str, at: int) -> SessionError:
+    """Return the error of a record that cannot be read; records are counted from 1."""
+    return SessionError(f"record {at} {what}")
+
+
+@dataclass(frozen=True, slots=True)
+class CallOrResult:
+    """A call or a result, in the order of the log; `message` is the index of the message that it stands in."""
+
+    message: int
+    id: str
+    is_call: bool
+
+
+def pair(exchanges: Sequence[CallOrResult]) -> dict[int, int]:
+    """Return the index of the result for the index of each call that has one.
+
+    Ids are reused in the wild: a call in a later message takes an id over, and calls of one message that share an id
+    are answered in their order.
+    """
+    waiting: dict[str, deque[int]] = {}
+    found: dict[int, int] = {}
+    for at, each in enumerate(exchanges):
+        calls = waiting.setdefault(each.id, deque())
+        if each.is_call:
+            if calls and exchanges[calls[0]].message != each.message:
+                calls.clear()
+            calls.append(at)
+        elif calls:
+            found[calls.popleft()] = at
+    return found

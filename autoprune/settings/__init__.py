@@ -1,0 +1,40 @@
+"""What a caller sets: the safe zone, what it depends on, and where each value came from.
+
+`PruneArgs` holds the settings of a pruner, `effective_settings` says which values count and who gave them: the call,
+the arguments, an AUTOPRUNE_* variable or the default. The functions named for a setting return its checked value.
+"""
+
+from autoprune.settings._args import SAFE_ZONE_TOKENS, PruneArgs, attribute_values
+from autoprune.settings._budgets import budget_tokens
+from autoprune.settings._environment import SETTINGS, VARIABLES, Setting, Source, unknown_variables, variables
+from autoprune.settings._lookup import (
+    effective_settings,
+    group_size,
+    missing_safe_zone,
+    overhead_tokens,
+    resolve,
+    safe_zone,
+    setting,
+    text_setting,
+)
+
+__all__ = [
+    "SAFE_ZONE_TOKENS",
+    "SETTINGS",
+    "VARIABLES",
+    "PruneArgs",
+    "Setting",
+    "Source",
+    "attribute_values",
+    "budget_tokens",
+    "effective_settings",
+    "group_size",
+    "missing_safe_zone",
+    "overhead_tokens",
+    "resolve",
+    "safe_zone",
+    "setting",
+    "text_setting",
+    "unknown_variables",
+    "variables",
+]

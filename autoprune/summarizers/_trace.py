@@ -1,0 +1,168 @@
+"""The text of an action trace: made of actions, written, and read back.
+
+A trace has one heading per tool, and below it one line per call, numbered in the order of the session:
+
+    read: 3 calls
+    - #2 a.py ×2
+    - #4 b.py
+    run: 2 calls, 1 failed
+    - failed #3 pytest -q: exit code 1: AssertionError: 3 != 4
+    - #6 pytest -q: ok
+      | 12 passed
+    user: 1 message
+    - #5 And the docs.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from autoprune.conversation.commands import RUNNING
+from autoprune.conversation.transcript import Speaker, ToolResult
+from autoprune.summarizers.actions import LONGEST_SUBJECT, Action, read_actions
+from autoprune.summarizers.sections import figure, one_line
+from autoprune.summarizers.utterances import Utterance
+
+HEADER = re.compile(r"(\S.*): ([0-9]{1,9}) (call|message)s?(?:, ([0-9]{1,9}) failed)?")
+LINE = re.compile(r"- (failed )?#([0-9]{1,9}) (.*?)(?: ×([0-9]{1,9}))?")
+DETAIL = "  | "
+
+Key = tuple[str, str]  # a tool's name and "call"
+USER: Key = ("user", "message")
+
+
+@dataclass(frozen=True)
+class Total:
+    """The number of calls of a tool, or of messages of the user, and how many of them failed."""
+
+    key: Key
+    times: int = 0
+    failed: int = 0
+
+    def __str__(self) -> str:
+        """Return the heading."""
+        name, unit = self.key
+        return f"{name}: {figure(self.times, unit)}" + (f", {self.failed} failed" if self.failed else "")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A call with its outcome, or a message of the user, on one line.
+
+    Equal lines that follow each other are one: `times` says how many, and `number` is that of the last one.
+    """
+
+    key: Key
+    number: int
+    text: str
+    is_failed: bool = False
+    times: int = 1
+    details: tuple[str, ...] = ()
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether it is kept for longer: an error, or what the user said."""
+        return self.is_failed or self.key == USER
+
+    def __str__(self) -> str:
+        """Return the line, with its details below."""
+        repeated = f" ×{self.times}" if self.times > 1 else ""
+        first = f"- {'failed ' if self.is_failed else ''}#{self.number} {self.text}{repeated}"
+        return "\n".join((first, *(DETAIL + line for line in self.details)))
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The content of an action trace: `totals` count all that was done, `lines` are what is listed, oldest first."""
+
+    totals: tuple[Total, ...] = ()
+    lines: tuple[Line, ...] = ()
+
+    @property
+    def number(self) -> int:
+        """The number of the last line."""
+        return sum(total.times for total in self.totals)
+
+    def __str__(self) -> str:
+        """Return each heading with its lines below."""
+        below = {total.key: [str(total)] for total in self.totals}
+        for line in self.lines:
+            below[line.key].append(str(line))
+        return "\n".join(text for texts in below.values() for text in texts)
+
+
+def extend(trace: Trace, more: Sequence[Line]) -> Trace:
+    """Return a trace with more lines; equal ones that follow each other under their heading become one."""
+    totals = {total.key: total for total in trace.totals}
+    for line in more:
+        total = totals.get(line.key, Total(line.key))
+        totals[line.key] = replace(total, times=total.times + 1, failed=total.failed + line.is_failed)
+    last: dict[Key, Line] = {}
+    lines: dict[int, Line] = {}
+    for line in (*trace.lines, *more):
+        before = last.get(line.key)
+        if before and (before.text, before.is_failed) == (line.text, line.is_failed):
+            line = replace(line, times=before.times + line.times)
+            del lines[before.number]
+        last[line.key] = lines[line.number] = line
+    return Trace(tuple(totals.values()), tuple(lines.values()))
+
+
+def read(text: str) -> Trace | None:
+    """Return the trace that a text of `str(trace)` shows; None for any other text."""
+    totals: list[Total] = []
+    lines: list[Line] = []
+    for row in text.split("\n"):
+        if row.startswith(DETAIL) and lines:
+            lines[-1] = replace(lines[-1], details=(*lines[-1].details, row.removeprefix(DETAIL)))
+        elif (match := LINE.fullmatch(row)) and totals:
+            lines.append(Line(totals[-1].key, int(match[2]), match[3], bool(match[1]), int(match[4] or 1)))
+        elif match := HEADER.fullmatch(row):
+            totals.append(Total((match[1], match[3]), int(match[2]), int(match[4] or 0)))
+        else:
+            return None
+    trace = Trace(tuple(totals), tuple(sorted(lines, key=lambda line: line.number)))
+    numbers = {line.number for line in lines}
+    return trace if len(numbers) == len(lines) and max(numbers, default=0) <= trace.number else None
+
+
+def lines_of(utterances: Sequence[Utterance], start: int, request: str) -> Iterator[tuple[Line, ToolResult | None]]:
+    """Yield the lines of some messages, numbered from `start`, each with its result; the first request is left out."""
+    made = chain.from_iterable(_made(utterances, request))
+    return ((replace(line, number=number), result) for number, (line, result) in enumerate(made, start))
+
+
+def _made(utterances: Sequence[Utterance], request: str) -> Iterator[Iterator[tuple[Line, ToolResult | None]]]:
+    done = [*read_actions(utterances)]
+    each = [action for several in done for action in several]
+    started = {one.runs_as: one.subject() for one in each if one.runs_as and not one.waits_for}
+    for utterance, several in zip(utterances, done, strict=True):
+        words = utterance.said if utterance.speaker is Speaker.USER else ""
+        if words and words != request:
+            yield iter(((Line(USER, 0, _plain(words, LONGEST_SUBJECT)), None),))
+        yield ((_line(one, started.get(one.waits_for, "")), one.result) for one in several)
+
+
+def _line(action: Action, waits_for: str) -> Line:
+    """Return the line of an action; `waits_for` is the earlier command whose output it reads."""
+    tool = action.tool.lstrip("- ") or "a tool"
+    text = ": ".join(part for part in (waits_for or action.subject(), outcome(action)) if part)
+    return Line((tool, "call"), 0, _plain(text, 2 * LONGEST_SUBJECT), bool(action.failed))
+
+
+def outcome(action: Action) -> str:
+    """Return how an action went: as little as can be said of a success, and the reason of a failure."""
+    if action.result is None:
+        return "no result"
+    if action.runs_as:
+        return f"{RUNNING} {action.runs_as}"
+    if not action.failed:
+        return "ok" if action.failed is False else ""
+    code = f"exit code {action.exit_code}" if action.exit_code else ""
+    return ": ".join(part for part in (code, action.reason) if part) or "error"
+
+
+def _plain(text: str, most: int) -> str:
+    """Return a text on one line, without the sign for repeats."""
+    return one_line(text, most).replace("×", "x") or "()"

@@ -1,0 +1,156 @@
+"""The contents of a digest: what it keeps of a conversation, written as text and read back."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from autoprune.summarizers.sections import EARLIER, GOAL, Section, figure, read, write
+
+REQUESTS = "What the user asked later, and the answers"
+FOLDER = "The folder that paths are in"
+PLAN = "Plan, and what is still open"
+CHANGED = "Files changed"
+STATE = "State of version control and tests"
+VALUES = "What short commands printed last"
+READ = "Files read"
+COMMANDS = "Commands, and how they went last"
+OPEN = "Errors not seen to be resolved"
+RESOLVED = "Errors resolved later"
+FINDINGS = "What the assistant found and decided"
+LAST = "What went on last"
+TOOLS = "Tools"
+LISTS = (PLAN, CHANGED, READ, STATE, COMMANDS, VALUES, OPEN, RESOLVED, FINDINGS, TOOLS, LAST)
+VALUED = frozenset((CHANGED, READ, STATE, COMMANDS, VALUES, OPEN, RESOLVED, TOOLS))  # lists whose entries have a value
+
+TO = " → "
+ANSWER = "  → "
+LEFT_OUT = re.compile(r"\[([0-9]{1,9}) older (?:one|ones) left out\]")
+ENTRY = re.compile(r"- (?:\(([0-9]{1,9}) lines?(?:, asked ([0-9]{1,9}) times)?\) )?(.*)", re.DOTALL)
+NOTHING = "nothing was said or done"  # the text where there are no contents
+COUNTED = re.compile(r"([^,×]+?)(?: ×([0-9]{1,9}))?(?:, |\Z)")
+FIRST = "(the first request)"  # in place of it, where only its answer is listed
+
+List = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A request of the user, how many times it was made in a row, and the assistant's last words to it.
+
+    `request` is "" for the first request, which stands apart.
+    """
+
+    request: str
+    answer: str = ""
+    times: int = 1
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The first request, somebody else's summary, later exchanges, and lists from entries to values.
+
+    Paths in the lists are relative to `folder` where they stand in it. Exchanges and entries are oldest first;
+    `left_out` says how many older ones of each were left out.
+    """
+
+    goal: str = ""
+    earlier: str = ""
+    folder: str = ""
+    exchanges: tuple[Exchange, ...] = ()
+    lists: Mapping[str, List] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """Return the text, which `parse` reads back."""
+        lists = (Section(title, self._body(title, _lines(title, self.lists.get(title, {})))) for title in LISTS)
+        folder = Section(FOLDER, self.folder)
+        exchanges = Section(REQUESTS, self._body(REQUESTS, _exchange_lines(self.exchanges)))
+        return write((Section(GOAL, self.goal), Section(EARLIER, self.earlier), exchanges, folder, *lists))
+
+    def _body(self, title: str, lines: Iterable[str]) -> str:
+        shown, missing = [*lines], self.left_out.get(title, 0)
+        return "\n".join(([f"[{figure(missing, 'older one')} left out]"] if missing and shown else []) + shown)
+
+
+def parse(text: str) -> Contents:
+    """Return the contents that a digest was written from; any other text becomes an earlier summary in them.
+
+    In the sections of another summarizer the first request is known by its title.
+    """
+    found = read(text) if text != NOTHING else ()
+    if found is None:
+        return Contents(earlier=text.strip())
+    if not {section.title for section in found} <= {GOAL, EARLIER, REQUESTS, FOLDER, *LISTS}:
+        goal = next((section.body for section in found if section.title == GOAL), "")
+        return Contents(goal, write(section for section in found if section.title != GOAL))
+    bodies = {section.title: section.body for section in found}
+    goal, earlier, folder = (bodies.pop(title, "") for title in (GOAL, EARLIER, FOLDER))
+    left_out = {title: missing for title, body in bodies.items() if (missing := _missing(body))}
+    exchanges = tuple(_exchanges(_rest(bodies.pop(REQUESTS, ""))))
+    lists = {title: dict(_entries(title, _rest(body))) for title, body in bodies.items()}
+    return Contents(goal, earlier, folder, exchanges, lists, left_out)
+
+
+def _missing(body: str) -> int:
+    match = LEFT_OUT.fullmatch(body.partition("\n")[0])
+    return int(match[1]) if match else 0
+
+
+def _rest(body: str) -> list[str]:
+    return body.split("\n")[bool(_missing(body)) :] if body else []
+
+
+def _lines(title: str, entries: List) -> Iterator[str]:
+    return (line(title, key, value) for key, value in entries.items())
+
+
+def line(title: str, key: str, value: str) -> str:
+    """Return an entry of a list as a line."""
+    return f"- {key}{TO}{value}" if title in VALUED else f"- {key}"
+
+
+def _entries(title: str, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for text in lines:
+        key, to, value = text.removeprefix("- ").rpartition(TO) if title in VALUED else (text[2:], "", "")
+        yield (key, value) if to or key else (value, "")
+
+
+def _exchange_lines(exchanges: Iterable[Exchange]) -> Iterator[str]:
+    for exchange in exchanges:
+        if exchange.request or exchange.answer:
+            yield request_line(exchange)
+        if exchange.answer:
+            yield f"{ANSWER}{exchange.answer}"
+
+
+def request_line(exchange: Exchange) -> str:
+    """Return a request as it stands in the text; the number of lines, and of times, comes first where above 1."""
+    text = exchange.request
+    if not text:
+        return f"- {FIRST}"
+    if "\n" not in text and exchange.times == 1 and text[0] != "(":
+        return f"- {text}"
+    times = f", asked {exchange.times} times" if exchange.times > 1 else ""
+    return f"- ({figure(text.count(chr(10)) + 1, 'line')}{times}) {text}"
+
+
+def _exchanges(lines: list[str]) -> Iterator[Exchange]:
+    at = 0
+    while at < len(lines):
+        begin = at
+        match = ENTRY.fullmatch(lines[at])
+        size = int(match[1] or 1) if match else 1
+        request = "\n".join((match[3] if match else lines[at], *lines[at + 1 : at + size]))
+        at += size
+        answer = lines[at].removeprefix(ANSWER) if at < len(lines) and lines[at].startswith(ANSWER) else ""
+        at += bool(answer)
+        yield Exchange("" if lines[begin] == f"- {FIRST}" else request, answer, int(match[2] or 1) if match else 1)
+
+
+def tally(*values: str) -> str:
+    """Return words with how often each was said in several values together: "read" and "read ×2" are "read ×3"."""
+    total: Counter[str] = Counter()
+    for value in values:
+        total.update({word: int(times or 1) for word, times in COUNTED.findall(value)})
+    return ", ".join(f"{word} ×{times}" if times > 1 else word for word, times in total.items())

@@ -1,0 +1,215 @@
+"""Fit the contents of a digest into a number of tokens: old entries go first, the first request last."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from autoprune.summarizers.digest import _contents
+from autoprune.summarizers.digest._contents import ANSWER, Contents, Exchange
+from autoprune.summarizers.digest._folders import SHORTENED
+from autoprune.summarizers.digest._requests import shorten
+from autoprune.summarizers.sections import cut, one_line
+from autoprune.summarizers.utterances import sendable
+from autoprune.tokens import Count, Memo
+
+# The share of the room that each part gets; what one does not need goes to the others.
+ANSWERS = "answers"
+SHARES: Mapping[str, float] = {
+    ANSWERS: 3,
+    _contents.PLAN: 3,
+    _contents.CHANGED: 6,
+    _contents.READ: 1,
+    _contents.STATE: 3,
+    _contents.COMMANDS: 2,
+    _contents.VALUES: 1.5,
+    _contents.OPEN: 4,
+    _contents.RESOLVED: 1,
+    _contents.FINDINGS: 3,
+    _contents.TOOLS: 0.3,
+    _contents.LAST: 4,
+}
+HEAD_WEIGHT = 3  # of the first and the latest request, where not all have room; others have 1
+EARLIER_WEIGHT = 2  # of somebody else's summary
+REQUESTS_SHARE = 0.65  # of the tokens, that requests have where there is no room for all; more, where lists are short
+MOST_SHARE = 0.85  # where even with the least for each they need more: then lists go before requests
+TINY = 200  # tokens, below which requests may always take MOST_SHARE
+HEADING_TOKENS = 22  # of a section, its blank line and what says how many are left out, at most
+ENTRY_TOKENS = 8  # around a request: a dash, the number of its lines
+ROUNDS = 3  # of filling: what entries take together is known only once they are counted together
+LONGEST_ANSWER = 240  # characters of an answer but the last, where not all fit
+LEAST_REQUEST = 70  # tokens of a request that is cut; where there is less for each, the oldest are left out instead
+
+Candidate = tuple[float, str, int]  # when it is taken, its part, and its tokens
+
+
+def fit(contents: Contents, count: Count, max_tokens: int) -> str:
+    """Return the contents as a text of at most `max_tokens` tokens: at the least some of the first request."""
+    known = Memo(count)
+    whole = _plain(contents)
+    for attempt in _attempts(whole, known, max_tokens):
+        if attempt and known(attempt) <= max_tokens:
+            return attempt
+    return ""
+
+
+def _attempts(contents: Contents, count: Count, max_tokens: int) -> Iterator[str]:
+    """Yield texts of the contents, each with less in it than the one before."""
+    yield str(contents)
+    shorter = _with_cut_requests(contents, count, max_tokens)
+    yield str(shorter)
+    yield from _Room(shorter, count, max_tokens).texts()
+    yield str(Contents(shorter.goal, exchanges=tuple(replace(one, answer="") for one in shorter.exchanges[-1:])))
+    yield str(Contents(contents.goal))
+    yield cut(_words(contents), max_tokens, count)
+
+
+def _plain(contents: Contents) -> Contents:
+    """Return contents that can be written as UTF-8."""
+    exchanges = tuple(Exchange(sendable(one.request), sendable(one.answer), one.times) for one in contents.exchanges)
+    lists = {
+        title: {sendable(key): sendable(value) for key, value in entries.items()}
+        for title, entries in contents.lists.items()
+    }
+    return Contents(
+        sendable(contents.goal),
+        sendable(contents.earlier),
+        sendable(contents.folder),
+        exchanges,
+        lists,
+        contents.left_out,
+    )
+
+
+def _words(contents: Contents) -> str:
+    """Return what matters most, without a heading."""
+    last = [*contents.lists.get(_contents.LAST, {})][-1:]
+    return next(
+        filter(None, (contents.goal, contents.earlier, *(one.request for one in contents.exchanges[-1:]), *last)),
+        _contents.NOTHING,
+    )
+
+
+def _with_cut_requests(contents: Contents, count: Count, max_tokens: int) -> Contents:
+    """Return the contents with the requests and the earlier summary cut to the room that the lists leave.
+
+    The long ones are cut first. Where each would have too little, the oldest of the user's later requests are left out.
+    """
+    rest = count(str(replace(contents, goal="", earlier="", exchanges=())))
+    share = MOST_SHARE if max_tokens < TINY else min(MOST_SHARE, max(REQUESTS_SHARE, 1 - rest / max_tokens))
+    *older, latest = contents.exchanges or (Exchange(""),)
+    heads = (contents.goal, latest.request, contents.earlier)
+    sizes = [count(text) + HEADING_TOKENS // 2 if text else 0 for text in heads]
+    weights: list[float] = [HEAD_WEIGHT, HEAD_WEIGHT, EARLIER_WEIGHT]
+    least = sum(min(size, LEAST_REQUEST * weight) for size, weight in zip(sizes, weights, strict=True))
+    kept: list[Exchange] = []
+    for one in reversed(older):
+        size = count(one.request) + ENTRY_TOKENS
+        if least + min(size, LEAST_REQUEST) > max_tokens * MOST_SHARE:
+            break
+        least += min(size, LEAST_REQUEST)
+        kept.insert(0, one)
+        sizes.append(size)
+        weights.append(1)
+    rooms = _rooms(sizes, weights, min(max(int(max_tokens * share), int(least)), int(max_tokens * MOST_SHARE)))
+    goal, request, earlier = (
+        shorten(text, max(room - HEADING_TOKENS // 2, 1), count) if text else ""
+        for text, room in zip(heads, rooms, strict=False)
+    )
+    exchanges = tuple(
+        replace(
+            one,
+            request=shorten(one.request, max(room - ENTRY_TOKENS, 1), count),
+            answer=one_line(one.answer, LONGEST_ANSWER),
+        )
+        for one, room in zip(kept, reversed(rooms[len(heads) :]), strict=True)
+    )
+    missing = sum(bool(one.request) for one in older[: len(older) - len(kept)])
+    left_out = {**contents.left_out, _contents.REQUESTS: contents.left_out.get(_contents.REQUESTS, 0) + missing}
+    last = (replace(latest, request=request),) if contents.exchanges else ()
+    return replace(contents, goal=goal, earlier=earlier, exchanges=(*exchanges, *last), left_out=left_out)
+
+
+def _rooms(sizes: Sequence[int], shares: Sequence[float], room: int) -> list[int]:
+    """Return the room for each: its size where that is within its share; what it leaves goes to the others."""
+    rooms, waiting = list(sizes), sum(shares)
+    for at in sorted(range(len(sizes)), key=lambda at: sizes[at] / shares[at]):
+        rooms[at] = min(sizes[at], int(room * shares[at] / waiting))
+        room -= rooms[at]
+        waiting -= shares[at]
+    return rooms
+
+
+@dataclass(frozen=True)
+class _Room:
+    """Contents that do not fit, and how many of the newest entries of each part do."""
+
+    contents: Contents
+    count: Count
+    max_tokens: int
+
+    def texts(self) -> Iterator[str]:
+        """Yield the text of what should fit, and then of ever less."""
+        order: list[str] = []
+        kept = self.fill(order)
+        yield self._text(kept)
+        while order:
+            kept[order.pop()] -= 1
+            yield self._text(kept)
+
+    def fill(self, order: list[str] | None = None) -> dict[str, int]:
+        """Return how many entries of each part fit; add to `order` in which order they were taken."""
+        kept = dict.fromkeys(SHARES, 0)
+        taken: list[str] = []
+        waiting = sorted(self._candidates())
+        for _ in range(ROUNDS):
+            waiting = self._fill(kept, waiting, taken)
+        if order is not None:
+            order += taken
+        return kept
+
+    def _fill(self, kept: dict[str, int], waiting: Sequence[Candidate], taken: list[str]) -> list[Candidate]:
+        """Take the entries that fit by their cost; return the others, for a round that knows what all take together."""
+        used = self.count(self._text(kept))
+        left: list[Candidate] = []
+        full: set[str] = set()
+        for candidate in waiting:
+            _, part, cost = candidate
+            extra = cost + (0 if kept[part] or part == ANSWERS else HEADING_TOKENS)
+            if part in full or used + extra > self.max_tokens:
+                full.add(part)
+                left.append(candidate)
+                continue
+            used += extra
+            kept[part] += 1
+            taken.append(part)
+        return left
+
+    def _candidates(self) -> Iterator[Candidate]:
+        """Yield each entry of each part, newest first: when it is taken, its part, and its tokens."""
+        for part, lines in self._lines().items():
+            costs = [self.count(f"\n{line}") for line in reversed(lines)]
+            for total, cost in zip(accumulate(costs), costs, strict=True):
+                yield total / SHARES[part], part, cost
+
+    def _lines(self) -> dict[str, list[str]]:
+        exchanges = self.contents.exchanges
+        lists = {
+            title: [_contents.line(title, *entry) for entry in entries.items()]
+            for title, entries in self.contents.lists.items()
+        }
+        answers = [ANSWER + one.answer if one.answer else "" for one in exchanges]
+        return {**lists, ANSWERS: answers}
+
+    def _text(self, kept: Mapping[str, int]) -> str:
+        exchanges = self.contents.exchanges
+        answered = len(exchanges) - kept[ANSWERS]
+        shown = tuple(replace(one, answer=one.answer if at >= answered else "") for at, one in enumerate(exchanges))
+        lists = {
+            title: dict([*entries.items()][len(entries) - kept[title] :])
+            for title, entries in self.contents.lists.items()
+        }
+        missing = {title: len(entries) - kept[title] for title, entries in self.contents.lists.items()}
+        before = self.contents.left_out
+        left_out = {title: before.get(title, 0) + missing.get(title, 0) for title in {*before, *missing}}
+        folder = self.contents.folder if any(lists[title] for title in SHORTENED & lists.keys()) else ""
+        return str(replace(self.contents, folder=folder, exchanges=shown, lists=lists, left_out=left_out))

@@ -1,0 +1,39 @@
+"""The two profiles of the suite: quick, with few examples of a property and always the same, and full, with many.
+
+`pytest` runs the quick profile; `pytest --full` the full one, with the tests that are marked `full`.
+"""
+
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+
+MOST = 10  # examples of a property in the quick profile
+_ANYWAY = {
+    "deadline": None,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+}
+settings.register_profile("quick", max_examples=MOST, derandomize=True, database=None, **_ANYWAY)
+settings.register_profile("full", max_examples=100, print_blob=True, **_ANYWAY)
+
+_chosen = "quick"
+
+
+def choose(profile: str) -> None:
+    """Use a profile for all tests that are imported afterwards."""
+    global _chosen
+    _chosen = profile
+    settings.load_profile(profile)
+
+
+def is_full() -> bool:
+    return _chosen == "full"
+
+
+def share(number: int) -> int:
+    """Return how many of a number of examples the profile tries: all, or an eighth and at most ten."""
+    return number if is_full() else min(MOST, -(-number // 8))
+
+
+def examples(number: int, other: settings | None = None, **more: Any) -> settings:
+    """Return the settings, like others if any, of a property that is tried on this number of examples in full."""
+    return settings(other, max_examples=share(number), **more)
