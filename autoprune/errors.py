@@ -4,7 +4,7 @@ AutopruneError
 ├── SettingsError       the program that configures autoprune: a budget, a model or an option is wrong
 │   └── CopyError       the same program: a value that it gave cannot be pickled or copied
 ├── ConversationError   the program that builds the messages: one of them is not a message (`path` says which)
-│   └── RuleError       the same program: the provider would refuse the messages (`prune(..., validate=True)`; `problems`)
+│   └── RuleError       the same program: the provider would refuse them (`prune(..., validate=True)`, `problems`)
 └── SessionError        the person who names the file: it cannot be read as a conversation
 
     try:
@@ -15,6 +15,7 @@ AutopruneError
 
 from collections.abc import Iterable, Sequence
 from pickle import PicklingError
+from types import UnionType
 
 
 class AutopruneError(ValueError):
@@ -48,12 +49,34 @@ class RuleError(ConversationError):
 
 
 class SessionError(AutopruneError):
-    """A session file that cannot be read as a conversation; `line` is the number of a broken line that can be skipped."""
+    """A session file that cannot be read as a conversation; a broken `line` can be skipped."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
         """Say what is wrong, and in which line if it is in one alone."""
         super().__init__(message)
         self.line = line
+
+
+def is_number(value: object, least: float = 0, kind: type | UnionType = int) -> bool:
+    """Return whether a value is a number of at least `least`. True and False are none."""
+    return isinstance(value, kind) and not isinstance(value, bool) and bool(value >= least)  # type: ignore[operator]
+
+
+def is_share(value: object) -> bool:
+    """Return whether a value is a number between 0 and 1."""
+    return is_number(value, 0, int | float) and value <= 1  # type: ignore[operator]
+
+
+def check_number(name: str, value: object, least: int, what: str = "a number", *, optional: bool = False) -> None:
+    """Raise SettingsError unless a value is a whole number of at least `least`; `optional` allows None."""
+    if not is_number(value, least) and not (optional and value is None):
+        raise SettingsError(f"{name} is {value!r}: give {what}, {least} or more{', or None' if optional else ''}")
+
+
+def check_flag(name: str, value: object) -> None:
+    """Raise SettingsError unless a value is True or False."""
+    if not isinstance(value, bool):
+        raise SettingsError(f"{name} is {value!r}: give True or False")
 
 
 LEAST_PART, LONGEST_NAME = 4, 80  # characters: of a part of a name, and of a misspelled one

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from pages import ROOT, blocks, run_commands
+from shipped import PRESETS
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.cli.readers import readers
-from autoprune.strategies import presets
-from autoprune.strategies.presets import PRESETS
+from autoprune.strategies.by_name import folding_named
 
 DOCS = ROOT / "docs"
 SENTENCE = AgenticConversationPruner(None).replacement_message
@@ -146,4 +146,4 @@ def test_the_page_on_folding_names_every_strategy_with_its_defaults():
     named = re.findall(r"^\| `(\w+)(?:\((.*)\))?` \|", page, re.MULTILINE)
     assert [name for name, _ in named] == ["summarize", "truncate", "hybrid", *[*PRESETS][3:]]
     for name, parameters in named:
-        assert presets.written(f"{name}({parameters})") == PRESETS[name]()
+        assert folding_named(f"{name}({parameters})") == PRESETS[name]()

@@ -1,4 +1,19 @@
-"""Cuts one giant tool result to its head, its tail and its error lines. Looks at that text alone."""
+"""Cut one giant tool result to its head, its tail and its error lines. Looks at that text alone.
+
+How it works. The text is cut in two places, so that head and tail together take the tokens that there is room for. A
+first, cheap count by pieces of 4,096 characters finds the places, which are then moved to the ends of lines. Error
+lines between them are kept in their place. With a limit of 60 tokens the log of a build becomes:
+
+    $ make all
+    cc -c a.c
+    [… 212 lines left out, 2,950 tokens in all …]
+    b.c:3: error: expected ';'
+    [… 90 lines left out …]
+    make: *** [b.o] Error 1
+
+The parts are counted apart and need not add up, so the whole is counted too: if it is over the limit, the room shrinks
+by the excess, and the text is cut again.
+"""
 
 import re
 from bisect import bisect_right
@@ -8,20 +23,20 @@ from functools import cache
 from itertools import islice, pairwise
 
 from autoprune.conversation.outcomes import error_lines
-from autoprune.errors import SettingsError
+from autoprune.errors import SettingsError, check_flag, check_number, is_share
 from autoprune.tokens import Count
 
-PIECE = 4_096  # characters that are counted at once
-ROUNDS = 12  # in which the room shrinks until the result fits
+PIECE = 4_096  # characters, counted at once
+ROUNDS = 12  # of cutting, with less room each time, until the result fits
 EVIDENCE_SHARE = 0.25  # of the room that error lines may take at most
-TRIES = 60  # error lines that are counted
+TRIES = 60  # error lines, counted at most
 
 # What a terminal is told and does not show: ECMA-48 control sequences, strings (titles, links, images), other escapes.
 ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b\r\n]*+(?:\x07|\x1b\\)|[PX^_][^\x1b]*+\x1b\\|[ -/]++[0-~]|[0-Z\\^-~])?"
 )
 
-# What a text holds that was cut, or summed up by somebody.
+# The marks in a text that was cut or summed up.
 CUT = re.compile(r"\[… (?:shortened from [\d,]{1,20} tokens|[\d,]{1,20} (?:line|character)s?[^\n\]]{0,40} left out)")
 
 Span = tuple[int, int]
@@ -29,16 +44,16 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class Clamp:
-    """Cuts a result above `max_result_tokens` to its head and tail; a line between them says what is missing.
+    """Cut a result above `max_result_tokens` to its head and tail; a line between them says what is missing.
 
-    The cut is on line boundaries; only where a line is longer than half of what is kept of its end, it is inside the
-    line. Lines of the cut part that tell of an error are kept in their place, within `evidence_tokens` and a quarter of
-    the room. `plain` also removes what a terminal would not show: escape sequences, and what was overwritten.
+    The cut is at the end of a line, or inside a line that is longer than half of what is kept on that side. Lines that
+    tell of an error are kept in their place between head and tail, within `evidence_tokens` and a quarter of the room.
+    `plain` also removes what a terminal would not show: escape sequences, and what was overwritten.
 
-    `head` is the share of the room that goes to the head. In recorded sessions a tail alone held clearly fewer of the
-    names that later calls use than halves did, a head alone slightly more; but a command's outcome stands at its end.
+    `head` is the share of the room that the head gets. In recorded sessions a tail alone held clearly fewer of the
+    names that later calls use than two halves did, and a head alone slightly more; but a command ends with its outcome.
 
-    What comes out has at most `max_result_tokens` tokens, and never more than went in. It is not blank, and is not cut
+    The result has at most `max_result_tokens` tokens and never more than the text had. It is not blank, and is not cut
     again.
     """
 
@@ -48,18 +63,15 @@ class Clamp:
     plain: bool = False
 
     def check(self) -> None:
-        """Raises SettingsError for a size or a share that is none."""
-        if self.max_result_tokens is not None and not _is_number(self.max_result_tokens, 1):
-            raise SettingsError(f"max_result_tokens is {self.max_result_tokens!r}: give a number, 1 or more, or None")
-        if not _is_number(self.evidence_tokens, 0):
-            raise SettingsError(f"evidence_tokens is {self.evidence_tokens!r}: give a number, 0 or more")
-        if isinstance(self.head, bool) or not isinstance(self.head, int | float) or not 0 <= self.head <= 1:
+        """Raise SettingsError for a parameter that cannot be used."""
+        check_number("max_result_tokens", self.max_result_tokens, 1, optional=True)
+        check_number("evidence_tokens", self.evidence_tokens, 0)
+        if not is_share(self.head):
             raise SettingsError(f"head is {self.head!r}: give a share between 0 and 1")
-        if not isinstance(self.plain, bool):
-            raise SettingsError(f"plain is {self.plain!r}: give True or False")
+        check_flag("plain", self.plain)
 
     def shortened(self, text: str, count: Count) -> str | None:
-        """The text to put in place of a result; None where there is nothing to do, or nothing that could be done."""
+        """Return the text to put in place of a result; None if nothing is to be done or nothing can be done."""
         self.check()
         shown = plain_text(text) if self.plain else text
         limit = self.max_result_tokens
@@ -73,6 +85,7 @@ class Clamp:
         return shown if shown != text and total <= count(text) else None
 
     def _cut(self, text: str, limit: int, total: int, count: Count) -> str | None:
+        """Return a text of `total` tokens cut to `limit`; None if not even its beginning fits."""
         known = cache(count)  # the same pieces are looked at for each size of the room
         room = limit - count(f"\n{_marker(len(text), 'character', total, is_first=True)}\n")
         for turn in range(ROUNDS):
@@ -86,7 +99,7 @@ class Clamp:
         return _what_fits(text, limit, known)
 
     def _spans(self, text: str, room: int, count: Count) -> list[Span]:
-        """The parts to keep: the head, error lines, the tail, in order."""
+        """Return the parts to keep in order: the head, error lines, the tail."""
         budget = min(self.evidence_tokens, int(room * EVIDENCE_SHARE))
         evidence, cost = _evidence(text, self._gap(text, room - budget, count), budget, count)
         head, tail = self._gap(text, room - cost, count)
@@ -99,7 +112,7 @@ class Clamp:
         return spans
 
     def _gap(self, text: str, room: int, count: Count) -> Span:
-        """Where the head ends and the tail begins."""
+        """Return where the head ends and where the tail begins."""
         head_room = int(room * self.head)
         head = _head_end(text, _reach(text, head_room, count, is_tail=False))
         tail = _tail_start(text, len(text) - _reach(text, room - head_room, count, is_tail=True))
@@ -107,15 +120,15 @@ class Clamp:
 
 
 def is_cut(text: str) -> bool:
-    """Whether a text says that it was cut or shortened before."""
+    """Return whether a text says that it was cut or shortened before."""
     return "[… " in text and CUT.search(text) is not None
 
 
 def plain_text(text: str) -> str:
-    """The text as a terminal shows it: no escape sequences, and of a line only what was written last.
+    """Return a text as a terminal shows it: without escape sequences and overwritten parts of lines.
 
-    Simpler than a terminal: what follows a carriage return replaces the whole line, unless nothing follows. Line ends
-    stay as they are, CR LF too.
+    This is simpler than a terminal: what follows a carriage return replaces the whole line, unless nothing follows.
+    Line ends stay as they are, CR LF too.
     """
     visible = ESCAPES.sub("", text) if "\x1b" in text else text
     if "\r" not in visible:
@@ -126,15 +139,12 @@ def plain_text(text: str) -> str:
 
 
 def _last_written(line: str) -> str:
+    """Return what a line shows after its last carriage return."""
     return line.rstrip("\r").rpartition("\r")[2]
 
 
-def _is_number(value: object, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
-
-
 def _reach(text: str, room: int, count: Count, *, is_tail: bool) -> int:
-    """How many characters from one end fit, as far as the counts of pieces tell."""
+    """Return how many characters from one end fit, as far as counts by pieces tell."""
     size = len(text)
 
     def tokens(start: int, stop: int) -> int:
@@ -149,7 +159,7 @@ def _reach(text: str, room: int, count: Count, *, is_tail: bool) -> int:
 
 
 def _head_end(text: str, at: int) -> int:
-    """Where a head of `at` characters is better cut."""
+    """Return a better place for the end of a head of `at` characters: the end of a line if one is near."""
     if at == len(text):
         return at
     line = text.rfind("\n", 0, at) + 1
@@ -158,7 +168,7 @@ def _head_end(text: str, at: int) -> int:
 
 
 def _tail_start(text: str, at: int) -> int:
-    """Where a tail from `at` on is better cut."""
+    """Return a better place for the start of a tail from `at` on: the start of a line if one is near."""
     if at == 0:
         return at
     line = text.find("\n", at - 1) + 1 or len(text)
@@ -167,13 +177,13 @@ def _tail_start(text: str, at: int) -> int:
 
 
 def _tears(text: str, at: int) -> bool:
-    """Whether a cut would part a surrogate pair or CR LF."""
+    """Return whether a cut would part a surrogate pair or CR LF."""
     before, after = text[at - 1 : at], text[at : at + 1]
     return (before == "\r" and after == "\n") or ("\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff")
 
 
 def _evidence(text: str, gap: Span, budget: int, count: Count) -> tuple[list[Span], int]:
-    """The error lines in a gap that a budget has room for, and what they take of it, their markers included."""
+    """Return the error lines in a gap that a budget has room for, and the tokens they take with their markers."""
     marker = count(f"{_marker(len(text), 'line')}\n")
     spans: list[Span] = []
     left = budget
@@ -186,7 +196,7 @@ def _evidence(text: str, gap: Span, budget: int, count: Count) -> tuple[list[Spa
 
 
 def _joined(text: str, spans: Sequence[Span], total: int, count: Count) -> str:
-    """The spans of a text in order, with a line of its own wherever something is missing."""
+    """Return the spans of a text joined, with a marker on a line of its own wherever something is missing."""
     missing = max(total - count("".join(text[begin:end] for begin, end in spans)), 1)
     parts = [text[: spans[0][1]]]
     for number, ((_, stop), (begin, end)) in enumerate(pairwise(spans)):
@@ -198,18 +208,19 @@ def _joined(text: str, spans: Sequence[Span], total: int, count: Count) -> str:
 
 
 def _begins_line(text: str, at: int) -> bool:
+    """Return whether a line begins at an offset."""
     return at == 0 or text[at - 1] == "\n"
 
 
 def _amount(text: str, start: int, stop: int) -> tuple[int, str]:
-    """How much stands between two offsets: whole lines, or else characters."""
+    """Return how much stands between two offsets, in whole lines or else in characters."""
     if _begins_line(text, start) and (stop == len(text) or _begins_line(text, stop)):
         return text.count("\n", start, stop) + (text[stop - 1] != "\n"), "line"
     return stop - start, "character"
 
 
 def _marker(amount: int, unit: str, missing: int | None = None, *, is_first: bool = False) -> str:
-    """What stands in place of something; `missing` are tokens, of this place or, if it is the first of more, of all."""
+    """Return what stands in place of a part left out. The first of several markers says the tokens missing in all."""
     what = _figure(amount, unit)
     if missing is None:
         return f"[… {what} left out …]"
@@ -218,18 +229,19 @@ def _marker(amount: int, unit: str, missing: int | None = None, *, is_first: boo
 
 
 def _figure(number: int, unit: str) -> str:
+    """Return a number with its unit, such as "1 line" or "2,950 tokens"."""
     return f"{number:,} {unit}" if number == 1 else f"{number:,} {unit}s"
 
 
 def _nothing_shown(text: str, limit: int, count: Count) -> str | None:
-    """What stands for a text of white space and escape sequences, which would be blank if it was cut."""
+    """Return a marker for a text of white space and escape sequences, which would be blank if it was cut."""
     total = count(text)
     marker = _marker(len(text), "character", total)
     return marker if count(marker) <= limit < total else None
 
 
 def _what_fits(text: str, limit: int, count: Count) -> str | None:
-    """The beginning of a text, where there is no room to say what is missing; None if not even a character fits."""
+    """Return the beginning of a text if there is no room for markers; None if not even one character fits."""
     words = text.lstrip()
     size = _reach(words, limit, count, is_tail=False)
     for _ in range(ROUNDS):

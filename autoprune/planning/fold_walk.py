@@ -1,4 +1,19 @@
-"""The walk of strategies that fold or drop whole messages. Offers what may go; summarizes nothing."""
+"""Walk a conversation from which whole messages go, with a summary standing in their place. Summarizes nothing.
+
+How it works. The walk is that of `walk`, but the strategy is asked at every request, and each of its edits is made as
+soon as it is yielded. Say the messages weigh 1,000 tokens each, and the safe zone is 4,500 (a bar is a request):
+
+    0 U | 1 A   2 U | 3 A   4 U | 5 A
+
+The third prompt has 5,000 tokens. The strategy is offered the groups 0, 1, 2 and 3 (4 is the user's current request).
+It folds 0 and 1 with a room of 500 tokens. Messages 2 to 4 are left, and the summary, which counts as 500 tokens and
+those of its mark. Nothing is written yet, so where to fold never depends on what a summary says. Later folds go into
+the same summary: its room may grow and never shrinks. A conversation that is fed back holds the summary, whose mark
+says its room and for how many messages it stands (`Given.running`), and so it is walked like the full history.
+
+A strategy cannot take what was not offered. Of what it takes some may stay: messages that keep two of the user's apart,
+and the user's first request while the summary has no room for it.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -7,13 +22,12 @@ from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.reasons import told
 from autoprune.conversation.summary import overhead
-from autoprune.conversation.transcript import Entry, Path, Speaker, ToolResult, Transcript
+from autoprune.conversation.transcript import Entry, Path, Speaker, Transcript
 from autoprune.planning._groups import Groups
-from autoprune.planning.options import retention
-from autoprune.planning.plan import Plan
-from autoprune.planning.stripping import ThinkingPolicy
-from autoprune.planning.view import FoldingStrategy, Given, Group
-from autoprune.planning.walk import Candidate, Strategy, Walk
+from autoprune.planning.plan import Plan, ThinkingPolicy
+from autoprune.planning.retention import BY_AGE, Retention
+from autoprune.planning.view import Candidate, FoldingStrategy, Given, Group, Strategy, option
+from autoprune.planning.walk import Walk
 from autoprune.tokens import MESSAGE_TOKENS
 
 REQUEST_SHARE = 0.5  # of the summary's room, that the user's first request may take
@@ -23,7 +37,7 @@ SUMMARY_SHARE = 4  # a summary takes at most one part in so many of the safe zon
 
 
 def planned(walk: "FoldWalk", messages: Sequence[object]) -> Plan:
-    """What a walk has come to; the summary stands apart from the messages."""
+    """Return what a walk has come to as a plan; the summary stands apart from the messages."""
     transcript = Transcript(list(messages), tuple(walk.entries), walk.fixed_tokens)
     found = walk.planned_for(transcript)
     edits = tuple(edit for edit in found.edits if edit.part.location.message not in walk.gone)
@@ -33,7 +47,7 @@ def planned(walk: "FoldWalk", messages: Sequence[object]) -> Plan:
 
 
 class FoldWalk(Walk):
-    """The walk over requests, with whole messages going out of the prompt and a summary standing for them."""
+    """Takes a conversation message by message, and lets the strategy fold or drop at each request."""
 
     def __init__(
         self,
@@ -50,7 +64,7 @@ class FoldWalk(Walk):
         super().__init__(asked, limit, fixed_tokens, placeholder, thinking=thinking)
         self.folder = strategy
         self.fixed_tokens = fixed_tokens
-        self.retain = retention(strategy)
+        self.retain = option(strategy, "retain", Retention) or BY_AGE
         self.given = given
         self.gone: set[int] = set()
         self.folds: list[Fold] = []
@@ -61,10 +75,10 @@ class FoldWalk(Walk):
         self._harmful: set[int] = set()
         self._keep = 0  # messages that the strategy wants to stay, as it said last
         self._held: set[int] = set()  # at this request, between two messages of the user's
-        self._run_start = 0
+        self._spoke_at = 0
         self._request_before = 0
         self._wants_user = False
-        self.reported: tuple[int, int] | None = None
+        self.reported: tuple[int, int] | None = None  # the number of messages, and what the provider counted
         if self.changes and (given.running or getattr(strategy, "may_drop", True)):
             self.changes.change(START)
 
@@ -75,21 +89,22 @@ class FoldWalk(Walk):
 
     @property
     def summary_tokens(self) -> int:
-        """Tokens that the summary takes at most, its mark included."""
+        """The tokens that the summary takes at most, with its mark."""
         return self._reserve(self.folded, self.room) if self.room else 0
 
     @property
     def planned(self) -> int:
-        """Tokens of the prompt, the summary at its largest, by what was counted alone."""
+        """The tokens of the prompt with the summary at its largest, as they are counted here."""
         kept = (at for at in range(len(self.entries)) if at not in self.gone)
         return self.fixed_tokens + sum(map(self._weight, kept)) + self.summary_tokens
 
     def _reserve(self, messages: int, room: int) -> int:
+        """Return the tokens to keep free for a summary of so many messages, with its mark."""
         return room + overhead(self.placeholder.count, messages, room) + MESSAGE_TOKENS
 
     @property
     def head(self) -> int | None:
-        """The messages at the head that never go; None where the strategy takes no messages out."""
+        """The number of messages at the head that never go; None if the strategy takes no messages out."""
         if not getattr(self.folder, "folds", True):
             return None
         others = (at for at, entry in enumerate(self.entries) if entry.speaker is not Speaker.SYSTEM)
@@ -97,38 +112,38 @@ class FoldWalk(Walk):
 
     @property
     def count(self) -> int:
-        """The messages in the prompt, without the system's and without the summary."""
+        """The number of messages in the prompt, without the system's and without the summary."""
         return len(self.entries) - len(self.gone) - self._groups.systems
 
     def append(self, message: object, entry: Entry) -> None:
         """Take the next message."""
         at = len(self.entries)
-        in_run = self.in_run
+        follows_model = self.ends_with_model
         super().append(message, entry)
         self._wants_user = self._wants_user or self.given.begins_with_user(message)
         if self.given.running and at == self.given.running.at and self.given.running.rest is None:
             self.gone.add(at)
             self.tokens -= entry.tokens
             return
-        if entry.speaker is Speaker.MODEL and not in_run:
-            self._run_start = at
+        if entry.speaker is Speaker.MODEL and not follows_model:
+            self._spoke_at = at
         self._groups.append(at, message)
         if self._groups.requests[-1:] == [at]:
             self._request_before = self.request
 
     def is_settled(self) -> bool:
-        """Never: what was folded cannot be read again in its place."""
+        """Return False: what was folded cannot be read again in its place."""
         return False
 
     def _believe_usage(self) -> None:
-        """Behind message number `reported[0]` the provider's count is known: of the last prompt and its answer."""
+        """Take the provider's count of the last prompt and its answer, if it is known at this message."""
         if self.reported and self.reported[0] == len(self.entries):
-            after = self.entries[self._run_start + 1 :] if self.request else self.entries
+            after = self.entries[self._spoke_at + 1 :] if self.request else self.entries
             fresh = (entry.tokens for entry in after if entry.speaker is not Speaker.MODEL)
             self.tokens = self.reported[1] + sum(fresh)
 
     def ask(self) -> None:
-        """The request that stands here: let the strategy fold what it will, once."""
+        """Let the strategy fold what it will at the request that stands here, once."""
         if self._asked_at == len(self.entries):
             return
         self._asked_at = len(self.entries)
@@ -146,26 +161,25 @@ class FoldWalk(Walk):
 
     def _put(self, edit: Replace) -> None:
         """Put a strategy's own text in place of a part that it was offered, if that is smaller."""
-        if edit.part not in self._seen:
+        if edit.part not in self._parts.seen:
             return
-        del self._seen[edit.part]
+        del self._parts.seen[edit.part]
         before = self.edits.get(edit.part)
         saves = self.placeholder.saves(edit.part, edit.text) - (before.saved if before else 0)
         if saves > 0:
-            result = edit.part if isinstance(edit.part, ToolResult) else self._result_of[edit.part]
-            self._make(Candidate(edit.part, edit.text, saves, result), told(edit.reason))
+            self._make(Candidate(edit.part, edit.text, saves, self._parts.result(edit.part)), told(edit.reason))
 
     def gain(self, tokens: int, room: int) -> int:
-        """Tokens that are won when messages of so many tokens are folded into a summary of at most `room`."""
+        """Return the tokens saved by folding messages of so many tokens into a summary of at most `room`."""
         return tokens + self.summary_tokens - self._reserve(self.folded + 1, self._room(tokens, 1, room))
 
     def added(self, room: int) -> int:
-        """Tokens that the summary adds to the prompt when it gets at most `room`."""
+        """Return the tokens that the summary adds to the prompt when it gets at most `room`."""
         largest = min(room, max(1, self.limit // SUMMARY_SHARE))
         return max(0, self._reserve(self.folded + len(self.entries), largest) - self.summary_tokens)
 
     def _room(self, tokens: int, messages: int, room: int) -> int:
-        """What a summary's text may have: what it stands for is always larger."""
+        """Return the tokens that a summary's text may have: fewer than what it stands for."""
         around = self._reserve(self.folded + messages, room) - room
         return min(room, max(1, self.limit // SUMMARY_SHARE), tokens + self.summary_tokens - around - 1)
 
@@ -180,20 +194,13 @@ class FoldWalk(Walk):
         return self.request - self._request_before + 1
 
     def _fold(self, edit: Fold) -> None:
-        """Make an edit of whole messages, if they are there and may go: a strategy cannot take what is not offered."""
+        """Make an edit of whole messages if they were offered, but for those that must stay."""
         if not self._is_offered(set(edit.messages)):
             return
-        by_role = bool(self.retain.roles)
-        offered = [] if by_role else [group.messages for group in self._free(self._keep)]
-        going = self._groups.keep_apart(self.gone, set(edit.messages), offered, self._weight)
-        if by_role:  # what stays between must not be chosen again in place of what may go by its role
-            self._held.update(at for at in edit.messages if at not in going)
-        edit = replace(edit, messages=tuple(sorted(going)))
-        if not edit.messages:
-            return
-        weight = sum(self._weight(at) for at in edit.messages)
+        edit = self._without_bridges(edit)
+        weight = sum(map(self._weight, edit.messages))
         room = 0 if edit.is_drop else self._room(weight, len(edit.messages), edit.room)
-        if not edit.is_drop and room <= 0:
+        if not edit.messages or (room <= 0 and not edit.is_drop):
             return
         if room and (first := self._first_request(edit.messages, room, edit.room)) is not None:
             self._fold(replace(edit, messages=tuple(at for at in edit.messages if at != first)))
@@ -202,18 +209,31 @@ class FoldWalk(Walk):
         if room:
             self.folded += len(edit.messages)
             self.room = max(room, self.room)
-        self.gone.update(edit.messages)
         self.tokens -= weight + before - self.summary_tokens
-        self.folds.append(replace(edit, reason=told(edit.reason), saved=weight, room=room, request=self.request))
-        self._seen = {part: known for part, known in self._seen.items() if part.location.message not in self.gone}
+        self._leave(replace(edit, reason=told(edit.reason), saved=weight, room=room, request=self.request))
+
+    def _without_bridges(self, edit: Fold) -> Fold:
+        """Return an edit without the messages that must keep two of the user's apart."""
+        by_role = bool(self.retain.roles)
+        offered = [] if by_role else [group.messages for group in self._free(self._keep)]
+        going = self._groups.keep_apart(self.gone, set(edit.messages), offered, self._weight)
+        if by_role:  # what stays between must not be chosen again in place of what may go by its role
+            self._held.update(at for at in edit.messages if at not in going)
+        return replace(edit, messages=tuple(sorted(going)))
+
+    def _leave(self, edit: Fold) -> None:
+        """Take the messages of an edit out of the prompt."""
+        self.gone.update(edit.messages)
+        self.folds.append(edit)
+        self._parts.leave(self.gone)
         self.edits_made += 1
         if self.changes:
             self.changes.leave(self.gone)
-            if room:
+            if not edit.is_drop:
                 self.changes.change(START)
 
     def _is_offered(self, messages: set[int]) -> bool:
-        """Whether messages are all of some groups: no half of a pair goes alone."""
+        """Return whether messages are all of some groups: no half of a pair goes alone."""
         if messages and messages == self._harmful - self.gone:
             return True
         groups = [set(group.messages) for group in self._free()]
@@ -221,11 +241,11 @@ class FoldWalk(Walk):
         return bool(messages) and messages == set().union(*touched)
 
     def candidates(self) -> Iterator[Candidate]:
-        """The parts that may be cleared now, whatever is cleared of them while one looks."""
+        """Return the parts that may be cleared now, whatever is cleared of them meanwhile."""
         return iter([*super().candidates()])
 
     def _first_request(self, messages: Sequence[int], room: int, most: int) -> int | None:
-        """The user's first request, where it is one of the messages and has no room in the summary, but will have."""
+        """Return the user's first request if it is to go but the summary has no room for it yet."""
         first = next(iter(self._groups.requests), None)
         if first is None or first not in messages:
             return None
@@ -235,24 +255,26 @@ class FoldWalk(Walk):
         return first if is_short and weight <= largest * REQUEST_SHARE else None
 
     def _weight(self, at: int) -> int:
+        """Return what a message weighs now."""
         return self.entries[at].tokens - self._saved.get(at, 0)
 
     def groups(self, size: int = 1, keep: int = 0) -> list[Group]:
-        """What may go, in the order in which it goes, but for the last `keep` messages."""
+        """Return what may go, in the order in which it goes, but for the last `keep` messages."""
         self._keep = keep
         return _grouped(self._free(keep), size)
 
     def _free(self, keep: int = 0) -> list[Group]:
-        """The smallest groups."""
+        """Return the smallest groups that may go."""
         newest = self._groups.first_kept(self.gone, keep)
         units = self._groups.free(self.gone, begins_with_user=self._wants_user and not self.room)
         free = [] if self.bound_before else [self._group(unit) for unit in units]
         free = [group for group in free if group.messages[-1] < newest and self._held.isdisjoint(group.messages)]
         if self.retain.roles:
-            free.sort(key=lambda unit: unit.rank)
+            free.sort(key=lambda group: group.rank)
         return free
 
     def _group(self, unit: range) -> Group:
+        """Return what is left of a group's messages, with what they weigh and when they go."""
         messages = tuple(at for at in unit if at not in self.gone)
         has_tools = any(self.entries[at].calls or self.entries[at].results for at in unit)
         speaker = Speaker.TOOL if has_tools else self.entries[unit[0]].speaker
@@ -260,13 +282,13 @@ class FoldWalk(Walk):
         return Group(messages, sum(map(self._weight, messages)), self.retain.rank(speaker), ends_turn)
 
     def least_harmful(self, keep: int, excess: float) -> list[Group]:
-        """What may go but for the last `keep` messages where no cut is safe: no result loses its call even so."""
+        """Return what may go although no cut is safe, but for the last `keep` messages. No result loses its call."""
         messages = () if self.bound_before else self._groups.least_harmful(self.gone, keep, excess)
         self._harmful = set(messages)
         return [Group(messages, sum(map(self._weight, messages)))] if messages else []
 
     def opening(self) -> list[Group]:
-        """What must go too so that the conversation begins with the user, where its provider wants that."""
+        """Return what must go too so that the conversation begins with the user, if its provider wants that."""
         if not self._wants_user or self.room:
             return []
         free = {group.messages[0]: group for group in self._free()}
@@ -280,14 +302,14 @@ class FoldWalk(Walk):
         return found
 
 
-def _grouped(pieces: Sequence[Group], size: int) -> list[Group]:
-    """Neighbors together until there are `size` messages."""
+def _grouped(smallest: Sequence[Group], size: int) -> list[Group]:
+    """Return neighbors joined until there are `size` messages in each group."""
     groups: list[Group] = []
-    for piece in pieces:
+    for group in smallest:
         if groups and len(groups[-1].messages) < size:
             last = groups[-1]
-            messages = (*last.messages, *piece.messages)
-            groups[-1] = Group(messages, last.tokens + piece.tokens, piece.rank, piece.ends_turn)
+            messages = (*last.messages, *group.messages)
+            groups[-1] = Group(messages, last.tokens + group.tokens, group.rank, group.ends_turn)
         else:
-            groups.append(piece)
+            groups.append(group)
     return groups

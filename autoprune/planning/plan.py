@@ -1,7 +1,8 @@
-"""What can be decided about a conversation. Decides nothing itself."""
+"""A plan: what is decided about a conversation. Decides nothing itself."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 from itertools import takewhile
 from typing import Protocol
@@ -14,30 +15,43 @@ from autoprune.conversation.transcript import Part, Path, Speaker, Thought, Tool
 from autoprune.planning.protections import NOTHING, Guard, Protections, guard
 
 
+class ThinkingPolicy(StrEnum):
+    """What to do about thinking blocks that stand behind an edit.
+
+    `drop_block` returns request parameters by which the API drops them itself; `strip` takes them out, but for those of
+    the latest turn, which must stay; `refuse` edits nothing that thinking already stands behind; `report` only says so.
+    """
+
+    DROP_BLOCK = "drop_block"
+    STRIP = "strip"
+    REFUSE = "refuse"
+    REPORT = "report"
+
+
 class Shortening(Protocol):
-    """How calls' arguments are shortened."""
+    """Says how the arguments of calls are shortened."""
 
     def of(self, result: ToolResult) -> Collection[ToolInput]:
-        """The inputs that may be shortened now that their result is there."""
+        """Return the arguments of a call that may be shortened, given its result."""
 
     def text(self, part: ToolInput, count: Callable[[str], int]) -> str:
-        """What to put in place of an input."""
+        """Return the text to put in place of an argument."""
 
     def was_made(self, part: ToolInput) -> bool:
-        """Whether an input was shortened before."""
+        """Return whether an argument was shortened before."""
 
 
 @dataclass(frozen=True, eq=False)
 class Plan(Copied):
-    """What to change in a transcript so that it has at most `limit` tokens. Every result is in `edits` or in `kept`.
+    """The changes to a transcript so that it has at most `limit` tokens. Every result is in `edits` or in `kept`.
 
-    Nothing is edited now that stands before `bound_before`, () for nothing. `stripped` are blocks of thinking that are
-    taken out because what they are bound to has changed, `doomed` those that must stay until their turn is over.
-    `changed` is where the first change stands that shows, of this prune or an earlier one, where a policy asks for it.
+    Nothing before the place `bound_before` is edited; () is no place. `stripped` are blocks of thinking that are taken
+    out because something before them has changed; `doomed` are those that stay until their turn is over. `changed` is
+    the place of the first change that shows, of this prune or an earlier one, if a thinking policy asks for it.
 
-    `folds` take whole messages out, in this order; results in those are in neither. `running` is the summary that the
-    conversation came with. Where messages may go, now or later, the first `head` never do. With folds, `counted` are
-    the tokens of the next prompt, at most while a summary is to be written.
+    `folds` take whole messages out, in this order; results in those are neither edited nor kept. `running` is the
+    summary that the conversation came with. If messages may go, now or later, the first `head` of them never do. With
+    folds, `counted` are the tokens of the next prompt, or the most that they can be while a summary is to be written.
     """
 
     transcript: Transcript = field(repr=False)
@@ -57,7 +71,7 @@ class Plan(Copied):
 
     @cached_property
     def gone(self) -> Mapping[int, Fold]:
-        """The messages that are taken out, and by which fold."""
+        """The messages that are taken out, each with its fold."""
         return {at: fold for fold in self.folds for at in fold.messages}
 
     @property
@@ -67,7 +81,7 @@ class Plan(Copied):
 
     @cached_property
     def place(self) -> int:
-        """Where the summary stands: behind the system messages at the head."""
+        """The index at which the summary stands: behind the system messages at the head."""
         if self.running:
             return self.running.at
         # What was dropped before there was a summary is no more at the head than if it had never been there.
@@ -96,7 +110,7 @@ class Plan(Copied):
 
     @cached_property
     def kept(self) -> Mapping[ToolResult, Reason]:
-        """For every result that stays, oldest first, why it does."""
+        """The results that stay, oldest first, each with the reason why."""
         known = self.transcript.results
         return {each: self._why_kept(each) for each in known if each not in self.results and not self._is_gone(each)}
 
@@ -105,13 +119,13 @@ class Plan(Copied):
 
     @cached_property
     def answers(self) -> Mapping[ToolInput, ToolResult]:
-        """The results of calls' arguments."""
+        """The arguments of calls, each with the result of its call."""
         answered = ((result, result.call) for result in self.transcript.results if result.call)
         return {part: result for result, call in answered for part in call.inputs}
 
     @cached_property
     def first_changed(self) -> Path | None:
-        """Where the first change stands that the plan makes; None for nowhere."""
+        """The place of the first change that the plan makes; None if it makes none."""
         edited = [edit.part.location.path for edit in self.edits]
         folded: list[Path] = [(min(self.place, *self.gone),)] if self.folds else []
         return min((*edited, *folded), default=None)
@@ -130,7 +144,7 @@ class Plan(Copied):
         return self.placeholder.saves(part, self.shortening.text(part, self.placeholder.count)) > 0
 
     def _hides_outcome(self, result: ToolResult) -> bool:
-        """Whether a call's arguments stay because its result says no more how it went, or is the user's answer."""
+        """Return whether a result does not show how its call went any more, or is the user's answer."""
         edit = self.results.get(result)
         is_cleared = edit is not None and edit.reason is not Reason.CLAMPED
         return is_cleared or self.placeholder.stands_in(result) or self.protections.is_answer(result)
@@ -142,7 +156,7 @@ class Plan(Copied):
         return guard(self.protections, known.messages, known.entries, known.results, saved)
 
     def is_unseen(self, result: ToolResult) -> bool:
-        """Whether the model has not seen a result yet."""
+        """Return whether the model has not seen a result yet."""
         return result.sent == len(self.transcript.requests) - 1
 
     def _why_kept(self, result: ToolResult) -> Reason:

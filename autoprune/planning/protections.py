@@ -1,4 +1,4 @@
-"""What a strategy may not clear, by rules that its user gives. Decides about one result at a time, edits nothing."""
+"""Decide which results a strategy may not clear, by rules that the user gives. Edits nothing."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from autoprune.conversation.calls import is_instruction_file, matches, paths
 from autoprune.conversation.outcomes import failed
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.transcript import Entry, ToolResult
-from autoprune.errors import SettingsError
+from autoprune.errors import SettingsError, check_flag, check_number, is_number
 
 Guard: TypeAlias = Callable[[ToolResult], Reason | None]
 NONE_CUT: Mapping[ToolResult, ToolResult] = {}
@@ -18,17 +18,16 @@ NONE_CUT: Mapping[ToolResult, ToolResult] = {}
 
 @dataclass(frozen=True)
 class Protections:
-    """Which results are kept whatever the budget; by default those that hold the user's own words, and no other.
+    """Say which results are kept whatever the budget; by default only those that hold the user's own words.
 
     `user_answers` keeps what the user said through a tool: the results of `answer_tools` (names or globs), which ask
-    the user, and failed results that begin with the user's refusal of the call and the words it came with. They are
-    not cut either.
+    the user, and failed results that begin with the user's refusal of the call. They are not cut either.
 
     `tools` and `paths` are names or globs; paths are those in the arguments of the call. `last_results` counts results,
     `last_tokens` the newest tokens of the conversation as it is sent: a result in a message that reaches into them is
     kept. `failed` keeps results that say that the call failed, `instruction_files` those of AGENTS.md, CLAUDE.md and
-    the like, `minimum_tokens` those that are smaller. `pinned` is a set of message indexes, or a predicate that gets
-    the caller's message; it must answer the same for a message whose results were cleared or cut.
+    the like, `minimum_tokens` results that are smaller. `pinned` is a set of message indexes, or a predicate that gets
+    the caller's message and gives the same answer once its results were cleared or cut.
     """
 
     tools: tuple[str, ...] = ()
@@ -43,23 +42,21 @@ class Protections:
     answer_tools: tuple[str, ...] = ANSWER_TOOLS
 
     def __post_init__(self) -> None:
-        """Keep collections in a form that can be compared and never changes; what is none of them waits for `check`."""
+        """Make collections immutable and comparable; `check` refuses anything else."""
         for name in ("tools", "paths", "answer_tools"):
             value = getattr(self, name)
             if isinstance(value, Iterable):
                 object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
         if isinstance(self.pinned, Iterable) and not callable(self.pinned):
             indexes = tuple(self.pinned)
-            object.__setattr__(self, "pinned", frozenset(indexes) if all(map(_is_number, indexes)) else indexes)
+            object.__setattr__(self, "pinned", frozenset(indexes) if all(map(is_number, indexes)) else indexes)
 
     def check(self) -> None:
-        """Raises SettingsError for a parameter that is none, and says which."""
+        """Raise SettingsError for a parameter that cannot be used."""
         for name in ("last_results", "last_tokens", "minimum_tokens"):
-            if not _is_number(value := getattr(self, name)):
-                raise SettingsError(f"{name} is {value!r}: give a number, 0 or more")
+            check_number(name, getattr(self, name), 0)
         for name in ("failed", "instruction_files", "user_answers"):
-            if not isinstance(value := getattr(self, name), bool):
-                raise SettingsError(f"{name} is {value!r}: give True or False")
+            check_flag(name, getattr(self, name))
         for name in ("tools", "paths", "answer_tools"):
             value = getattr(self, name)
             if not isinstance(value, tuple) or not all(isinstance(glob, str) for glob in value):
@@ -69,15 +66,15 @@ class Protections:
 
     @property
     def has_rules(self) -> bool:
-        """Whether anything is kept besides the user's own words."""
+        """Whether there is a rule besides those that keep the user's own words."""
         return replace(self, user_answers=True, answer_tools=ANSWER_TOOLS) != NOTHING
 
     def is_answer(self, result: ToolResult) -> bool:
-        """Whether a result is kept as the user's own words. It stays so whatever follows it."""
+        """Return whether a result is kept as the user's own words. It stays so whatever follows it."""
         return self.user_answers and is_answer(result, self.answer_tools)
 
     def of(self, result: ToolResult, message: object) -> Reason | None:
-        """Why a result is kept, wherever in the conversation it stands; None if it is not."""
+        """Return why a result is kept wherever in the conversation it stands; None if it is not kept."""
         if self._is_pinned(result.location.message, message):
             return Reason.PINNED
         if self.tools and any(fnmatchcase(result.tool, glob) for glob in self.tools):
@@ -100,10 +97,6 @@ class Protections:
         return Reason.INSTRUCTIONS if is_instructions else None
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
 NOTHING = Protections()
 
 
@@ -115,10 +108,10 @@ def guard(
     saved: Mapping[int, int],
     cut: Mapping[ToolResult, ToolResult] = NONE_CUT,
 ) -> Guard:
-    """What says of each result why it is protected at the end of a conversation.
+    """Return a function that says why a result is protected at the end of a conversation, or None.
 
-    `saved` are tokens by message, `cut` the results that were cut, as they are now: the model has seen them no other
-    way, and neither does a rule that looks at a result.
+    `saved` are the tokens saved in each message. `cut` are the results that were cut, as they are now: rules look at
+    them as the model does.
     """
     newest = set(results[-protections.last_results :]) if protections.last_results else set()
     window = _window(protections.last_tokens, entries, saved)
@@ -134,7 +127,7 @@ def guard(
 
 
 def _window(tokens: int, entries: Sequence[Entry], saved: Mapping[int, int]) -> int:
-    """The first message of those that are the newest `tokens` tokens, the message that crosses the line included."""
+    """Return the first message that reaches into the newest `tokens` tokens."""
     at = len(entries)
     while at and tokens > 0:
         at -= 1

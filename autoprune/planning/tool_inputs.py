@@ -1,4 +1,4 @@
-"""Shortening what a call gave to its tool, once the call has succeeded: a written file's body, a patch."""
+"""Shorten the arguments of calls that have succeeded, such as the body of a written file or a patch."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from autoprune.conversation.outcomes import failed
 from autoprune.conversation.transcript import ToolInput, ToolResult
-from autoprune.errors import SettingsError
+from autoprune.errors import SettingsError, check_number
 from autoprune.tokens import Count
 
 MARKER = "[{:,} tokens cleared to save space; the call succeeded]"
@@ -18,7 +18,7 @@ STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"(\s*:)?')  # in JSON; with a colon it 
 
 @dataclass(frozen=True)
 class ToolInputs:
-    """Shortens string arguments above `above` tokens, of tools whose names match one of `tools` (names or globs).
+    """Shorten string arguments above `above` tokens of tools whose names match one of `tools` (names or globs).
 
     Only calls whose result is known to be successful are shortened. JSON arguments keep their shape: the same keys, the
     same types, shorter strings; all else in them stays to the letter.
@@ -28,37 +28,36 @@ class ToolInputs:
     above: int = 200
 
     def __post_init__(self) -> None:
-        """Keep the names in a form that can be compared and never changes; what is none waits for `check`."""
+        """Make the names immutable and comparable; `check` refuses anything else."""
         if isinstance(self.tools, Iterable):
             object.__setattr__(self, "tools", (self.tools,) if isinstance(self.tools, str) else tuple(self.tools))
 
     def check(self) -> None:
-        """Raises SettingsError for a size or a name that is none."""
-        if isinstance(self.above, bool) or not isinstance(self.above, int) or self.above < 0:
-            raise SettingsError(f"above is {self.above!r}: give a number of tokens, 0 or more")
+        """Raise SettingsError for a parameter that cannot be used."""
+        check_number("above", self.above, 0, "a number of tokens")
         if not isinstance(self.tools, tuple) or not all(isinstance(glob, str) for glob in self.tools):
             raise SettingsError(f"tools is {self.tools!r}: give names or globs")
 
     def of(self, result: ToolResult) -> tuple[ToolInput, ...]:
-        """The inputs that may be shortened now that their result is there."""
+        """Return the arguments of a call that may be shortened, given its result."""
         if result.call is None or not any(fnmatchcase(result.tool, glob) for glob in self.tools):
             return ()
         is_known_good = bool(result.call.inputs) and failed(result.text, result.is_error, result.call) is False
         return result.call.inputs if is_known_good else ()
 
     def text(self, part: ToolInput, count: Count) -> str:
-        """What to put in place of an input; the input itself where nothing in it is long."""
+        """Return the text to put in place of an argument; its own text if nothing in it is long."""
         if _holds_json(part):
             return STRING.sub(lambda found: self._member(found, count), part.text)
         # What begins like JSON and is none was broken off: it is left alone.
         return part.text if part.is_json else self._shortened(part.text, count)
 
     def was_made(self, part: ToolInput) -> bool:
-        """Whether an input was shortened before."""
+        """Return whether an argument was shortened before."""
         return MARKED.search(part.text) is not None
 
     def _member(self, found: re.Match[str], count: Count) -> str:
-        """A string of JSON text, with its quotation marks; names stay."""
+        """Return a string of JSON text shortened, with its quotation marks; names stay as they are."""
         if found[1]:
             return found[0]
         value = json.loads(found[0])
@@ -66,6 +65,7 @@ class ToolInputs:
         return found[0] if shortened is value else json.dumps(shortened)
 
     def _shortened(self, text: str, count: Count) -> str:
+        """Return a marker in place of a long text, and any other text itself."""
         # A text has no more tokens than bytes, and a character has at most four of them: most need no count.
         if len(text) * 4 <= self.above or MARKED.fullmatch(text):
             return text
@@ -75,7 +75,7 @@ class ToolInputs:
 
 
 def _holds_json(part: ToolInput) -> bool:
-    """Whether an input is JSON text: an object, or anything else that a call outside a text is given."""
+    """Return whether an argument is JSON text: an object, or any value of a call that does not stand in a text."""
     if not part.is_json and part.location.start is not None:
         return False
     try:

@@ -1,18 +1,99 @@
-"""What a strategy that folds or drops whole messages sees, and what it answers. Decides nothing."""
+"""Everything that a strategy sees and answers. Decides nothing.
 
-from collections.abc import Callable, Iterable
+A strategy is any object with a name and a method `step`. It gets a view of the prompt that is about to be sent, and
+yields edits made of what the view offers:
+
+    class LargestFirst:
+        name = "largest_first"
+
+        def step(self, view: View) -> Iterator[Replace]:
+            excess = view.tokens - view.limit
+            for candidate in sorted(view.candidates(), key=lambda each: each.saves, reverse=True):
+                if excess <= 0:
+                    return
+                excess -= candidate.saves
+                yield candidate.cleared("largest first")
+
+`View`, `Candidate` and `Strategy` are for strategies that clear results; `FoldView`, `Group` and `FoldingStrategy` for
+those that fold or drop whole messages too.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+from autoprune.conversation.calls import target
 from autoprune.conversation.edits import Fold, Replace, Running
-from autoprune.planning.walk import View
+from autoprune.conversation.transcript import Part, ToolResult
+from autoprune.errors import SettingsError
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A part that may be cleared at a request, the text that would stand in its place, and the tokens that saves.
+
+    `result` is the part itself, or the result of the call whose argument the part is.
+    """
+
+    part: Part
+    text: str
+    saves: int
+    result: ToolResult
+
+    @property
+    def sent(self) -> int:
+        """The number of the first request whose prompt held the result: `view.request - candidate.sent` is its age."""
+        return self.result.sent
+
+    @property
+    def target(self) -> str:
+        """What the call touched, such as a path or a command, on one line; "" if that is not known."""
+        return target(self.result.call)
+
+    def cleared(self, reason: str) -> Replace:
+        """Return the edit that clears the part. The reason is a `Reason` or a short text such as "largest first"."""
+        return Replace(self.part, self.text, reason, self.saves)
+
+
+class View(Protocol):
+    """What a strategy sees at one request: nothing that comes after it."""
+
+    @property
+    def request(self) -> int:
+        """The number of the request, from 0."""
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of the prompt about to be sent, without all that was cleared before."""
+
+    @property
+    def limit(self) -> int:
+        """The safe zone, in counted tokens."""
+
+    def candidates(self) -> Iterator[Candidate]:
+        """Yield the results that the model has seen and whose placeholders are smaller, oldest first."""
+
+
+class Strategy(Protocol):
+    """Decides what to clear. It is asked at each request whose prompt is over the safe zone.
+
+    Its edits are made of the candidates that the view offers (`candidate.cleared(reason)`); any other edit is ignored.
+    A strategy may have the attributes `protect`, `clamp` and `clear_tool_inputs`, which the walk obeys for it.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name of the strategy."""
+
+    def step(self, view: View) -> Iterable[Replace]:
+        """Return the edits to make at a request; what is cleared stays cleared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Messages that may go together: no call without its result. `tokens` is what they weigh now.
+    """Messages that may go together, with the tokens that they weigh now. No call is without its result.
 
-    `ends_turn`: the user's next turn begins behind them.
+    Groups of a lower `rank` go first. `ends_turn` says that the user's next turn begins behind the group.
     """
 
     messages: tuple[int, ...]
@@ -26,11 +107,11 @@ class FoldView(View, Protocol):
 
     @property
     def count(self) -> int:
-        """The messages in the prompt, without the system's and without the summary."""
+        """The number of messages in the prompt, without the system's and without the summary."""
 
     @property
     def room(self) -> int:
-        """The tokens that the summary's text may have; 0 where there is none."""
+        """The tokens that the text of the summary may have; 0 if there is no summary."""
 
     @property
     def turn(self) -> int:
@@ -41,47 +122,68 @@ class FoldView(View, Protocol):
         """The number of the request within the user's turn, from 1."""
 
     def groups(self, size: int = 1, keep: int = 0) -> list[Group]:
-        """What may go, in the order in which it goes: groups of at least `size` messages, where there are as many.
+        """Return what may go, in the order in which it goes, in groups of at least `size` messages if there are enough.
 
-        In none are the last `keep` messages, the user's current request, what is retained (system messages are), and
-        what the model has not seen yet.
+        The last `keep` messages, the user's current request, what is retained (system messages are) and what the model
+        has not seen yet are in no group.
         """
 
     def least_harmful(self, keep: int, excess: float) -> list[Group]:
-        """What may go but for the last `keep` messages where no cut is safe: no result loses its call even so.
+        """Return what may go although no cut is safe, but for the last `keep` messages. No result loses its call.
 
-        No more goes than wins `excess` tokens, where that is above 0.
+        If `excess` is above 0, no more goes than is needed to win so many tokens.
         """
 
     def opening(self) -> list[Group]:
-        """What must go too so that the conversation begins with the user, where its provider wants that."""
+        """Return what must go too so that the conversation begins with the user, if its provider wants that."""
 
     def gain(self, tokens: int, room: int) -> int:
-        """Tokens that are won when messages of so many tokens are folded into a summary of at most `room`."""
+        """Return the tokens saved by folding messages of so many tokens into a summary of at most `room`."""
 
     def added(self, room: int) -> int:
-        """Tokens that the summary adds to the prompt when it gets at most `room`."""
+        """Return the tokens that the summary adds to the prompt when it gets at most `room`."""
 
 
 class FoldingStrategy(Protocol):
     """Decides what to fold or drop. It is asked at each request; it may have the attributes `retain` and `protect`.
 
-    Each edit is made as soon as it is yielded, so that what the view shows next holds it already.
+    Each edit is made as soon as it is yielded, so that the view shows it already when the next one is decided.
     """
 
     @property
     def name(self) -> str:
-        """What it is called by."""
+        """The name of the strategy."""
 
     def step(self, view: FoldView) -> Iterable[Replace | Fold]:
-        """The edits to make at a request."""
+        """Return the edits to make at a request; what is folded stays folded."""
+
+
+class Option(Protocol):
+    """A value that says what the walk does for a strategy."""
+
+    def check(self) -> None:
+        """Raise SettingsError for a parameter that cannot be used."""
+
+
+Kind = TypeVar("Kind", bound=Option)
+
+
+def option(strategy: object, name: str, kind: type[Kind]) -> Kind | None:
+    """Return an option of a strategy, checked; None if it has none. Raises SettingsError for anything else."""
+    value = getattr(strategy, name, None)
+    if value is None:
+        return None
+    if not isinstance(value, kind):
+        raise SettingsError(f"the strategy's {name} is {value!r}: give a {kind.__name__}, such as {kind.__name__}(...)")
+    value.check()
+    return value
 
 
 @dataclass(frozen=True)
 class Given:
     """What is known of a conversation besides its messages: the summary in it, and what its provider wants.
 
-    `begins_with_user` says of a message whether its provider wants the user's message first.
+    `begins_with_user` tells whether the provider of a message wants the user's message first.
     """
 
     running: Running | None = None

@@ -12,7 +12,7 @@ Each API has a module with its rules and its repair (`_anthropic`, `_bedrock`, `
 in `_turns`, which read and write messages through the `Shape` that each of the three modules is.
 """
 
-from autoprune.planning.stripping import ThinkingPolicy
+from autoprune.planning.plan import ThinkingPolicy
 from autoprune.providers._problem import (
     BEGINNING,
     EMPTY,

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.transcript import Path, Thought
 from autoprune.errors import SettingsError, did_you_mean
-from autoprune.planning.plan import Plan
-from autoprune.planning.stripping import ThinkingPolicy
+from autoprune.planning.plan import Plan, ThinkingPolicy
 
 BINDING_MODELS = (
     *("claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5"),

@@ -7,7 +7,7 @@ from typing import Any
 from loguru import logger
 
 from autoprune.errors import SettingsError, did_you_mean
-from autoprune.strategies.by_name import NAMES, available, is_named
+from autoprune.strategies.by_name import CLEARING, STRATEGIES, is_named
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Choice:
         """Return the strategy that the environment names, of either class; else the default."""
         if name is None:
             return self.default, None
-        if is_named(name, self.strategies) or is_named(name, NAMES):
+        if is_named(name, self.strategies) or is_named(name, STRATEGIES):
             return self._named(name)
         return self.written(name), None
 
@@ -44,8 +44,8 @@ class Choice:
     def _unknown(self, text: str) -> tuple[Any, str]:
         name = text.partition("(")[0].strip()
         hint = did_you_mean(name, self.strategies)
-        if name in NAMES:
-            hint = f" (it is one of {'AgenticConversationPruner' if name in available() else 'ConversationPruner'})"
+        if name in STRATEGIES:
+            hint = f" (it is one of {'AgenticConversationPruner' if name in CLEARING else 'ConversationPruner'})"
         fallback = f"there is no strategy {text!r}{hint}: {self.default.name} was used"
         logger.warning(fallback)
         return self.default, fallback

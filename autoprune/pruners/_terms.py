@@ -6,8 +6,8 @@ from functools import cached_property
 
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.errors import SettingsError
-from autoprune.planning.options import tool_inputs
-from autoprune.planning.walk import Strategy
+from autoprune.planning.tool_inputs import ToolInputs
+from autoprune.planning.view import Strategy, option
 from autoprune.providers import ThinkingPolicy
 
 
@@ -32,7 +32,7 @@ class Terms:
     @property
     def wants_inputs(self) -> bool:
         """Whether calls' arguments may be shortened."""
-        return tool_inputs(self.strategy) is not None
+        return option(self.strategy, "clear_tool_inputs", ToolInputs) is not None
 
     @cached_property
     def key(self) -> object:

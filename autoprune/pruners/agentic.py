@@ -9,10 +9,10 @@ from typing import Any
 from autoprune.conversation.rewriting import strip
 from autoprune.conversation.summary import running
 from autoprune.conversation.transcript import Transcript
-from autoprune.planning.options import clamp
-from autoprune.planning.plan import Plan
-from autoprune.planning.stripping import ThinkingPolicy
-from autoprune.planning.walk import Strategy, Walk
+from autoprune.planning.clamping import Clamp
+from autoprune.planning.plan import Plan, ThinkingPolicy
+from autoprune.planning.view import Strategy, option
+from autoprune.planning.walk import Walk
 from autoprune.providers import accepted
 from autoprune.providers.thinking import NOTHING, outcome
 from autoprune.pruners._advice import advice
@@ -21,7 +21,7 @@ from autoprune.pruners._progress import Progress
 from autoprune.pruners._terms import Terms
 from autoprune.pruners.result import Result
 from autoprune.report import Report
-from autoprune.strategies.by_name import available, written
+from autoprune.strategies.by_name import available, clearing_named
 from autoprune.tokens import REPLY_TOKENS, ExactCounter
 
 
@@ -102,7 +102,7 @@ class AgenticConversationPruner(Pruner):
         return outcome(terms.thinking, plan).applied(plan)
 
     def _written(self, text: str) -> Strategy:
-        return written(text)
+        return clearing_named(text)
 
     def _folding(self) -> Pruner:
         """Return a pruner that folds messages, with the same settings."""
@@ -115,7 +115,7 @@ class AgenticConversationPruner(Pruner):
         fixed = terms.overhead + (REPLY_TOKENS if conversation else 0)
         is_exact = isinstance(self._count()[0].count, ExactCounter) and terms.calibration == 1.0
         looks_back = terms.thinking in (ThinkingPolicy.DROP_BLOCK, ThinkingPolicy.STRIP)
-        may_wait = is_bounded and is_exact and clamp(terms.strategy) is None and not looks_back
+        may_wait = is_bounded and is_exact and option(terms.strategy, "clamp", Clamp) is None and not looks_back
         walk = Walk(terms.strategy, terms.limit, fixed, terms.placeholder, thinking=terms.thinking)
         parser = self._parser(wants_inputs=terms.wants_inputs, found=running(conversation))
         return Progress(parser, walk, fixed if may_wait else math.inf)

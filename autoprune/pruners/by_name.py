@@ -1,19 +1,16 @@
 """Which pruner and strategy a text names, as on a command line. Runs a user's strategy file, and nothing else."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TypeAlias
 
 from autoprune.errors import SettingsError, did_you_mean
-from autoprune.planning.view import FoldingStrategy
-from autoprune.planning.walk import Strategy
+from autoprune.planning.view import FoldingStrategy, Strategy
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.settings import PruneArgs
-from autoprune.strategies.by_name import WRITTEN_AS_DICT, configured
-from autoprune.strategies.by_name import makers as clearing
+from autoprune.strategies.by_name import FOLDING, OPTIONS, STRATEGIES, configured, makers
 from autoprune.strategies.per_result import PerResult
-from autoprune.strategies.presets import PRESETS
 from autoprune.strategies.scaffold import is_in_file, loaded
 from autoprune.summarizers.by_name import SUMMARIZERS
 
@@ -31,37 +28,33 @@ def chosen(text: str | None, environ: Mapping[str, str]) -> Strategy | FoldingSt
         return None
     if is_in_file(named):
         return loaded(named)
-    makers = _makers()
     name, bracket, rest = named.partition("(")
-    if name.strip() not in makers:
-        near = did_you_mean(name, makers)
-        raise SettingsError(f"there is no strategy {name.strip()!r}{near}; there are {', '.join(makers)}")
+    if name.strip() not in STRATEGIES:
+        near = did_you_mean(name, STRATEGIES)
+        raise SettingsError(f"there is no strategy {name.strip()!r}{near}; there are {', '.join(STRATEGIES)}")
     if bracket and not rest.rstrip().endswith(")"):
         raise SettingsError(f"strategy {named!r} cannot be read: write it as {typed(name.strip())}")
-    return configured(named, makers)
-
-
-def _makers() -> Mapping[str, Callable[..., Strategy | FoldingStrategy]]:
-    return {**clearing(), **PRESETS}
+    strategy: Strategy | FoldingStrategy = configured(named, makers())
+    return strategy
 
 
 def is_strategy(name: str) -> bool:
     """Whether a strategy that ships has a name."""
-    return name in _makers()
+    return name in STRATEGIES
 
 
 def typed(name: str) -> str:
     """A strategy as it is typed with all parameters of its own at their defaults, such as `keep_last(n=10)`."""
-    parameters = inspect.signature(_makers()[name]).parameters.values()
-    own = [f"{each.name}={each.default!r}" for each in parameters if each.name not in WRITTEN_AS_DICT]
+    parameters = inspect.signature(makers([name])[name]).parameters.values()
+    own = [f"{each.name}={each.default!r}" for each in parameters if each.name not in OPTIONS]
     return f"{name}({', '.join(own)})" if own else name
 
 
 def parameter(name: str, field: str) -> str:
     """What a user types for a field of a strategy: `n` for the `over_messages` of `keep_last`."""
-    make = PRESETS.get(name)
-    if make is None:
+    if name not in FOLDING:
         return field
+    make = makers([name])[name]
     known = getattr(make(), field, None)
     others = (
         each for each in inspect.signature(make).parameters if getattr(make(**{each: PROBE}), field, None) != known
@@ -84,6 +77,6 @@ def pruner_for(strategy: object, args: PruneArgs, summarizer: str | None = None,
         raise SettingsError(f"there is no summarizer {summarizer!r}{near}; there are {', '.join(SUMMARIZERS)}")
     if not folds(strategy):
         if summarizer is not None:
-            raise SettingsError(f"a summarizer needs a strategy that folds messages: one of {', '.join(PRESETS)}")
+            raise SettingsError(f"a summarizer needs a strategy that folds messages: one of {', '.join(FOLDING)}")
         return AgenticConversationPruner(args)
     return ConversationPruner(args, SUMMARIZERS[summarizer](model) if summarizer else None)

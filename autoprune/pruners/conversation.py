@@ -9,11 +9,10 @@ from typing import Any
 
 from autoprune.conversation.messages import fields_of
 from autoprune.conversation.summary import running, without
-from autoprune.errors import SettingsError
+from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.formats import Format, dominant, parse
 from autoprune.planning.fold_walk import FoldWalk, planned
-from autoprune.planning.plan import Plan
-from autoprune.planning.stripping import ThinkingPolicy
+from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.view import FoldingStrategy, Given
 from autoprune.providers import USER_FIRST, accepted
 from autoprune.providers.thinking import Outcome, drop_block, outcome
@@ -27,8 +26,8 @@ from autoprune.pruners._writing import SummaryWriter
 from autoprune.pruners.events import BeforePrune, OnPruned
 from autoprune.pruners.result import Result
 from autoprune.settings import group_size
+from autoprune.strategies.by_name import FOLDING, available, folding_named
 from autoprune.strategies.folding import Folding
-from autoprune.strategies.presets import PRESETS, written
 from autoprune.summarizers.capabilities import identity_of
 from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, run
 from autoprune.summarizers.selection import summarizer_of
@@ -91,7 +90,7 @@ class ConversationPruner(Pruner):
         self._memo: dict[str, str] = {}
 
     def _shipped(self) -> dict[str, FoldingStrategy]:
-        return {name: preset() for name, preset in PRESETS.items()}
+        return available(FOLDING)
 
     def prune(
         self,
@@ -193,11 +192,9 @@ class ConversationPruner(Pruner):
 
     def _check_bounds(self) -> None:
         for name, least in (("max_calls", 0), ("concurrency", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise SettingsError(f"{name} is {value!r}: give a number, {least} or more")
+            check_number(name, getattr(self, name), least)
         seconds = self.max_seconds
-        if seconds is not None and (not isinstance(seconds, int | float) or isinstance(seconds, bool) or seconds <= 0):
+        if seconds is not None and (not is_number(seconds, 0, int | float) or not seconds):
             raise SettingsError(f"max_seconds is {seconds!r}: give seconds, more than 0, or None")
 
     def _start(
@@ -245,7 +242,7 @@ class ConversationPruner(Pruner):
         return {"group_size": sized.group_size} if isinstance(sized, Folding) else {}
 
     def _written(self, text: str) -> FoldingStrategy:
-        return written(text)
+        return folding_named(text)
 
 
 def _aftermath(policy: ThinkingPolicy, plan: Plan, walk: FoldWalk) -> Outcome:

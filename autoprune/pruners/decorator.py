@@ -10,13 +10,13 @@ from types import MemberDescriptorType
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from autoprune.errors import SettingsError
-from autoprune.planning.walk import Strategy
+from autoprune.planning.view import Strategy
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.by_name import folds
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.pruners.events import BeforePrune, OnPruned, PruneEvent, tell, veto
 from autoprune.pruners.result import Result
-from autoprune.strategies.by_name import NAMES, is_named, makers
+from autoprune.strategies.by_name import FOLDING, is_named
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -162,7 +162,7 @@ def _begins(messages: list[Any], first: tuple[Any, ...]) -> bool:
 
 def _pruner(args: object, strategy: object) -> Any:
     """The pruner that a strategy is one of."""
-    is_foldings = isinstance(strategy, str) and is_named(strategy, NAMES.difference(makers()))
+    is_foldings = isinstance(strategy, str) and is_named(strategy, FOLDING)
     if is_foldings or folds(strategy):
         return ConversationPruner(args)
     return AgenticConversationPruner(args)

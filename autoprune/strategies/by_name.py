@@ -1,86 +1,108 @@
-"""One module per strategy: what to clear, in which order, how far. A strategy decides; it edits nothing."""
+"""Find the strategy that a text names, such as `low_water(target=0.6)`. Every strategy that ships has a line here."""
 
 import ast
 import dataclasses
 import inspect
 import re
-from collections.abc import Callable, Collection, Container, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from functools import lru_cache
-from typing import TypeVar
+from importlib import import_module
+from typing import Any, TypeVar
 
 from autoprune.errors import SettingsError, did_you_mean
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.protections import Protections
 from autoprune.planning.retention import Retention
 from autoprune.planning.tool_inputs import ToolInputs
-from autoprune.planning.walk import Strategy
-from autoprune.strategies.low_water import LowWater
-from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
+from autoprune.planning.view import FoldingStrategy, Strategy
 
-DEFAULT = ToolOutputCleanup()
-# Of all strategies that ship, those that fold or drop messages too, which are made elsewhere.
-NAMES = frozenset(
-    (
-        *("tool_output_cleanup", "low_water"),
-        *("summarize", "truncate", "hybrid", "keep_last", "summarize_older", "symbolize", "chat_summary"),
-        *("action_trace", "sliding_window", "per_result", "snapshot"),
-    )
-)
+# To ship a strategy, write its module in this package and add a line: its name, and what makes it in which module.
+CLEARING = {  # of AgenticConversationPruner; the default first
+    "tool_output_cleanup": "tool_output_cleanup:ToolOutputCleanup",
+    "low_water": "low_water:LowWater",
+}
+FOLDING = {  # of ConversationPruner, loaded when they are used; the default first
+    "summarize": "presets:summarize",
+    "truncate": "presets:truncate",
+    "hybrid": "presets:hybrid",
+    "keep_last": "presets:keep_last",
+    "summarize_older": "presets:summarize_older",
+    "symbolize": "presets:symbolize",
+    "chat_summary": "presets:chat_summary",
+    "action_trace": "presets:action_trace",
+    "sliding_window": "presets:sliding_window",
+    "per_result": "presets:per_result",
+    "snapshot": "presets:snapshot",
+}
+STRATEGIES = {**CLEARING, **FOLDING}
+# The options of strategies, which are values with parameters of their own; in a text they are written as a dict.
+OPTIONS = {"protect": Protections, "clamp": Clamp, "clear_tool_inputs": ToolInputs, "retain": Retention}
+
+Made = TypeVar("Made")
 
 
-def available() -> dict[str, Strategy]:
-    """The strategies that ship, by name; the default first."""
-    return {strategy.name: strategy for strategy in (DEFAULT, LowWater())}
+def makers(names: Iterable[str] = STRATEGIES) -> dict[str, Callable[..., Any]]:
+    """Return what makes each of some strategies that ship: a class or a function with defaults, by name."""
+    return {name: _maker(*STRATEGIES[name].split(":")) for name in names}
+
+
+def _maker(module: str, made_by: str) -> Callable[..., Any]:
+    maker: Callable[..., Any] = getattr(import_module(f"autoprune.strategies.{module}"), made_by)
+    return maker
+
+
+def available(names: Iterable[str] = CLEARING) -> dict[str, Any]:
+    """Return some strategies that ship with their defaults, by name."""
+    return {name: make() for name, make in makers(names).items()}
+
+
+@lru_cache(maxsize=64)
+def clearing_named(text: str) -> Strategy:
+    """Return the strategy that `low_water` or `low_water(target=0.6)` names. Raises SettingsError for anything else."""
+    strategy: Strategy = configured(text, makers(CLEARING))
+    return strategy
+
+
+@lru_cache(maxsize=64)
+def folding_named(text: str) -> FoldingStrategy:
+    """Return the strategy that `keep_last` or `keep_last(n=5)` names. Raises SettingsError for anything else."""
+    strategy: FoldingStrategy = configured(text, makers(FOLDING))
+    return strategy
+
+
+def is_named(text: str, names: Container[str]) -> bool:
+    """Return whether a text begins with one of some names, as `low_water(target=0.6)` with low_water."""
+    return text.partition("(")[0].strip() in names
 
 
 def description(strategy: object) -> str:
-    """What a strategy does: the first line of its class's docstring, or what it says of itself as a preset."""
+    """Return what a strategy does: what it says itself as a preset, or the first line of its class's docstring."""
     return str(getattr(strategy, "does", "")) or (type(strategy).__doc__ or "").strip().partition("\n")[0]
 
 
 def config(strategy: object) -> dict[str, object]:
-    """A strategy's parameters; one that has parameters of its own as a dict of those that are not at their default.
+    """Return a strategy's parameters; of a preset only those that are not at their default.
 
-    Of a preset, which says itself what it does, only the parameters that are not at their default.
+    An option, such as `protect`, is a dict of those of its parameters that are not at their default.
     """
     if not dataclasses.is_dataclass(strategy) or isinstance(strategy, type):
         return {}
     known = {field.name: (getattr(strategy, field.name), field.default) for field in dataclasses.fields(strategy)}
     is_preset = known.pop("does", None) is not None
     known.pop("name", None)
-    return {name: _in_words(value) for name, (value, default) in known.items() if not is_preset or value != default}
+    return {name: _as_dict(value) for name, (value, default) in known.items() if not is_preset or value != default}
 
 
-def _in_words(value: object) -> object:
+def _as_dict(value: object) -> object:
+    """Return an option as a dict, and any other value as it is."""
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         return value
     known = {field.name: (getattr(value, field.name), field.default) for field in dataclasses.fields(value)}
     return {name: given for name, (given, default) in known.items() if given != default}
 
 
-def is_named(text: str, names: Container[str]) -> bool:
-    """Whether a text begins with one of some names: `low_water(target=0.6)` with low_water."""
-    return text.partition("(")[0].strip() in names
-
-
-@lru_cache(maxsize=64)
-def written(text: str) -> Strategy:
-    """The strategy that `low_water` or `low_water(target=0.6)` names. Raises SettingsError for anything else."""
-    return configured(text, makers())
-
-
-def makers() -> Mapping[str, Callable[..., Strategy]]:
-    """What makes the strategies that ship, by name."""
-    return {name: type(strategy) for name, strategy in available().items()}
-
-
-Made = TypeVar("Made")
-# Parameters that are values with parameters of their own; in a text they are written as a dict.
-WRITTEN_AS_DICT = {"protect": Protections, "clamp": Clamp, "clear_tool_inputs": ToolInputs, "retain": Retention}
-
-
 def configured(text: str, makers: Mapping[str, Callable[..., Made]]) -> Made:
-    """The strategy that a text names, with its parameters in brackets; `makers` make those that there are.
+    """Return the strategy that a text names with its parameters in brackets; `makers` are those to choose from.
 
     A parameter is one of the maker's, or a field of what it makes. Raises SettingsError for anything else.
     """
@@ -103,12 +125,13 @@ def configured(text: str, makers: Mapping[str, Callable[..., Made]]) -> Made:
 
 
 def _near(arguments: str, known: Collection[str]) -> str:
-    """The known parameter that is nearest to the first unknown one, as a question; "" where all are known."""
+    """Return the known parameter that is nearest to the first unknown one, as a question; "" if all are known."""
     words = (word for word in re.findall(r"(\w+)\s*=(?!=)", arguments) if word not in known)
     return did_you_mean(next(words, ""), known)
 
 
 def _values(arguments: str) -> dict[str, object]:
+    """Return the parameters in a text such as "target=0.6, protect={'last_results': 3}", by name."""
     call = ast.parse(f"f({arguments})", mode="eval").body
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
         raise ValueError("parameters are given by name")
@@ -119,11 +142,12 @@ def _values(arguments: str) -> dict[str, object]:
 
 
 def _value(name: str, value: object) -> object:
-    kind = WRITTEN_AS_DICT.get(name)
+    """Return a parameter's value; an option is made of its dict."""
+    kind = OPTIONS.get(name)
     return kind(**value) if kind and isinstance(value, dict) else value
 
 
 def _parameters(make: Callable[..., object]) -> dict[str, object]:
-    """The parameters of a maker, and the fields of what it makes."""
+    """Return the parameters of a maker, and the fields of what it makes, with their defaults."""
     own = {name: parameter.default for name, parameter in inspect.signature(make).parameters.items()}
     return {**own, **config(make())}

@@ -5,17 +5,17 @@ from dataclasses import dataclass, field
 
 from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.reasons import Reason
-from autoprune.errors import SettingsError
+from autoprune.errors import SettingsError, check_number, is_share
 from autoprune.planning.protections import NOTHING, Protections
 from autoprune.planning.retention import BY_AGE, Retention
 from autoprune.planning.view import FoldView, Group
 from autoprune.strategies.per_result import PerResult
 
 GROUP_SIZE = 4  # messages
-LEAST_SUMMARY_TOKENS = 2_000  # of a summary's room, where nobody sets it
+LEAST_SUMMARY_TOKENS = 2_000  # of a summary's room, if nobody sets it
 SUMMARY_PART = 10  # of what is folded, a summary's room is one part in so many
-ROUNDS = 3  # in which more is folded, where something had to wait for a larger summary
-MINIMUM_RECLAIM = 0.1  # of the safe zone, where that is out of reach
+ROUNDS = 3  # of folding, if something had to wait for a larger summary
+MINIMUM_RECLAIM = 0.1  # of the safe zone, if that is out of reach
 LARGEST_REST = 0.5  # of the safe zone: what is dropped at most beyond the need, so that no half of a turn stays
 
 
@@ -23,23 +23,26 @@ LARGEST_REST = 0.5  # of the safe zone: what is dropped at most beyond the need,
 class Folding:
     """Fold the oldest messages into one running summary, or drop them, when there is too much.
 
-    There is too much with more than `over_messages` messages (None: any number will do), or with more tokens than the
-    share `over_share` of the safe zone (None: any). Then the oldest groups of `group_size` messages go (None: the
-    setting `conversation_prune_group_size`), by messages until the last `keep` are left, by tokens until a `buffer`
-    below that share is reached. The last `keep` messages stay in any case (None: as many as a group has).
+    When: with more than `over_messages` messages (None: any number is fine), or with more tokens than the share
+    `over_share` of the safe zone (None: any number is fine).
 
-    They are summed up by `summarizer` (None: the pruner's) in at most `summary_tokens` tokens (None: a tenth of what is
-    folded, 2,000 at least), never more than a quarter of the safe zone, or dropped where `drops` is true;
-    `summary_share` is the most that a summary may take of what is folded into it. `then_drops`: when it is still too
-    much, the last messages are folded too, and dropped where that wins nothing. `minimum_saved`: a
-    summary that may save a smaller share of what it stands for is not written, and the messages are dropped.
-    `minimum_foldable`: nothing is folded while less than that share of the prompt's tokens may be, since a summary of
-    little is not worth a call; then it may stay above the safe zone, unless `then_drops`. With `at_turns` a fold for
-    tokens goes on to the end of a turn of the user's, where there is one; a drop does too, if the rest of the turn has
-    at most half as many tokens as the safe zone. `title` stands above the summary. `results` first
-    shortens large results one by one. `retain` says what is never folded or dropped, `protect` which results are never
-    shortened. `style` is how a summarizer that knows several styles is to write, and with `levels` above 0 there are
+    How much: the oldest groups of `group_size` messages (None: the setting `conversation_prune_group_size`). With too
+    many messages they go until the last `keep` are left, with too many tokens until a `buffer` below that share is
+    reached. The last `keep` messages stay in any case (None: as many as a group has). With `at_turns` a fold for tokens
+    goes on to the end of a turn of the user's, if one ends there; so does a drop, if the rest of the turn has at most
+    half as many tokens as the safe zone. With `minimum_foldable` nothing is folded while less than that share of the
+    prompt's tokens may go, since a summary of little is not worth a call. If it is still too much, `then_drops` folds
+    the last messages too, and drops them if that saves nothing.
+
+    What of it is left: a summary by `summarizer` (None: the pruner's) of at most `summary_tokens` tokens (None: a tenth
+    of what is folded, at least 2,000), never more than a quarter of the safe zone nor more than the share
+    `summary_share` of what is folded into it; `drops` leaves nothing. A summary that may save less than the share
+    `minimum_saved` of what it stands for is not written, and the messages are dropped. `title` stands above the
+    summary, `style` is how a summarizer that knows several styles is to write, and with `levels` above 0 there are
     summaries of summaries, in so many levels.
+
+    `results` first shortens large results one by one. `retain` says what is never folded or dropped, `protect` which
+    results are never shortened.
     """
 
     name: str
@@ -70,7 +73,7 @@ class Folding:
         return self.drops or self.then_drops or self.minimum_saved > 0
 
     def step(self, view: FoldView) -> Iterator[Replace | Fold]:
-        """Nothing, or what is too much: large results first, then whole messages."""
+        """Return the edits to make at a request: large results first, then whole messages."""
         self._check()
         if not self._is_many(view) and not self._is_large(view):
             return
@@ -89,9 +92,11 @@ class Folding:
             yield _together(opening, Reason.BEGINS_WITH_USER)
 
     def _is_many(self, view: FoldView) -> bool:
+        """Return whether there are too many messages."""
         return self.over_messages is not None and view.count > self.over_messages
 
     def _is_large(self, view: FoldView) -> bool:
+        """Return whether there are too many tokens."""
         return self.over_share is not None and view.tokens > self.over_share * view.limit
 
     def _size(self) -> int:
@@ -101,7 +106,7 @@ class Folding:
         return self._size() if self.keep is None else self.keep
 
     def _oldest(self, view: FoldView, keep: int) -> Iterator[Fold]:
-        """The oldest groups but for the last `keep` messages, as one edit."""
+        """Fold or drop the oldest groups but for the last `keep` messages, as one edit."""
         if self.drops:
             yield from self._dropped(view, keep)
             return
@@ -117,7 +122,7 @@ class Folding:
             yield _together(chosen, self._reason(view), room)
 
     def _is_worth_it(self, view: FoldView, keep: int) -> bool:
-        """Whether enough of the prompt may be folded for a summary to be written."""
+        """Return whether so much of the prompt may be folded that a summary is worth a call."""
         if not self.minimum_foldable:
             return True
         return sum(group.tokens for group in view.groups(1, keep)) >= self.minimum_foldable * view.tokens
@@ -135,7 +140,7 @@ class Folding:
         return min(most, max(1, view.room + int(self.summary_share * weight)))
 
     def _least_harmful(self, view: FoldView) -> Iterator[Fold]:
-        """Where nothing can be cut safely and it is still too much: the cut that harms least, if it is enough."""
+        """Make the cut that harms least if no cut is safe and it is still too much."""
         keep = self._kept()
         if not (self._is_many(view) or self._is_large(view)) or view.groups(1, keep):
             return
@@ -150,7 +155,7 @@ class Folding:
         return Reason.TOO_MANY_MESSAGES if self._is_many(view) else Reason.OVER_SAFE_ZONE
 
     def _chosen(self, view: FoldView, keep: int) -> list[Group]:
-        """The groups to fold: no more than needed, and all there are where even that is not enough."""
+        """Return the groups to fold: no more than needed, or all if even that is not enough."""
         by_count = view.groups(1, keep) if self._is_many(view) else []
         if not self._is_large(view):
             return by_count
@@ -166,10 +171,11 @@ class Folding:
         return chosen if in_reach or gain >= MINIMUM_RECLAIM * view.limit else by_count
 
     def _target(self, view: FoldView) -> float:
+        """Return the tokens to come down to."""
         return (self.over_share or 1.0) * view.limit * (1 - self.buffer)
 
     def _dropped(self, view: FoldView, keep: int, at_least: float = 0.0) -> Iterator[Fold]:
-        """The oldest groups dropped; where that is not enough tokens, only if it wins so many at least."""
+        """Drop the oldest groups; if that does not reach the safe zone, only if it saves `at_least` so many tokens."""
         if self._is_many(view) and (groups := view.groups(1, keep)):
             yield _together(groups, Reason.TOO_MANY_MESSAGES)
         if self._is_large(view) and (groups := view.groups(self._size(), max(keep, 1))):
@@ -180,25 +186,21 @@ class Folding:
                 yield _together(enough, Reason.OVER_SAFE_ZONE)
 
     def _whole_turns(self, view: FoldView, enough: list[Group], groups: Sequence[Group]) -> tuple[list[Group], float]:
-        """The groups to drop up to the end of a turn, if its rest is not too much to lose; and their tokens."""
+        """Return the groups to drop up to the end of a turn, if its rest is not too much to lose, and their tokens."""
         whole = _to_turn(enough, groups)
         needed, tokens = (sum(group.tokens for group in each) for each in (enough, whole))
         return (whole, tokens) if tokens - needed <= LARGEST_REST * view.limit else (enough, needed)
 
     def _check(self) -> None:
-        """Raises SettingsError for a parameter that is none, and says which."""
+        """Raise SettingsError for a parameter that cannot be used."""
         for name in ("over_messages", "keep", "group_size"):
-            value = getattr(self, name)
-            if value is not None and not _is_number(value):
-                raise SettingsError(f"{self.name}: {name} is {value!r}: give a number, 0 or more, or None")
-        room = self.summary_tokens
-        if room is not None and (not _is_number(room) or not room):
-            raise SettingsError(f"{self.name}: summary_tokens is {room!r}: give a number, 1 or more, or None")
+            check_number(f"{self.name}: {name}", getattr(self, name), 0, optional=True)
+        check_number(f"{self.name}: summary_tokens", self.summary_tokens, 1, optional=True)
         for name in ("buffer", "minimum_saved", "minimum_foldable"):
             value = getattr(self, name)
-            if not _is_share(value) or value >= 1:
+            if not is_share(value) or value >= 1:
                 raise SettingsError(f"{self.name}: {name} is {value!r}: give a share, 0 or more and less than 1")
-        if not _is_share(self.summary_share) or not self.summary_share:
+        if not is_share(self.summary_share) or not self.summary_share:
             raise SettingsError(
                 f"{self.name}: summary_share is {self.summary_share!r}: give a share above 0, at most 1"
             )
@@ -206,12 +208,12 @@ class Folding:
             raise SettingsError(f"{self.name}: title is {self.title!r}: give a text, or None")
         if self.results is not None and not isinstance(self.results, PerResult):
             raise SettingsError(f"{self.name}: results is {self.results!r}: give a PerResult, or None")
-        if self.over_share is not None and (not _is_share(self.over_share) or not self.over_share):
+        if self.over_share is not None and (not is_share(self.over_share) or not self.over_share):
             raise SettingsError(f"{self.name}: over_share is {self.over_share!r}: give a share above 0, or None")
 
 
 def _enough(groups: Sequence[Group], excess: float, gain: Callable[[int], float]) -> tuple[list[Group], float]:
-    """The first groups that win what is too much, all of them where none do; and what they win."""
+    """Return the first groups that save the excess, or all if they do not, and the tokens that they save."""
     weight = 0
     for number, group in enumerate(groups, 1):
         weight += group.tokens
@@ -221,24 +223,17 @@ def _enough(groups: Sequence[Group], excess: float, gain: Callable[[int], float]
 
 
 def _to_turn(chosen: Sequence[Group], groups: Sequence[Group]) -> list[Group]:
-    """The chosen groups, and those behind them up to the end of a turn; as they are where none ends."""
+    """Return the chosen groups and those behind them up to the end of a turn, if one ends there."""
     ends = (number for number, group in enumerate(groups, 1) if group.ends_turn and number >= len(chosen))
     return list(groups[: next(ends, len(chosen))])
 
 
 def _together(groups: Sequence[Group], reason: Reason, room: int = 0) -> Fold:
-    """Groups folded into a summary with some room, or dropped, as one edit."""
+    """Return one edit that folds groups into a summary with some room, or drops them."""
     messages = tuple(sorted(at for group in groups for at in group.messages))
     return Fold(messages, reason, sum(group.tokens for group in groups), room)
 
 
 def _end(groups: Sequence[Group]) -> int:
+    """Return the last message of some groups; -1 if there are none."""
     return max((group.messages[-1] for group in groups), default=-1)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _is_share(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1

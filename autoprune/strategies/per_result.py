@@ -1,4 +1,4 @@
-"""Shorten each large tool result by itself: cut, summarized, or by the caller's function. Writes no text but cuts."""
+"""Shorten each large tool result by itself: cut, sum up, or by the caller's function. Writes no text but cuts."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from uuid import uuid4
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.transcript import Part, ToolResult
-from autoprune.errors import SettingsError
+from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.planning.clamping import Clamp, is_cut
 from autoprune.planning.protections import NOTHING, Protections
 
@@ -27,7 +27,7 @@ HARD_LIMIT_TOKENS = 30_000  # of a result, in a question to a model
 
 @dataclass(frozen=True)
 class ByFunction:
-    """A caller's function as a summarizer. `identity` tells it from all others, of the same name too."""
+    """A caller's function as a summarizer. `identity` tells it from every other one, even of the same name."""
 
     function: Callable[[str], object]
     identity: str = field(default_factory=lambda: uuid4().hex)
@@ -35,7 +35,7 @@ class ByFunction:
     may_wait: ClassVar[bool] = True
 
     def __call__(self, brief: "Brief", /) -> object:
-        """What the function makes of the result."""
+        """Return what the function makes of the result."""
         return self.function(brief.utterances[-1].words)
 
 
@@ -44,16 +44,15 @@ class PerResult:
     """Shorten each tool result above `threshold` tokens to at most as many, once the model has seen it.
 
     `mode`: "simple" cuts it to its head and tail, "auto" has a summarizer sum it up (`summarizer`, else the strategy's,
-    else the pruner's `llm`), "custom" gives it to `function` (text in, text out), which gives the same text for the
-    same text and may be called in several threads at once. A summarizer gets at most `hard_limit` tokens of it.
-    Whatever they give is cut where it is too long. Where they fail or there are none, the result is cut, and so is one
-    that was shortened before. A result that holds more than a text stays as it is: an image, say, or an element in a
-    text that could be taken for a result of its own.
+    else the pruner's `llm`), "custom" gives it to `function`, which returns the same text for the same text and may be
+    called in several threads at once. A summarizer gets at most `hard_limit` tokens of the result. A text that is too
+    long is cut. If there is none, or if the result was shortened before, the result itself is cut. A result that holds
+    more than a text stays as it is: an image, say, or an element in a text that could be taken for another result.
 
-    The start limits say when. A turn is the user's. `when` is "inside" for results of the turn that the agent is in, as
-    soon as `start_after` rounds of tools of that turn have come back, or "after" for none before their turn is over.
-    Nothing is done before the turn `start_turn`. Results of turns that are over are shortened too, unless
-    `this_turn_only`. Start limits that cannot be read switch the strategy off, and the report says so.
+    The start limits say when. `when` is "inside" for results of the user's turn that the agent is in, as soon as
+    `start_after` rounds of tools of that turn have come back, or "after" for none before their turn is over. Nothing is
+    done before the turn `start_turn`. Results of turns that are over are shortened too, unless `this_turn_only`. Start
+    limits that cannot be read switch the strategy off, and the report says so.
     """
 
     mode: str = SIMPLE
@@ -70,7 +69,7 @@ class PerResult:
     folds = may_drop = False  # it takes no messages out
 
     def step(self, view: "FoldView") -> Iterator[Replace]:
-        """Every large result that is due, cut: what a model or a function writes takes the place of that."""
+        """Cut every large result that is due. A text that is written later takes the place of the cut."""
         self._check()
         if self.off or max(view.turn, 1) < self.start_turn:
             return
@@ -83,21 +82,22 @@ class PerResult:
                 yield Replace(part, text, self._reason(part), 0)
 
     def _reason(self, part: Part) -> Reason:
-        """Whether somebody is to write a text: not of what was shortened before."""
+        """Return the reason, which says whether a text is to be written: not of what was shortened before."""
         return Reason.CLAMPED if self.mode == SIMPLE or is_cut(part.text) else Reason.SHORTENED
 
     @cached_property
     def asked(self) -> ByFunction:
-        """The function as a summarizer. Raises SettingsError where there is none."""
+        """The function as a summarizer. Raises SettingsError if there is none."""
         self._check()
         assert self.function is not None
         return ByFunction(self.function)
 
     def _is_large(self, part: Part) -> bool:
+        """Return whether a part is above the threshold and can be shortened."""
         return part.is_plain and not part.is_fixed and part.tokens > self.threshold
 
     def _is_due(self, result: ToolResult, view: "FoldView") -> bool:
-        """Whether a result may be shortened at a request: by the turn that it came in, and how far that has got."""
+        """Return whether the start limits let a result be shortened at a request."""
         requests_before = view.request - view.iteration + 1  # of earlier turns
         if result.sent <= requests_before:
             return not self.this_turn_only
@@ -105,11 +105,11 @@ class PerResult:
 
     @cached_property
     def off(self) -> str | None:
-        """Why nothing is shortened: what is wrong with the start limits, in words. None where they are right."""
+        """What is wrong with the start limits, in words, so that nothing is shortened; None if nothing is."""
         found = [
             f"{name} is {value!r}, not a number of 0 or more"
             for name in ("start_after", "start_turn")
-            if not _is_number(value := getattr(self, name), 0)
+            if not is_number(value := getattr(self, name))
         ]
         if self.when not in TIMES:
             found.append(f"when is {self.when!r}, not one of {', '.join(TIMES)}")
@@ -120,27 +120,22 @@ class PerResult:
         return f"per_result: no result was shortened: {'; '.join(found)}" if found else None
 
     def _check(self) -> None:
-        """Raises SettingsError for a parameter that says what to do and cannot be read, and says which."""
+        """Raise SettingsError for a parameter that cannot be used, but for start limits."""
         if self.mode not in MODES:
             raise SettingsError(f"per_result: mode is {self.mode!r}: give one of {', '.join(MODES)}")
         if self.mode == CUSTOM and not callable(self.function):
             raise SettingsError("per_result: mode 'custom' needs function=, which gets a text and returns one")
         for name in ("threshold", "hard_limit"):
-            if not _is_number(value := getattr(self, name), 1):
-                raise SettingsError(f"per_result: {name} is {value!r}: give a number, 1 or more")
+            check_number(f"per_result: {name}", getattr(self, name), 1)
         if self.summarizer is not None and not callable(self.summarizer):
             raise SettingsError(f"per_result: summarizer is {self.summarizer!r}: give something callable, or None")
 
 
 def mark(tokens: int) -> str:
-    """What stands above a text that somebody wrote for a result of so many tokens."""
+    """Return the mark above a text that stands for a result of so many tokens."""
     return f"[… shortened from {tokens:,} tokens …]"
 
 
 def cut(text: str, limit: int, count: Callable[[str], int]) -> str | None:
-    """A text cut to at most `limit` tokens; None where there is nothing to cut."""
+    """Return a text cut to at most `limit` tokens; None if there is nothing to cut."""
     return Clamp(max_result_tokens=limit).shortened(text, count)
-
-
-def _is_number(value: object, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least

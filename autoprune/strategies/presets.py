@@ -1,11 +1,8 @@
-"""The strategies of `ConversationPruner` by name: presets, each with the defaults of the system that it comes from."""
+"""The strategies of `ConversationPruner`: named settings of `Folding` and `PerResult`, as other systems have them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 
-from autoprune.planning.view import FoldingStrategy
-from autoprune.strategies.by_name import configured
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.per_result import PerResult
 from autoprune.summarizers.action_trace import ActionTrace
@@ -76,21 +73,6 @@ def snapshot(messages: int | None = 100, keep: int = 10, buffer: float = 0.3, la
     results = PerResult(mode="auto", threshold=large)
     known = Folding("snapshot", does, messages, keep=keep, group_size=1, buffer=buffer, results=results)
     return replace(known, then_drops=True, at_turns=True)
-
-
-PRESETS: Mapping[str, Callable[..., FoldingStrategy]] = {
-    preset.__name__: preset
-    for preset in (
-        *(summarize, truncate, hybrid, keep_last, summarize_older, symbolize),
-        *(chat_summary, action_trace, sliding_window, per_result, snapshot),
-    )
-}
-
-
-@lru_cache(maxsize=64)
-def written(text: str) -> FoldingStrategy:
-    """The strategy that `keep_last` or `keep_last(n=5)` names. Raises SettingsError for anything else."""
-    return configured(text, PRESETS)
 
 
 def _first_line(preset: Callable[..., object]) -> str:

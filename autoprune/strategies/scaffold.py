@@ -1,4 +1,4 @@
-"""A strategy of the user's own in a file: the text to begin with, and how it is loaded. Writes nothing."""
+"""Make the text of a new strategy, and load a strategy from a user's file. Writes nothing."""
 
 import keyword
 import re
@@ -11,8 +11,8 @@ from types import MappingProxyType, ModuleType
 from typing import cast
 
 from autoprune.errors import SettingsError
-from autoprune.planning.walk import Strategy
-from autoprune.strategies.by_name import available, configured
+from autoprune.planning.view import Strategy
+from autoprune.strategies.by_name import STRATEGIES, configured
 
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 WRITTEN = re.compile(r"(?P<path>.+\.py):(?P<name>\w+)\s*(?:\((?P<arguments>.*)\))?", re.DOTALL)
@@ -22,12 +22,12 @@ IMPORTED = frozenset(
         *("Replace", "Retention", "View"),
     )
 )
-# What a new strategy is called that nobody gave a name: its rule.
+# The names of new strategies that nobody gave a name.
 EXAMPLE, FOLDING_EXAMPLE = "LargestFirst", "AllButLast"
 
 
 def new_strategy(name: str, *, folding: bool = False) -> Mapping[str, str]:
-    """The files of a new strategy and their texts, by file name: the strategy, then its test. Both work as they are.
+    """Return the text of a new strategy and of its test, by file name. Both work as they are.
 
     The strategy clears the largest results first; with `folding` it folds all but the last messages.
     `name` is written in either way, `LargestFirst` or `largest_first`. Raises SettingsError for one that cannot be the
@@ -40,7 +40,7 @@ def new_strategy(name: str, *, folding: bool = False) -> Mapping[str, str]:
 
 
 def names(name: str) -> tuple[str, str]:
-    """The name of the class and of the module that a strategy's name stands for, such as LargestFirst, largest_first.
+    """Return the names of the class and the module of a new strategy, such as LargestFirst and largest_first.
 
     Raises SettingsError for a name that is no ASCII identifier, is a keyword, or is taken.
     """
@@ -54,10 +54,10 @@ def names(name: str) -> tuple[str, str]:
 
 
 def _taken(class_name: str, module: str) -> str | None:
-    """Why a name cannot be used."""
+    """Return why a name cannot be used; None if it can."""
     if keyword.iskeyword(class_name) or keyword.iskeyword(module):
         return "it is a keyword of Python"
-    if module in available():
+    if module in STRATEGIES:
         return "there is a strategy of that name"
     if module in sys.stdlib_module_names or module in ("autoprune", "pytest", "conftest") or class_name in IMPORTED:
         return "it is taken by what the file imports"
@@ -65,15 +65,15 @@ def _taken(class_name: str, module: str) -> str | None:
 
 
 def is_in_file(text: str) -> bool:
-    """Whether a strategy is written as one in a file: `path/to/file.py:Name`."""
+    """Return whether a text names a strategy in a file, as `path/to/file.py:Name` does."""
     return WRITTEN.fullmatch(text) is not None
 
 
 def loaded(text: str) -> Strategy:
-    """The strategy that `path/to/file.py:Name` or `path/to/file.py:Name(at_least=500)` names: the file is run.
+    """Run a file, and return the strategy that `path/to/file.py:Name` or `path/to/file.py:Name(at_least=500)` names.
 
-    `Name` is a strategy, or a class that makes one. Raises SettingsError where it cannot be had; what else the file's
-    own code raises comes through.
+    `Name` is a strategy, or a class that makes one. Raises SettingsError if there is none; what the file's own code
+    raises comes through.
     """
     match = WRITTEN.fullmatch(text)
     if match is None:
@@ -93,7 +93,7 @@ def loaded(text: str) -> Strategy:
 
 
 def _run(path: str) -> ModuleType:
-    """The module that a file makes."""
+    """Run a file, and return it as a module."""
     called = f"autoprune_strategy_{PurePath(path).stem}"
     spec = spec_from_file_location(called, path)
     if spec is None or spec.loader is None:
@@ -117,9 +117,7 @@ STRATEGY = Template('''\
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autoprune.conversation.edits import Replace
-from autoprune.planning.walk import View
-from autoprune.conversation.reasons import Reason
+from autoprune.strategies import Replace, View
 
 
 @dataclass(frozen=True)
@@ -134,7 +132,7 @@ class $Name:
     name = "$name"
 
     def step(self, view: View) -> Iterator[Replace]:
-        """The results to clear before a request that is over the limit; what is cleared stays cleared.
+        """Return the results to clear before a request that is over the limit; what is cleared stays cleared.
 
         `view.candidates()` are the results that may go, oldest first, each with what it `saves` in tokens and its
         `part` (`part.tool`, `part.text`, `part.tokens`). Look at nothing else than the view and the fields: the same
@@ -146,7 +144,7 @@ class $Name:
             if excess <= 0 or candidate.saves < self.at_least:
                 return
             excess -= candidate.saves
-            yield candidate.cleared(Reason.OVER_SAFE_ZONE)
+            yield candidate.cleared("largest first")
 ''')
 
 CONVERSATION = '''\
@@ -199,10 +197,7 @@ FOLDING_STRATEGY = Template('''\
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autoprune.conversation.edits import Fold
-from autoprune.planning.view import FoldView
-from autoprune.conversation.reasons import Reason
-from autoprune.planning.retention import Retention
+from autoprune.strategies import Fold, FoldView, Retention
 
 
 @dataclass(frozen=True)
@@ -219,7 +214,7 @@ class $Name:
     name = "$name"
 
     def step(self, view: FoldView) -> Iterator[Fold]:
-        """The messages to fold before a request; what is folded stays folded.
+        """Return the messages to fold before a request; what is folded stays folded.
 
         `view.groups()` are the messages that may go, in the order in which they go: no call without its result. A fold
         without room is a drop. Look at nothing else than the view and the fields: the same conversation must come to
@@ -231,7 +226,7 @@ class $Name:
         tokens = sum(group.tokens for group in groups)
         if groups and view.gain(tokens, self.room) > 0:
             messages = sorted(at for group in groups for at in group.messages)
-            yield Fold(tuple(messages), Reason.TOO_MANY_MESSAGES, tokens, self.room)
+            yield Fold(tuple(messages), "all but the last messages", tokens, self.room)
 ''')
 
 FOLDING_TEST = Template('''\

@@ -1,4 +1,4 @@
-"""The literal contract: clear the oldest result, and the next, and stop as soon as the safe zone is reached."""
+"""Clear the oldest result, then the next, and stop as soon as the safe zone is reached."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from autoprune.conversation.reasons import Reason
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.protections import NOTHING, Protections
 from autoprune.planning.tool_inputs import ToolInputs
-from autoprune.planning.walk import Candidate, View
+from autoprune.planning.view import Candidate, View
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class ToolOutputCleanup:
     name = "tool_output_cleanup"
 
     def step(self, view: View) -> list[Replace]:
-        """No more than needed; all that can be cleared where even that is not enough."""
+        """Return no more edits than needed, or all that can be made if even that is not enough."""
         excess = view.tokens - view.limit
         chosen: list[Candidate] = []
         for candidate in view.candidates():

@@ -6,7 +6,7 @@ from dataclasses import replace
 from loguru import logger
 
 from autoprune.conversation.transcript import Speaker
-from autoprune.errors import SettingsError
+from autoprune.errors import check_number
 from autoprune.planning.clamping import Clamp
 from autoprune.summarizers.brief import Answer, Brief, Failed, Steps, Summarizer, Written
 from autoprune.summarizers.capabilities import reads_in_parts
@@ -64,8 +64,7 @@ async def asummarize_text(
 
 
 def _brief(text: str, max_tokens: int, request: str, count: Count | None) -> Brief:
-    if not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 1:
-        raise SettingsError(f"max_tokens is {max_tokens!r}: give a number, 1 or more")
+    check_number("max_tokens", max_tokens, 1)
     return Brief((Utterance(Speaker.TOOL, text),), "", max_tokens, count or exact(), request)
 
 

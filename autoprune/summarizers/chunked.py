@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 from typing import ClassVar, TypeAlias
 
 from autoprune.conversation.transcript import Speaker
-from autoprune.errors import SettingsError
+from autoprune.errors import check_number
 from autoprune.summarizers import sections
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Summarizer, Written, with_usage
 from autoprune.summarizers.capabilities import calls_model, identity_of, keeps_request
@@ -98,9 +98,7 @@ class Chunked:
     def check(self) -> None:
         """Raise SettingsError for a number that is out of range."""
         for name in ("window_tokens", "concurrency", "depth", "calls"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise SettingsError(f"{name} is {value!r}: give a number, 1 or more")
+            check_number(name, getattr(self, name), 1)
 
     def __call__(self, brief: Brief) -> Answer:
         """Return the summary; the parts are asked in threads."""

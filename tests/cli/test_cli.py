@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 from command_line import OPENAI, READERS, SENTENCE, SESSIONS, XML, number, run
+from shipped import PRESETS
 from tables import each_row
 
-from autoprune.strategies.by_name import NAMES
-from autoprune.strategies.presets import PRESETS
+from autoprune.strategies.by_name import STRATEGIES
 
 
 @pytest.mark.parametrize("session", [XML, OPENAI])
@@ -88,7 +88,7 @@ def test_the_log_line_is_printed_when_asked_for():
 def test_the_strategies_are_listed():
     named = [row["name"] for row in json.loads(run("strategies", "--json").stdout)]
     assert named == ["tool_output_cleanup", "low_water", *PRESETS]
-    assert set(named) == NAMES
+    assert set(named) == STRATEGIES.keys()
     assert "minimum_reclaim=0.1" in run("strategies").stdout.decode()
 
 

@@ -7,14 +7,14 @@ import pytest
 from command_line import OPENAI, XML, number, run
 from rich.cells import cell_len
 from rich.console import Console
+from shipped import PRESETS
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs
 from autoprune.cli.wording import as_typed
 from autoprune.pruners.by_name import chosen, parameter, typed
 from autoprune.report.explanation import Explanation
-from autoprune.strategies.by_name import NAMES
-from autoprune.strategies.presets import PRESETS
+from autoprune.strategies.by_name import STRATEGIES
 
 NARROW = {"COLUMNS": "80"}
 
@@ -126,7 +126,7 @@ def test_strategies_are_listed_as_a_user_types_them():
         assert chosen(text, {}).name == text.partition("(")[0]
 
 
-@each_row("name", sorted(NAMES))
+@each_row("name", sorted(STRATEGIES))
 def test_a_strategy_typed_with_its_defaults_is_the_strategy(name: str):
     assert chosen(typed(name), {}) == chosen(name, {})
 

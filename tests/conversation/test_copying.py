@@ -17,6 +17,7 @@ from every_format import FORMATS
 from every_format import conversations as of_format
 from hypothesis import HealthCheck, given
 from profiles import examples
+from shipped import PRESETS
 from tables import each_row
 
 from autoprune import (
@@ -37,7 +38,6 @@ from autoprune.report import Report
 from autoprune.strategies.by_name import available
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.per_result import PerResult
-from autoprune.strategies.presets import PRESETS
 from autoprune.summarizers.action_trace import ActionTrace
 from autoprune.summarizers.digest.digest import Digest
 from autoprune.summarizers.levels import Levels

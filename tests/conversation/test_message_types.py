@@ -16,8 +16,8 @@ from tables import each_row
 from autoprune import AgenticConversationPruner, Clamp, PruneArgs, SettingsError, ToolInputs
 from autoprune.conversation.calls import arguments, target
 from autoprune.conversation.transcript import Location, ToolCall
-from autoprune.planning.walk import Strategy
-from autoprune.strategies.by_name import LowWater, ToolOutputCleanup
+from autoprune.planning.view import Strategy
+from autoprune.strategies import LowWater, ToolOutputCleanup
 
 LONG = "a line of output\n" * 200
 SENTENCE = AgenticConversationPruner(None).replacement_message

@@ -27,7 +27,7 @@ from tables import each_row
 from autoprune import AgenticConversationPruner, PruneArgs, Result
 from autoprune.conversation.transcript import Part
 from autoprune.formats._detection import SHIPPED, detected, new_parser
-from autoprune.planning.walk import Strategy
+from autoprune.planning.view import Strategy
 from autoprune.pruners._snapshots import token_bound
 from autoprune.tokens import MESSAGE_TOKENS, exact
 

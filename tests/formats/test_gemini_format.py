@@ -18,7 +18,7 @@ from autoprune import AgenticConversationPruner, Clamp, ConversationError, Prune
 from autoprune.conversation.transcript import Location, Speaker
 from autoprune.formats import SHIPPED, gemini_contents, new_parser
 from autoprune.formats._media import FILE_TOKENS
-from autoprune.strategies.by_name import LowWater
+from autoprune.strategies import LowWater
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
 LONG = "a line of output\n" * 200

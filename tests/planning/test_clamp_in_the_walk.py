@@ -15,7 +15,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, Result, ToolInputs
 from autoprune.planning.protections import NOTHING
-from autoprune.planning.walk import Strategy
+from autoprune.planning.view import Strategy
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 from autoprune.tokens import exact

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import pytest
+from shipped import PRESETS
 from tables import each_row
 from written_short import every_format, every_native_format, messages
 
@@ -17,7 +18,7 @@ from autoprune.conversation.transcript import ToolResult
 from autoprune.planning.view import FoldView
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.per_result import PerResult
-from autoprune.strategies.presets import PRESETS, keep_last, snapshot, summarize
+from autoprune.strategies.presets import keep_last, snapshot, summarize
 from autoprune.tokens import MESSAGE_TOKENS
 
 WIDE = 10**6  # tokens

@@ -14,8 +14,8 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, SettingsError, ToolInputs
 from autoprune.planning.protections import NOTHING
-from autoprune.planning.walk import Strategy
-from autoprune.strategies.by_name import config, written
+from autoprune.planning.view import Strategy
+from autoprune.strategies.by_name import clearing_named, config
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 
@@ -362,7 +362,7 @@ PARAMETERS = {
     ],
 )
 def test_options_may_be_written_as_dicts(text: str, strategy: Strategy):
-    assert written(text) == strategy
+    assert clearing_named(text) == strategy
 
 
 def test_the_configuration_shows_the_parameters_that_were_given():
@@ -387,7 +387,7 @@ def test_the_configuration_shows_the_parameters_that_were_given():
 )
 def test_a_parameter_that_there_is_not_is_refused(text: str):
     with pytest.raises(SettingsError, match=r"cannot be read; (low_water|tool_output_cleanup) has the parameters: "):
-        written(text)
+        clearing_named(text)
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {

@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from shipped import PRESETS
 from tables import each_row
 from written_short import every_native_format, messages
 
 from autoprune import ConversationPruner, PruneArgs, Retention, SettingsError
 from autoprune.conversation.transcript import Entry, Speaker
 from autoprune.strategies.by_name import config, configured
-from autoprune.strategies.presets import PRESETS, keep_last, summarize, truncate
+from autoprune.strategies.presets import keep_last, summarize, truncate
 
 WIDE = 10**6  # tokens
 ROLES = {"S": "system", "D": "developer", "U": "user", "A": "assistant"}

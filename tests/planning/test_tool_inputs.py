@@ -17,7 +17,7 @@ from autoprune import AgenticConversationPruner, Clamp, PruneArgs, Result, ToolI
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.transcript import ToolInput
 from autoprune.planning.tool_inputs import MARKED, MARKER
-from autoprune.planning.walk import Strategy
+from autoprune.planning.view import Strategy
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 from autoprune.tokens import exact

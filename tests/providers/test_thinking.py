@@ -28,8 +28,8 @@ from autoprune import (
 )
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.rewriting import strip
-from autoprune.planning.stripping import ThinkingPolicy
-from autoprune.planning.walk import Strategy
+from autoprune.planning.plan import ThinkingPolicy
+from autoprune.planning.view import Strategy
 from autoprune.providers.thinking import drop_block, merged, policy
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup

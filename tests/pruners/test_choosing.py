@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from shipped import PRESETS
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError
 from autoprune.pruners.by_name import chosen, folds, pruner_for
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.per_result import PerResult
-from autoprune.strategies.presets import PRESETS, hybrid, keep_last
+from autoprune.strategies.presets import hybrid, keep_last
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 from autoprune.summarizers.openai.summarizer import OpenAISummarizer
 

@@ -11,6 +11,7 @@ from unittest.mock import MagicMock
 
 import pytest
 from rich.console import Console
+from shipped import PRESETS
 from tables import each_row
 from written_short import every_format, messages
 
@@ -18,13 +19,12 @@ from autoprune import ConversationPruner, PruneArgs, PruneEvent, Report, Result,
 from autoprune.conversation.edits import Fold
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.summary import running
-from autoprune.planning.view import FoldView
-from autoprune.planning.walk import Candidate
+from autoprune.planning.view import Candidate, FoldView
 from autoprune.providers.thinking import drop_block
 from autoprune.report.explanation import Explanation
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.per_result import PerResult
-from autoprune.strategies.presets import PRESETS, chat_summary, keep_last, sliding_window, summarize, truncate
+from autoprune.strategies.presets import chat_summary, keep_last, sliding_window, summarize, truncate
 from autoprune.summarizers.brief import Brief, Failed, Written
 from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.digest.digest import Digest

@@ -37,7 +37,7 @@ from tables import each_row
 from autoprune import Result, calibration
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.placeholders import SENTENCE
-from autoprune.planning.walk import Strategy
+from autoprune.planning.view import Strategy
 from autoprune.tokens import exact
 
 # A hundred requests

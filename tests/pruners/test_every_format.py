@@ -30,7 +30,7 @@ from autoprune.conversation.reasons import Reason
 from autoprune.conversation.rewriting import apply
 from autoprune.conversation.transcript import ToolInput, ToolResult, Transcript
 from autoprune.planning.plan import Plan
-from autoprune.planning.walk import Strategy
+from autoprune.planning.view import Strategy
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 

@@ -32,6 +32,7 @@ from folding_cases import (
 from rounds import WIRE, Round, Step
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from sendable import accepts, rules
+from shipped import PRESETS
 from tables import each_row
 
 from autoprune import PruneArgs, Result, problems
@@ -40,8 +41,8 @@ from autoprune.conversation.summary import is_users, running
 from autoprune.planning.retention import BY_AGE, Retention
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.strategies import presets
+from autoprune.strategies.by_name import folding_named
 from autoprune.strategies.folding import Folding
-from autoprune.strategies.presets import PRESETS
 from autoprune.summarizers.brief import Brief
 
 ROOT = Path(__file__).parents[2]
@@ -240,7 +241,7 @@ def test_no_two_messages_of_the_users_become_neighbors(write: Any, retain: Reten
     step = Step("read_file", {"path": "a.py"}, "a line of text\n" * 30)
     messages = write([word for turn in range(6) for word in ([step], f"Now part {turn}.")])
     for name in ("summarize", "truncate", "keep_last(n=3)", "hybrid"):
-        strategy = replace(presets.written(name), retain=retain)
+        strategy = replace(folding_named(name), retain=retain)
         gone = pruned(messages, strategy, count(messages) // 2).plan.gone
         kept = [at for at in range(len(messages)) if at not in gone]
         assert gone

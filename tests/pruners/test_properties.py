@@ -28,7 +28,7 @@ from autoprune.conversation.placeholders import element, inside
 from autoprune.conversation.rewriting import apply
 from autoprune.conversation.transcript import ToolResult
 from autoprune.planning.plan import Reason
-from autoprune.planning.walk import Strategy
+from autoprune.planning.view import Strategy
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 from chat_client import Client, turn
+from shipped import PRESETS
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner, OpenAISummarizer, PruneArgs, SettingsError
 from autoprune.conversation.summary import running
 from autoprune.pruners.conversation import ConversationPruner as Pruner
-from autoprune.strategies.presets import PRESETS, snapshot, summarize, summarize_older, truncate
+from autoprune.strategies.presets import snapshot, summarize, summarize_older, truncate
 from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.openai import _prompts
 from autoprune.summarizers.sections import GOAL, read

@@ -23,8 +23,9 @@ from autoprune.conversation.transcript import ToolResult
 from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse
 from autoprune.planning.plan import Reason
-from autoprune.planning.walk import Strategy, View, plan
-from autoprune.strategies.by_name import available, written
+from autoprune.planning.view import Strategy, View
+from autoprune.planning.walk import plan
+from autoprune.strategies.by_name import available, clearing_named
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 from autoprune.tokens import exact
@@ -373,20 +374,20 @@ def test_a_strategy_cannot_clear_what_was_not_offered(dialect: Dialect, closing:
     ],
 )
 def test_a_strategy_may_be_written_with_its_parameters(text: str, strategy: Strategy):
-    assert written(text) == strategy
+    assert clearing_named(text) == strategy
 
 
 @each_row("text", ["", "  ", "high_water", "high_water(target=1)", "low_water(target=0.6"])
 def test_a_text_that_names_no_strategy_is_refused_with_the_names_that_do(text: str):
     with pytest.raises(SettingsError) as refusal:
-        written(text)
+        clearing_named(text)
     assert str(refusal.value) == f"there is no strategy {text!r}; there are {', '.join(available())}"
 
 
 @each_row("text", ["low-water", "LowWater", "lower_water", "low water(target=0.6)", "lowwater"])
 def test_the_strategy_that_is_nearest_to_a_text_is_offered(text: str):
     with pytest.raises(SettingsError) as refusal:
-        written(text)
+        clearing_named(text)
     assert str(refusal.value) == (
         f"there is no strategy {text!r} (did you mean low_water?); there are tool_output_cleanup, low_water"
     )
@@ -395,7 +396,7 @@ def test_the_strategy_that_is_nearest_to_a_text_is_offered(text: str):
 @pytest.mark.parametrize("text", ["low_water(targt=0.6)", "low_water(minimum_reclaim=1, Target=0.6)"])
 def test_the_parameter_that_is_nearest_to_a_word_is_offered(text: str):
     with pytest.raises(SettingsError, match=r"did you mean target\?\); low_water has the parameters: target="):
-        written(text)
+        clearing_named(text)
 
 
 @each_row(
@@ -416,7 +417,7 @@ def test_the_parameter_that_is_nearest_to_a_word_is_offered(text: str):
 )
 def test_parameters_that_cannot_be_read_are_refused_with_those_there_are(text: str):
     with pytest.raises(SettingsError) as refusal:
-        written(text)
+        clearing_named(text)
     known = (
         "low_water has the parameters: target=0.75, minimum_reclaim=0.1, protect={}, clamp=None, clear_tool_inputs=None"
     )
@@ -426,7 +427,7 @@ def test_parameters_that_cannot_be_read_are_refused_with_those_there_are(text: s
 def test_a_strategy_takes_only_the_parameters_that_it_has():
     known = "tool_output_cleanup has the parameters: protect={}, clamp=None, clear_tool_inputs=None"
     with pytest.raises(SettingsError, match=re.escape(known)):
-        written("tool_output_cleanup(target=0.6)")
+        clearing_named("tool_output_cleanup(target=0.6)")
 
 
 def test_the_helpers_of_these_tests_agree_with_one_another():

@@ -20,7 +20,7 @@ from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from strategies_hypothesis import conversations as chat_conversations
 
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, Result, ToolInputs, repair
-from autoprune.planning.walk import Strategy
+from autoprune.planning.view import Strategy
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 

@@ -6,11 +6,10 @@ from collections.abc import Awaitable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
-from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autoprune.conversation.copying import Copied
-from autoprune.errors import SettingsError
+from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.summarizers import sections
 from autoprune.summarizers.brief import Brief, Parameters, Written
 from autoprune.summarizers.chunked import Chunked
@@ -122,12 +121,10 @@ class OpenAISummarizer(Copied):
             )
         if taken := OWN_FIELDS & self.parameters.keys():
             raise SettingsError(f"parameters hold {min(taken)!r}, which the summarizer sets itself")
-        if not _is_number(self.timeout, int | float) or self.timeout <= 0:
+        if not is_number(self.timeout, 0, int | float) or not self.timeout:
             raise SettingsError(f"timeout is {self.timeout!r}: give seconds, more than 0")
-        if not _is_number(self.retries, int) or self.retries < 0:
-            raise SettingsError(f"retries is {self.retries!r}: give a number, 0 or more")
-        if self.window is not None and (not _is_number(self.window, int) or self.window < 1):
-            raise SettingsError(f"window is {self.window!r}: give tokens, 1 or more, or None")
+        check_number("retries", self.retries, 0)
+        check_number("window", self.window, 1, "tokens", optional=True)
 
     def __call__(self, brief: Brief) -> Written | Awaitable[Written]:
         """Return the summary, or with an asynchronous client an awaitable of it."""
@@ -185,10 +182,6 @@ def from_environment(model: str, style: str = "snapshot") -> OpenAISummarizer:
         return OpenAISummarizer(openai.OpenAI(), model, style=style)
     except openai.OpenAIError as error:
         raise SettingsError(f"the summarizer cannot be had: {error}") from error
-
-
-def _is_number(value: object, kind: type | UnionType) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 def _advance(exchange: Exchange, reply: object) -> list[_prompts.Message] | Written:

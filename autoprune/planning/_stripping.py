@@ -1,12 +1,12 @@
-"""Thinking behind what has changed, as a conversation grows: what goes once its turn is over. Edits nothing.
+"""Find thinking that stands behind a change, as a conversation grows. Edits nothing.
 
-An edit stays where it is, so thinking that comes later stands behind it too, and so it is in pruned output that is fed
-back: placeholders, what was cut, and the summary show where something has changed. A dropped message leaves no trace,
+A block of thinking is bound to all that precedes it, so one that stands behind a change is to be taken out once its
+turn is over. A change stays where it is, so thinking that comes later stands behind it too. In pruned output that is
+fed back placeholders, cut results and the summary show where something was changed. A dropped message leaves no trace,
 so with a strategy that drops messages all thinking counts as behind a change.
 """
 
 from collections.abc import Collection
-from enum import StrEnum
 
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.placeholders import Placeholder
@@ -19,10 +19,10 @@ CUT = (Reason.CLAMPED, Reason.SHORTENED)
 
 
 class Stripping:
-    """Where the first change stands in a conversation, and the thinking that is behind it, taken out or not."""
+    """Keeps track of the first change in a conversation and of the thinking that stands behind it."""
 
     def __init__(self, placeholder: Placeholder, shortening: Shortening | None, *, strips: bool) -> None:
-        """Start before the first message. `strips`: thinking is taken out."""
+        """Start before the first message. With `strips` thinking is taken out."""
         self.first: Path | None = None
         self.stripped: list[Thought] = []
         self._placeholder = placeholder
@@ -42,27 +42,28 @@ class Stripping:
             self.first = min(self._changed_before(entry), default=None)
 
     def _changed_before(self, entry: Entry) -> list[Path]:
+        """Return the places in a message that an earlier prune has changed."""
         results = (each for each in entry.results if self._placeholder.stands_in(each) or is_cut(each.text))
         inputs = (part for call in entry.calls for part in call.inputs)
         shortened = (part for part in inputs if self._shortening and self._shortening.was_made(part))
         return [part.location.path for part in (*results, *shortened)]
 
     def make(self, edit: Replace) -> None:
-        """An edit that is made, where what it puts there shows that it was."""
+        """Take note of an edit, if the text that it puts there will show that it was made."""
         if isinstance(edit.part, ToolInput) or edit.reason not in CUT or is_cut(edit.text):
             self.change(edit.part.location.path)
 
     def change(self, path: Path) -> None:
-        """Something changes for good at a place."""
+        """Take note of a place where something changes for good."""
         self.first = path if self.first is None else min(path, self.first)
 
     def leave(self, gone: Collection[int]) -> None:
-        """Messages go, and their thinking with them."""
+        """Forget the thinking of messages that go."""
         for thoughts in (self.stripped, self._over, self._latest):
             thoughts[:] = (thought for thought in thoughts if thought.location.message not in gone)
 
     def due(self) -> list[Thought]:
-        """Return the thinking to take out now."""
+        """Return the thinking to take out now: of turns that are over, behind the first change."""
         first = self.first
         if first is None or not self._over:
             return []
@@ -71,17 +72,3 @@ class Stripping:
             self._over = [thought for thought in self._over if thought.location.path < first]
             self.stripped += due
         return due
-
-
-class ThinkingPolicy(StrEnum):
-    """What becomes of thinking blocks behind an edit.
-
-    `drop_block` returns request parameters by which the API drops them itself; `strip` takes them out, but for those of
-    the latest turn, which must stay; `refuse` edits nothing that thinking already stands behind; `report` says so and
-    does nothing.
-    """
-
-    DROP_BLOCK = "drop_block"
-    STRIP = "strip"
-    REFUSE = "refuse"
-    REPORT = "report"

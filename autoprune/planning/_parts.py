@@ -1,0 +1,63 @@
+"""The parts of a conversation that can be edited, as a walk comes to know them. Weighs nothing, edits nothing."""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+
+from autoprune.conversation.transcript import Entry, Part, ToolCall, ToolResult
+from autoprune.planning.tool_inputs import ToolInputs
+from autoprune.planning.view import Candidate
+
+
+class Parts:
+    """Which results the model has seen, which parts may still be cleared, and which result answers which call."""
+
+    def __init__(self, tool_inputs: ToolInputs | None) -> None:
+        """Know no part yet. `tool_inputs` says which calls' arguments may be shortened."""
+        self.tool_inputs = tool_inputs
+        self.results: list[ToolResult] = []
+        self.unseen: list[ToolResult] = []
+        self.seen: dict[Part, Candidate | None] = {}  # oldest first, not cleared; None: not weighed yet
+        self.result_of: dict[Part, ToolResult] = {}  # of the calls' arguments among the parts that were seen
+        self.as_cut: dict[ToolResult, ToolResult] = {}
+        # Calls are known by their identity here: whoever holds them keeps them alive.
+        self.answers: dict[int, ToolResult] = {}  # to calls whose arguments may be shortened
+        self.newer: dict[int, tuple[ToolCall, ToolCall]] = {}  # open calls, old and new, of messages read again
+
+    def append(self, entry: Entry) -> Entry:
+        """Take the next message; return its entry, whose results know their calls as they are now."""
+        if self.tool_inputs:
+            entry = self._answering(entry)
+        self.unseen.extend(entry.results)
+        return entry
+
+    def _answering(self, entry: Entry) -> Entry:
+        if any(id(result.call) in self.newer for result in entry.results):
+            newer = (self.newer.pop(id(result.call), (None, result.call))[1] for result in entry.results)
+            results = zip(entry.results, newer, strict=True)
+            entry = replace(entry, results=tuple(replace(result, call=call) for result, call in results))
+        self.answers.update((id(result.call), result) for result in entry.results if result.call)
+        return entry
+
+    def see(self, result: ToolResult, inputs: Iterable[Part]) -> None:
+        """The model has seen a result: it may be cleared, and so may arguments of its call, which stand before it."""
+        for part in inputs:
+            self.seen[part] = None
+            self.result_of[part] = result
+        self.seen[result] = None
+
+    def result(self, part: Part) -> ToolResult:
+        """Return a part if it is a result, or else the result of the call whose argument it is."""
+        return part if isinstance(part, ToolResult) else self.result_of[part]
+
+    def leave(self, messages: Collection[int]) -> None:
+        """Offer no more what stands in messages that go."""
+        self.seen = {part: known for part, known in self.seen.items() if part.location.message not in messages}
+
+    def forget(self, parts: Iterable[Part], cleared: Iterable[ToolResult]) -> None:
+        """Offer some parts no more, nor the arguments of calls whose results do not show their outcome any more."""
+        for part in (*parts, *_inputs(cleared)):
+            self.seen.pop(part, None)
+
+
+def _inputs(results: Iterable[ToolResult]) -> Iterator[Part]:
+    return (part for result in results if result.call for part in result.call.inputs)

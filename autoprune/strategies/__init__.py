@@ -1,0 +1,54 @@
+"""Strategies, and everything that one is written with: each decides what goes, and edits nothing itself.
+
+    from autoprune.strategies import Candidate, Reason, Replace, View  # for a strategy that clears results
+    from autoprune.strategies import Fold, FoldView, Group, Retention  # for one that folds or drops messages
+
+A module holds one strategy: `tool_output_cleanup`, `low_water`, `per_result`, `folding`. `presets` are named settings
+of the last two. `by_name` lists all that ship and finds the one that a text names; `scaffold` writes a new one.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from autoprune.conversation.edits import Fold, Replace
+from autoprune.conversation.reasons import Reason
+from autoprune.planning.clamping import Clamp
+from autoprune.planning.protections import Protections
+from autoprune.planning.retention import Retention
+from autoprune.planning.tool_inputs import ToolInputs
+from autoprune.planning.view import Candidate, FoldingStrategy, FoldView, Group, Strategy, View
+from autoprune.strategies.low_water import LowWater
+from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
+
+if TYPE_CHECKING:
+    from autoprune.strategies.folding import Folding
+    from autoprune.strategies.per_result import PerResult
+
+__all__ = [
+    "Candidate",
+    "Clamp",
+    "Fold",
+    "FoldView",
+    "Folding",
+    "FoldingStrategy",
+    "Group",
+    "LowWater",
+    "PerResult",
+    "Protections",
+    "Reason",
+    "Replace",
+    "Retention",
+    "Strategy",
+    "ToolInputs",
+    "ToolOutputCleanup",
+    "View",
+]
+# Loaded when they are first asked for: who does not fold does not wait for them.
+LATE = {"Folding": "folding", "PerResult": "per_result"}
+
+
+def __getattr__(name: str) -> Any:
+    """Return a name whose module is loaded late."""
+    if name not in LATE:
+        raise AttributeError(f"module 'autoprune.strategies' has no attribute {name!r}")
+    return getattr(import_module(f"autoprune.strategies.{LATE[name]}"), name)
