@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -183,6 +183,13 @@ class Checkout:
         return FAILED.findall(done.stdout) or ["(the tests cannot be collected)"]
 
     def found_by(self, fault: Fault, *, full: bool = False) -> str:
+        """Return the first test that fails with a fault and passes without it, or nothing."""
+        found = self.fails_first(fault, full=full)
+        if found.startswith("tests/") and self.failing(found):
+            return replace(self, left_out=(*self.left_out, found)).found_by(fault, full=full)
+        return found
+
+    def fails_first(self, fault: Fault, *, full: bool) -> str:
         """Return the first test that fails with a fault, or nothing."""
         module = self.folder / fault.module
         source = module.read_bytes()

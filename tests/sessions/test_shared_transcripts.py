@@ -26,6 +26,7 @@ FEWER = {
 }
 Messages = list[Any]
 
+pytestmark = pytest.mark.full  # the readers' own tests read a session of each agent
 needs_transcripts = pytest.mark.skipif(not FILES, reason="the shared transcripts are not here")
 
 

@@ -954,6 +954,7 @@ def test_a_huge_message_takes_no_more_than_a_moment(piece: str):
 # Recorded sessions
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not TRANSCRIPTS.is_dir(), reason="the recorded sessions are not here")
 def test_recorded_sessions_are_digested_within_every_cap():
     paths = [path for path in sorted(TRANSCRIPTS.iterdir()) if path.suffix in (".json", ".jsonl")]

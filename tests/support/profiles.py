@@ -5,14 +5,15 @@
 
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 MOST = 10  # examples of a property in the quick profile
 _ANYWAY = {
     "deadline": None,
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 }
-settings.register_profile("quick", max_examples=MOST, derandomize=True, database=None, **_ANYWAY)
+_DRAWN = [Phase.explicit, Phase.generate]  # a failure is shown as it was drawn: to shrink it may take minutes
+settings.register_profile("quick", max_examples=MOST, derandomize=True, database=None, phases=_DRAWN, **_ANYWAY)
 settings.register_profile("full", max_examples=100, print_blob=True, **_ANYWAY)
 
 _chosen = "quick"
