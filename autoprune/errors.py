@@ -2,9 +2,9 @@
 
 AutopruneError
 ├── SettingsError       the program that configures autoprune: a budget, a model or an option is wrong
-│   └── CopyError       the same program: a value that it gave cannot be pickled or copied
+│   └── CopyError       the same: a value that it gave cannot be pickled or copied
 ├── ConversationError   the program that builds the messages: one of them is not a message (`path` says which)
-│   └── RuleError       the same program: the provider would refuse them (`prune(..., validate=True)`, `problems`)
+│   └── RuleError       the same: the provider would refuse the messages (`prune(..., validate=True)`; `problems`)
 └── SessionError        the person who names the file: it cannot be read as a conversation
 
     try:
@@ -49,7 +49,7 @@ class RuleError(ConversationError):
 
 
 class SessionError(AutopruneError):
-    """A session file that cannot be read as a conversation; a broken `line` can be skipped."""
+    """A session file that cannot be read as a conversation; `line` numbers a broken line that can be skipped."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
         """Say what is wrong, and in which line if it is in one alone."""

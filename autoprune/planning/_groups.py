@@ -22,6 +22,7 @@ from autoprune.conversation.summary import is_users
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall
 from autoprune.formats.words import has_role, is_note
 from autoprune.planning.retention import Retention
+from autoprune.planning.view import Group
 
 OTHERS = {Speaker.MODEL: Speaker.USER, Speaker.USER: Speaker.MODEL}
 RECUT = 3  # of the newest groups: what has come since may belong to them
@@ -220,3 +221,16 @@ def _keep_first(
         if all(entries[at].speaker is speaker and not entries[at].calls for at in kept[number]):
             staying[number] = True
             return
+
+
+def joined(smallest: Sequence[Group], size: int) -> list[Group]:
+    """Return neighbors joined until there are `size` messages in each group."""
+    groups: list[Group] = []
+    for group in smallest:
+        if groups and len(groups[-1].messages) < size:
+            last = groups[-1]
+            messages = (*last.messages, *group.messages)
+            groups[-1] = Group(messages, last.tokens + group.tokens, group.rank, group.ends_turn)
+        else:
+            groups.append(group)
+    return groups

@@ -23,7 +23,7 @@ from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.reasons import told
 from autoprune.conversation.summary import overhead
 from autoprune.conversation.transcript import Entry, Path, Speaker, Transcript
-from autoprune.planning._groups import Groups
+from autoprune.planning._groups import Groups, joined
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.retention import BY_AGE, Retention
 from autoprune.planning.view import Candidate, FoldingStrategy, Given, Group, Strategy, option
@@ -261,7 +261,7 @@ class FoldWalk(Walk):
     def groups(self, size: int = 1, keep: int = 0) -> list[Group]:
         """Return what may go, in the order in which it goes, but for the last `keep` messages."""
         self._keep = keep
-        return _grouped(self._free(keep), size)
+        return joined(self._free(keep), size)
 
     def _free(self, keep: int = 0) -> list[Group]:
         """Return the smallest groups that may go."""
@@ -300,16 +300,3 @@ class FoldWalk(Walk):
                 break
             found.append(free[at])
         return found
-
-
-def _grouped(smallest: Sequence[Group], size: int) -> list[Group]:
-    """Return neighbors joined until there are `size` messages in each group."""
-    groups: list[Group] = []
-    for group in smallest:
-        if groups and len(groups[-1].messages) < size:
-            last = groups[-1]
-            messages = (*last.messages, *group.messages)
-            groups[-1] = Group(messages, last.tokens + group.tokens, group.rank, group.ends_turn)
-        else:
-            groups.append(group)
-    return groups

@@ -199,6 +199,8 @@ from dataclasses import dataclass
 
 from autoprune.strategies import Fold, FoldView, Retention
 
+STAYS = Retention(first_request=True)
+
 
 @dataclass(frozen=True)
 class $Name:
@@ -210,7 +212,7 @@ class $Name:
 
     keep: int = 6
     room: int = 2_000
-    retain: Retention = Retention(first_request=True)
+    retain: Retention = STAYS
     name = "$name"
 
     def step(self, view: FoldView) -> Iterator[Fold]:

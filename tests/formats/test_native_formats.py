@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from autoprune.report.report import Report
 from conversations import Request, anthropic, bedrock, openai_chat, words
 from gemini_responses_hypothesis import gemini, responses
 from hypothesis import given
@@ -14,6 +13,7 @@ from profiles import examples
 
 from autoprune import AgenticConversationPruner, PruneArgs
 from autoprune.formats import anthropic_messages, bedrock_converse, gemini_contents, openai_responses
+from autoprune.report import Report
 
 Write = Callable[..., list[Any]]
 

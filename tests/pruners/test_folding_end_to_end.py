@@ -12,6 +12,7 @@ from agent_loops import APIS, TASKS, Api, Run, Session, agent, bedrock_client
 from every_format import as_bytes
 from folding_cases import Stranger, words
 from google import genai
+from shipped import PRESETS
 from strict_provider.exchange import CONVERSATION
 from strict_provider.scripts import Script
 from strict_provider.server import serve
@@ -202,7 +203,7 @@ WITH_MODEL = ("summarize", "hybrid", "snapshot")
 @each_row("style", [fed_back, in_full])
 @each_row("name", [*STRATEGIES, "sliding_window", "symbolize", "chat_summary", "summarize_older"])
 def test_in_a_long_run_the_goal_the_system_prompt_and_the_last_turns_are_always_there(name: str, style: Style):
-    made = STRATEGIES.get(name) or presets.PRESETS[name]()
+    made = STRATEGIES.get(name) or PRESETS[name]()
     assert isinstance(made, Folding)
     model = Stranger("model", counted)
     pruner = ConversationPruner(PruneArgs(3_000), model)
@@ -223,7 +224,7 @@ def test_in_a_long_run_the_goal_the_system_prompt_and_the_last_turns_are_always_
 
 @each_row("name", [*WITH_MODEL, "chat_summary", "summarize_older"])
 def test_without_a_model_the_goal_of_a_long_run_stands_in_the_summary(name: str):
-    strategy = STRATEGIES.get(name) or presets.PRESETS[name]()
+    strategy = STRATEGIES.get(name) or PRESETS[name]()
     for result, _ in fed_back(ConversationPruner(PruneArgs(3_000)), strategy, LONG):
         assert GOAL in said(result.conversation)
 

@@ -10,6 +10,7 @@ import pytest
 from conversations import DIALECTS, Dialect
 from conversations import openai_chat as chat_session
 from halves import broken, halves
+from shipped import PRESETS
 from tables import each_row
 from written_short import Message, every_format, every_native_format, messages, parsed
 
@@ -454,7 +455,7 @@ def test_10_of_ten_turns_the_last_three_are_kept_and_with_less_room_one(words: i
 
 
 @SIZES
-@each_row("preset", presets.PRESETS)
+@each_row("preset", PRESETS)
 def test_12_an_open_call_early_in_the_history_forces_nothing_to_be_kept_or_summed_up(preset: str, words: int):
     (call,) = messages("A[c1]", "openai_chat")
     given = [*chat("U1", words), call, *chat("U2 A2 U3 A3 U4 A4 U5 A5 U6", words)]
@@ -467,7 +468,7 @@ def test_12_an_open_call_early_in_the_history_forces_nothing_to_be_kept_or_summe
 
 
 @LARGE
-@each_row("preset", presets.PRESETS)
+@each_row("preset", PRESETS)
 def test_12_a_newest_message_over_the_budget_is_kept_and_reported(preset: str, words: int):
     given = [*chat("U1 A1 U2 A2"), *chat("U3", words)]
     limit = tokens(given[-1:]) - 1
@@ -533,7 +534,7 @@ def test_26_the_group_size_of_the_settings_may_be_anything(size: int):
 
 
 @SIZES
-@each_row("preset", presets.PRESETS)
+@each_row("preset", PRESETS)
 def test_27_what_is_short_comes_back_itself_and_no_model_is_asked(preset: str, words: int):
     model = Model()
     for given in (chat("S U1 A1 U2", words), []):
@@ -601,7 +602,7 @@ def repeated(brief: Brief) -> str:
 
 
 @SIZES
-@each_row("preset", presets.PRESETS)
+@each_row("preset", PRESETS)
 @each_row("model", [repeated, Model("x" * 100_000), Model("Short.")], ids=["more", "a word", "short"])
 def test_30_what_comes_out_is_smaller_or_the_same_list(model: Callable[..., Any], preset: str, words: int):
     given = chat(f"S {turns(20)} U21", words)
@@ -615,7 +616,7 @@ def test_30_what_comes_out_is_smaller_or_the_same_list(model: Callable[..., Any]
     ["", "They went on.", "on and on " * 5_000, None, RuntimeError("no")],
     ids=["blank", "short", "more", "none", "raises"],
 )
-@each_row("preset", presets.PRESETS)
+@each_row("preset", PRESETS)
 def test_30_the_calls_of_a_model_are_bounded_whatever_it_gives(preset: str, answer: Any):
     given = chat(f"S {turns(20)} U21", 40)
     for max_calls in (0, 1, 3):
@@ -871,7 +872,7 @@ def test_38_arbitrary_objects_may_be_given_and_an_unknown_name_is_the_default():
 
 
 @SIZES
-@each_row("preset", presets.PRESETS)
+@each_row("preset", PRESETS)
 @each_row("dialect", DIALECTS)
 def test_40_statistics_are_those_of_a_count_and_of_the_report(dialect: Dialect, preset: str, words: int):
     output = text("output", words)

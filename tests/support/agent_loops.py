@@ -19,7 +19,7 @@ from strict_provider.server import serve
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, Result, ToolInputs
 from autoprune.planning.walk import Strategy
 from autoprune.providers import merged
-from autoprune.strategies.by_name import LowWater
+from autoprune.strategies import LowWater
 
 Json = dict[str, Any]
 

@@ -17,6 +17,7 @@ from profiles import examples
 from rounds import WIRE
 from rounds_hypothesis import rounds
 from rounds_in_texts import CARRIERS, in_text
+from shipped import PRESETS
 
 from autoprune import PruneArgs, Result
 from autoprune.conversation.transcript import Speaker
@@ -180,7 +181,7 @@ def cases(draw: st.DrawFn, format: str, kept: Sequence[Retention] = KEPT) -> lis
     messages = draw(st.sampled_from(drawn(format)))
     tokens = count(messages)
     found = []
-    for name in presets.PRESETS:
+    for name in PRESETS:
         strategy, summarizer = draw(strategies(name, kept)), draw(st.sampled_from(NAMES))
         share = draw(st.sampled_from((30, 50, 70, 90, 99, 100, 15, 0, 10**6)))
         found.append(Case(messages, strategy, summarizer, max(1, tokens * share // 100)))
