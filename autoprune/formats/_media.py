@@ -45,7 +45,7 @@ HEADER_CHARACTERS = 88_000  # base64 characters that are decoded to find an imag
 
 # A format's own rules: the tokens of a block that is a medium, with a counter for texts; None for any other block.
 Media: TypeAlias = Callable[[Mapping[str, object], Callable[[str], int]], int | None]
-Shape: TypeAlias = Callable[[Mapping[str, object]], tuple[str, Mapping[str, object]] | None]
+Medium: TypeAlias = tuple[str, Mapping[str, object]]  # what a block is, and the fields that say what it costs
 
 
 def media(block: Mapping[str, object], count: Callable[[str], int]) -> int | None:
@@ -54,11 +54,16 @@ def media(block: Mapping[str, object], count: Callable[[str], int]) -> int | Non
 
 
 def is_media(block: Mapping[str, object]) -> bool:
-    """Return whether a block is an image, sound, video or document in one of the `SHAPES`."""
-    return any(shape(block) for shape in SHAPES)
+    """Return whether a block is an image, sound, video or document as one of the APIs writes it."""
+    return _medium(block) is not None
 
 
-def _typed(block: Mapping[str, object]) -> tuple[str, Mapping[str, object]] | None:
+def _medium(block: Mapping[str, object]) -> Medium | None:
+    """Return what a block is, and its fields, however an API writes it; None where it is no medium."""
+    return _converse(block) or _gemini(block) or _typed(block)
+
+
+def _typed(block: Mapping[str, object]) -> Medium | None:
     """Return the `type` of a block of OpenAI's or Anthropic's, and its fields; None where it is no medium."""
     kind = block.get("type")
     if not isinstance(kind, str) or kind not in KINDS:
@@ -79,8 +84,7 @@ def _is_source(value: object) -> bool:
 
 def media_tokens(block: Mapping[str, object], count: Callable[[str], int] = len) -> int:
     """Return the tokens of one media block, by rule; of a document that holds a text those of the text, by `count`."""
-    found = (found for shape in SHAPES if (found := shape(block)))
-    kind, block = next(found, (str(block.get("type")), block))
+    kind, block = _medium(block) or (str(block.get("type")), block)
     if kind in IMAGES:
         return _image_tokens(block)
     if kind in SOUNDS:
@@ -109,7 +113,7 @@ def _document(block: Mapping[str, object]) -> tuple[str, bytes]:
         return "", b""
 
 
-def _converse(block: Mapping[str, object]) -> tuple[str, Mapping[str, object]] | None:
+def _converse(block: Mapping[str, object]) -> Medium | None:
     """Return what a block of Bedrock's is, and its fields; None for no medium, or a document that holds its text."""
     if len(block) != 1:
         return None
@@ -120,7 +124,7 @@ def _converse(block: Mapping[str, object]) -> tuple[str, Mapping[str, object]] |
     return (kind, held) if held and is_medium else None
 
 
-def _gemini(block: Mapping[str, object]) -> tuple[str, Mapping[str, object]] | None:
+def _gemini(block: Mapping[str, object]) -> Medium | None:
     """Return what Gemini's inline or file data is by its MIME type, and its bytes or base64; None for anything else."""
     mime, data, address = (block.get(camel) or block.get(snake) for camel, snake in GEMINI)
     if any(value is not None and name not in GEMINI_NAMES for name, value in block.items()):
@@ -131,9 +135,6 @@ def _gemini(block: Mapping[str, object]) -> tuple[str, Mapping[str, object]] | N
     if kind == "image" or (kind == "audio" and data):
         return kind, {"data": data, "format": "wav" if form.startswith(UNCOMPRESSED) else form}
     return "file", block
-
-
-SHAPES: tuple[Shape, ...] = (_converse, _gemini, _typed)  # the ways in which the APIs write a medium
 
 
 def _image_tokens(block: Mapping[str, object]) -> int:
