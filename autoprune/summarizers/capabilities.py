@@ -21,6 +21,11 @@ def reads_in_parts(summarizer: object) -> bool:
     return getattr(summarizer, "reads_in_parts", False) is True
 
 
+def offers(summarizer: object, name: str) -> bool:
+    """Return whether a summarizer or its class has an attribute of its own; a mock's answer to any name is none."""
+    return hasattr(type(summarizer), name) or name in getattr(summarizer, "__dict__", ())
+
+
 def identity_of(summarizer: object) -> str:
     """Return what a summarizer calls itself; else the full name of the function, or of the class."""
     own = getattr(summarizer, "identity", None)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from autoprune.summarizers.brief import Failed, Summarizer
+from autoprune.summarizers.capabilities import offers
 from autoprune.summarizers.digest import Digest
 from autoprune.summarizers.driver import tried
 from autoprune.summarizers.levels import Levels
@@ -31,7 +32,8 @@ def fallbacks(summarizer: Summarizer) -> Iterator[Summarizer]:
     """Yield who is asked where a summarizer fails, and where that one fails, and so on: the last is the digest."""
     asked = [summarizer]
     while True:
-        other = getattr(asked[-1], "fallback", Digest())
+        last = asked[-1]
+        other = getattr(last, "fallback", None) if offers(last, "fallback") else Digest()
         if not callable(other) or any(other is one for one in asked):
             return
         asked.append(other)
@@ -61,7 +63,7 @@ def in_parts(summarizer: Summarizer) -> Summarizer:
 
 def _offered(summarizer: Summarizer, name: str, *arguments: object) -> Summarizer | Failed:
     """Return what a summarizer's method makes of it; the summarizer itself where it has no such method."""
-    method = getattr(summarizer, name, None)
+    method = getattr(summarizer, name) if offers(summarizer, name) else None
     made = tried(method, *arguments) if callable(method) else summarizer
     if isinstance(made, Failed) or callable(made):
         return made

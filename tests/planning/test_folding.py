@@ -199,7 +199,7 @@ def test_a_room_that_scales_is_the_same_for_a_full_history_and_for_one_that_is_f
     for at in range(0, len(given), 2):
         fed = ours.prune_conversations([*fed, *given[max(0, at - 1) : at + 1]], Folding("f", buffer=0.2))
         assert fed == theirs.prune_conversations(given[: at + 1], Folding("f", buffer=0.2))
-    assert "(max 3000 tokens)" in fed[0]["content"]
+    assert "(max 3000 tokens; " in fed[0]["content"]
 
 
 # What is dropped

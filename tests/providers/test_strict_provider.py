@@ -128,7 +128,7 @@ def test_two_providers_share_nothing():
     assert [len(each.requests) for each in (one, two)] == [1, 1]
 
 
-@pytest.mark.parametrize("start", [["-m", "tests.strict_provider"], ["tests/strict_provider"]])
+@pytest.mark.parametrize("start", [["-m", "tests.support.strict_provider"], ["tests/support/strict_provider"]])
 def test_it_starts_from_the_shell(start: list[str]):
     command = [sys.executable, *start, "--port", "0", "--turns", "2"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:

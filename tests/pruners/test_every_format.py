@@ -239,10 +239,12 @@ def possible_reasons(case: Case, plan: Plan, part: ToolResult) -> set[Reason]:
         return {Reason.ALREADY_CLEARED}
     if not is_seen(case.messages, part.location.message):
         return {Reason.UNSEEN}
+    if case.strategy.protect.is_answer(part):
+        return {Reason.USER_ANSWER}
     if plan.placeholder.saves(part, text) <= 0:
         return {Reason.NO_GAIN}
     own = Reason.WITHIN_SAFE_ZONE if plan.tokens <= plan.limit else Reason.NOT_CHOSEN
-    return {own} if case.strategy.protect.is_off else {own, *FOR_PROTECTING}
+    return {own, *FOR_PROTECTING} if case.strategy.protect.has_rules else {own}
 
 
 FOR_CLEARING = {Reason.OVER_SAFE_ZONE, Reason.TO_TARGET, Reason.OUT_OF_REACH}

@@ -1,4 +1,4 @@
-"""The provider from the shell: `python -m tests.strict_provider --port 8000`, or `python tests/strict_provider`."""
+"""The provider from the shell: `python -m tests.support.strict_provider --port 8000`, or its folder."""
 
 import sys
 from argparse import ArgumentParser
