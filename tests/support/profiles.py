@@ -14,7 +14,7 @@ _ANYWAY = {
 }
 _DRAWN = [Phase.explicit, Phase.generate]  # a failure is shown as it was drawn: to shrink it may take minutes
 settings.register_profile("quick", max_examples=MOST, derandomize=True, database=None, phases=_DRAWN, **_ANYWAY)
-settings.register_profile("full", max_examples=100, print_blob=True, **_ANYWAY)
+settings.register_profile("full", max_examples=100, derandomize=True, database=None, **_ANYWAY)
 
 _chosen = "quick"
 
