@@ -5,7 +5,7 @@ from collections import OrderedDict
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tables import each_row
 
@@ -205,6 +205,7 @@ def test_a_path_matches_where_one_of_the_globs_does():
     assert not matches("a.py", "*.md")  # one glob, and not its letters
 
 
+@example("a", "[?--]")
 @given(st.text(max_size=20), st.text("ab*?[]{},!^-/\\.&|~", max_size=12))
 def test_any_glob_has_an_answer(path: str, glob: str):
     assert matches(path, [glob]) in (True, False)
