@@ -207,7 +207,6 @@ def _token(piece: str) -> str:
     if piece[0] == "{":
         return f"(?:{'|'.join(map(_translated, piece[1:-1].split(',')))})"
     is_negated = piece[1] in "!^" and len(piece) > 3
-    members = re.sub(r"([\[&~|^])", r"\\\1", piece[1 + is_negated : -1]).replace(
-        "--", r"-\-"
-    )  # else a set difference, some day
+    members = re.sub(r"([\[&~|^])", r"\\\1", piece[1 + is_negated : -1])
+    members = members.replace("--", r"-\-")  # Python may read "--" as a set difference some day
     return f"[^/{members}]" if is_negated else f"[{members}]"
