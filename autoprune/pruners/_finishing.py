@@ -87,20 +87,21 @@ class Unfinished:
         return self.written_in.message("user", wrapped(text, messages, room, self._calls(known)))
 
     def _calls(self, known: Running | None) -> str:
-        """How the model had made its calls in what the summary stands for, before the first message that stays.
+        """Return how the model had made its calls in what the summary stands for, before the first message that stays.
 
-        A native call counts wherever it was folded: what follows is read by it.
+        A native call counts wherever it was folded, for what follows is read by it. What was dropped leaves no trace in
+        pruned output that is fed back, so it does not count here either.
         """
         last = max((at for at, fold in enumerate(self.plan.folds) if not fold.is_drop), default=-1)
         if known and (last < 0 or not known.calls):
             return known.calls
-        entries = self.plan.transcript.entries
-        gone = {at for fold in self.plan.folds[: last + 1] for at in fold.messages}
-        gone |= {known.at} if known and known.rest is None else set()
-        if any(call.location.start is None for at in gone for call in entries[at].calls):
+        entries, folds = self.plan.transcript.entries, self.plan.folds[: last + 1]
+        folded = {at for fold in folds if not fold.is_drop for at in fold.messages}
+        if any(call.location.start is None for at in folded for call in entries[at].calls):
             return ""
+        gone = {at for fold in folds for at in fold.messages} | ({known.at} if known and known.rest is None else set())
         head = takewhile(lambda at: at in gone or entries[at].speaker is Speaker.SYSTEM, range(len(entries)))
-        has_spoken = any(entries[at].speaker is Speaker.MODEL for at in head)
+        has_spoken = any(entries[at].speaker is Speaker.MODEL for at in head if at in folded)
         return CALLS_IN_TEXT if has_spoken else known.calls if known else NO_ANSWER
 
 
