@@ -18,13 +18,13 @@ yields edits made of what the view offers:
 those that fold or drop whole messages too.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from autoprune.conversation.calls import target
 from autoprune.conversation.edits import Fold, Replace, Running
-from autoprune.conversation.transcript import Part, ToolResult
+from autoprune.conversation.transcript import Entry, Part, ToolResult
 from autoprune.errors import SettingsError
 
 
@@ -54,6 +54,10 @@ class Candidate:
         """Return the edit that clears the part. The reason is a `Reason` or a short text such as "largest first"."""
         return Replace(self.part, self.text, reason, self.saves)
 
+    def replaced(self, text: str, reason: str) -> Replace:
+        """Return the edit that puts a text of the strategy's own in place of the part."""
+        return Replace(self.part, text, reason, 0)
+
 
 class View(Protocol):
     """What a strategy sees at one request: nothing that comes after it."""
@@ -70,6 +74,14 @@ class View(Protocol):
     def limit(self) -> int:
         """The safe zone, in counted tokens."""
 
+    @property
+    def results(self) -> Sequence[ToolResult]:
+        """Every tool result so far, oldest first: those that the model has not seen yet and cleared ones as well."""
+
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """What each message so far was read to: who speaks, its tokens, its calls and results."""
+
     def candidates(self) -> Iterator[Candidate]:
         """Yield the results that the model has seen and whose placeholders are smaller, oldest first."""
 
@@ -78,7 +90,8 @@ class Strategy(Protocol):
     """Decides what to clear. It is asked at each request whose prompt is over the safe zone.
 
     Its edits are made of the candidates that the view offers (`candidate.cleared(reason)`); any other edit is ignored.
-    A strategy may have the attributes `protect`, `clamp` and `clear_tool_inputs`, which the walk obeys for it.
+    A strategy may have the attributes `protect`, `clamp` and `clear_tool_inputs`, which the walk obeys for it, and
+    `every_request = True` to be asked at each request, below the safe zone too.
     """
 
     @property
@@ -177,6 +190,11 @@ def option(strategy: object, name: str, kind: type[Kind]) -> Kind | None:
         raise SettingsError(f"the strategy's {name} is {value!r}: give a {kind.__name__}, such as {kind.__name__}(...)")
     value.check()
     return value
+
+
+def asks_always(strategy: object) -> bool:
+    """Return whether a strategy is asked at each request, and not only above the safe zone."""
+    return getattr(strategy, "every_request", False) is True
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.protections import NOTHING, Guard, Protections, guard
 from autoprune.planning.tool_inputs import ToolInputs
-from autoprune.planning.view import Candidate, Strategy, option
+from autoprune.planning.view import Candidate, Strategy, asks_always, option
 
 
 def plan(
@@ -74,6 +74,7 @@ class Walk:
         self.strategy = strategy
         self.protections = option(strategy, "protect", Protections) or NOTHING
         self.tool_inputs = option(strategy, "clear_tool_inputs", ToolInputs)
+        self.asks_always = asks_always(strategy)
         self.limit = limit
         self.placeholder = placeholder
         self.tokens = fixed_tokens
@@ -101,6 +102,11 @@ class Walk:
     def ends_with_model(self) -> bool:
         """Whether the last message is the model's."""
         return bool(self.entries) and self.entries[-1].speaker is Speaker.MODEL
+
+    @property
+    def results(self) -> Sequence[ToolResult]:
+        """Every tool result so far, oldest first."""
+        return self._parts.results
 
     @property
     def bound_before(self) -> Path:
@@ -148,8 +154,7 @@ class Walk:
             self.newest_thinking = entry.thinking[-1].location.path
         if self.changes:
             self.changes.append(entry)
-        if self._protects:
-            self._parts.results.extend(entry.results)
+        self._parts.results.extend(entry.results)
         if self._clamp:
             for result in entry.results:
                 if not self.protections.is_answer(result):
@@ -193,7 +198,7 @@ class Walk:
         self._asked_at = len(self.entries)
         self._done_before = self._done
         self._strip()
-        if self.tokens > self.limit and self._parts.seen:
+        if (self.asks_always or self.tokens > self.limit) and self._parts.seen:
             for edit in list(self.strategy.step(self)):
                 self._take(edit)
             self._forget()
@@ -202,6 +207,10 @@ class Walk:
     def _take(self, edit: Replace) -> None:
         """Make an edit if it is of a candidate: a strategy cannot clear what was not offered."""
         candidate = self._parts.seen.pop(edit.part, None)
+        if candidate and edit.text != candidate.text:
+            saves = candidate.saves + self.placeholder.saves(edit.part, edit.text)
+            saves -= self.placeholder.saves(edit.part, candidate.text)
+            candidate = replace(candidate, text=edit.text, saves=saves)
         if candidate and candidate.saves > 0:
             self._make(candidate, told(edit.reason))
             if isinstance(edit.part, ToolResult):
@@ -280,7 +289,8 @@ class Walk:
 
     def is_settled(self) -> bool:
         """Return whether a walk over the conversation with these edits made would come to no edit."""
-        return not self.stripped and (self.tokens <= self.limit or not any(True for _ in self.candidates()))
+        is_asked = self.asks_always or self.tokens > self.limit
+        return not self.stripped and not (is_asked and any(True for _ in self.candidates()))
 
     def settle(self, messages: Mapping[int, object], entries: Mapping[int, Entry]) -> None:
         """Become the walk over the conversation with the edits made: its changed messages, and their new entries."""

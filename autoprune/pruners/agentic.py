@@ -11,7 +11,7 @@ from autoprune.conversation.summary import running
 from autoprune.conversation.transcript import Transcript
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan, ThinkingPolicy
-from autoprune.planning.view import Strategy, option
+from autoprune.planning.view import Strategy, asks_always, option
 from autoprune.planning.walk import Walk
 from autoprune.providers import accepted
 from autoprune.providers.thinking import NOTHING, outcome
@@ -115,7 +115,7 @@ class AgenticConversationPruner(Pruner):
         fixed = terms.overhead + (REPLY_TOKENS if conversation else 0)
         is_exact = isinstance(self._count()[0].count, ExactCounter) and terms.calibration == 1.0
         looks_back = terms.thinking in (ThinkingPolicy.DROP_BLOCK, ThinkingPolicy.STRIP)
-        may_wait = is_bounded and is_exact and option(terms.strategy, "clamp", Clamp) is None and not looks_back
+        may_wait = is_bounded and is_exact and not looks_back and _waits(terms.strategy)
         walk = Walk(terms.strategy, terms.limit, fixed, terms.placeholder, thinking=terms.thinking)
         parser = self._parser(wants_inputs=terms.wants_inputs, found=running(conversation))
         return Progress(parser, walk, fixed if may_wait else math.inf)
@@ -129,6 +129,11 @@ class AgenticConversationPruner(Pruner):
         messages = progress.known.as_read()
         read = partial(self._parse, overhead=terms.overhead, wants_inputs=terms.wants_inputs)
         return lambda: replace(plan, transcript=read(messages()))
+
+
+def _waits(strategy: Strategy) -> bool:
+    """Return whether a strategy has nothing to do below the safe zone."""
+    return option(strategy, "clamp", Clamp) is None and not asks_always(strategy)
 
 
 def _key(terms: Terms, conversation: list[Any]) -> object:

@@ -1,0 +1,67 @@
+"""Whether an atom can be seen in a text: in the text itself, without line numbers, or in the JSON that it holds."""
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cached_property
+
+from autoprune.replay.atoms import LEAST_NAME, Atom, Kind
+
+LINE_NUMBER = re.compile(r"^\s*\d+(?:→|\t|:|\s*\|)", re.MULTILINE)
+WORD = re.compile(rf"\w{{{LEAST_NAME},}}")
+LEAST_BASE_NAME = 7  # characters of a file's name by which a path is known
+LONGEST_JSON = 4_000_000  # characters
+
+
+class Text:
+    """A text of the prompt, in every form in which an atom may stand in it."""
+
+    def __init__(self, raw: str) -> None:
+        """Take the text as it was sent."""
+        self.raw = raw
+
+    @cached_property
+    def forms(self) -> tuple[str, ...]:
+        """The text without carriage returns, then without line numbers and decoded where that differs."""
+        plain = self.raw.replace("\r", "")
+        without = LINE_NUMBER.sub("", plain)
+        decoded = "\n".join(_strings(_decoded(plain)))
+        return tuple(form for form in dict.fromkeys((plain, without, decoded)) if form)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words that are long enough for a name."""
+        return frozenset(word for form in self.forms for word in WORD.findall(form))
+
+    def shows(self, atom: Atom) -> bool:
+        """Return whether the atom can be seen."""
+        if atom.kind in (Kind.IDENTIFIER, Kind.CODE):
+            return atom.text in self.words
+        if atom.kind is Kind.PATH:
+            name = atom.text.rstrip("/").rpartition("/")[2]
+            known = name if len(name) >= LEAST_BASE_NAME else atom.text
+            return any(known in form for form in self.forms)
+        text = atom.text.replace("\r", "")
+        return any(text in form for form in self.forms)
+
+
+def _decoded(text: str) -> object:
+    if text[:1] not in ("{", "[") or len(text) > LONGEST_JSON:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _strings(value: object) -> Iterator[str]:
+    """Yield every string in a JSON value, with the names of its fields."""
+    open_values = [value]
+    while open_values:
+        each = open_values.pop()
+        if isinstance(each, str):
+            yield each
+        elif isinstance(each, dict):
+            open_values += reversed([*each, *each.values()])
+        elif isinstance(each, list):
+            open_values += reversed(each)
