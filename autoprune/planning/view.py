@@ -75,6 +75,13 @@ class View(Protocol):
         """The safe zone, in counted tokens."""
 
     @property
+    def sent(self) -> int:
+        """How many of the messages were in the prompt before: what stands there is cached, if the cache still lives."""
+
+    def weight(self, message: int) -> int:
+        """Return the tokens of a message, without what was cleared in it."""
+
+    @property
     def results(self) -> Sequence[ToolResult]:
         """Every tool result so far, oldest first: those that the model has not seen yet and cleared ones as well."""
 
@@ -91,7 +98,8 @@ class Strategy(Protocol):
 
     Its edits are made of the candidates that the view offers (`candidate.cleared(reason)`); any other edit is ignored.
     A strategy may have the attributes `protect`, `clamp` and `clear_tool_inputs`, which the walk obeys for it, and
-    `every_request = True` to be asked at each request, below the safe zone too.
+    `every_request = True` to be asked at each request, below the safe zone too. One that remembers something from
+    request to request has a method `begin()` that returns a fresh object with `step` for each walk.
     """
 
     @property
@@ -195,6 +203,12 @@ def option(strategy: object, name: str, kind: type[Kind]) -> Kind | None:
 def asks_always(strategy: object) -> bool:
     """Return whether a strategy is asked at each request, and not only above the safe zone."""
     return getattr(strategy, "every_request", False) is True
+
+
+def stepper(strategy: Strategy) -> Strategy:
+    """Return what is asked in one walk: the strategy itself, or what it begins anew."""
+    begin: Callable[[], Strategy] | None = getattr(strategy, "begin", None)
+    return begin() if callable(begin) else strategy
 
 
 @dataclass(frozen=True)

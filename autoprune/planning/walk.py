@@ -35,7 +35,7 @@ from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.protections import NOTHING, Guard, Protections, guard
 from autoprune.planning.tool_inputs import ToolInputs
-from autoprune.planning.view import Candidate, Strategy, asks_always, option
+from autoprune.planning.view import Candidate, Strategy, asks_always, option, stepper
 
 
 def plan(
@@ -75,6 +75,8 @@ class Walk:
         self.protections = option(strategy, "protect", Protections) or NOTHING
         self.tool_inputs = option(strategy, "clear_tool_inputs", ToolInputs)
         self.asks_always = asks_always(strategy)
+        self._stepper = stepper(strategy)
+        self.sent = 0
         self.limit = limit
         self.placeholder = placeholder
         self.tokens = fixed_tokens
@@ -107,6 +109,10 @@ class Walk:
     def results(self) -> Sequence[ToolResult]:
         """Every tool result so far, oldest first."""
         return self._parts.results
+
+    def weight(self, message: int) -> int:
+        """Return the tokens of a message, without what was cleared in it."""
+        return self.entries[message].tokens - self._saved[message]
 
     @property
     def bound_before(self) -> Path:
@@ -199,10 +205,11 @@ class Walk:
         self._done_before = self._done
         self._strip()
         if (self.asks_always or self.tokens > self.limit) and self._parts.seen:
-            for edit in list(self.strategy.step(self)):
+            for edit in list(self._stepper.step(self)):
                 self._take(edit)
             self._forget()
             self._strip()
+        self.sent = len(self.entries)
 
     def _take(self, edit: Replace) -> None:
         """Make an edit if it is of a candidate: a strategy cannot clear what was not offered."""

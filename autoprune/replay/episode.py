@@ -50,3 +50,42 @@ class Episode:
     def is_cold(self, start: int, life: float = CACHE_LIFE) -> bool:
         """Return whether the pause before the message at `start` was longer than the cache lives."""
         return self.pauses.get(start, 0.0) > life
+
+
+LEAST_REQUESTS = 20
+LARGE, LARGE_ZONE, SMALL_ZONE = 100_000, 80_000, 40_000
+UNKNOWN_HEAD, LEAST_HEAD = 15_000, 1_000
+
+
+def longest(recordings: Sequence[Recording]) -> Recording | None:
+    """Return the stretch with the most requests; None where none has enough of them to say anything."""
+    found = max(recordings, key=lambda each: len(each.requests), default=None)
+    return found if found and len(found.requests) >= LEAST_REQUESTS else None
+
+
+def episode(recording: Recording, name: str, count: Count, *, safe_zone: int | None = None) -> Episode:
+    """Return a recording as it is replayed.
+
+    The safe zone, where none is given, is 80,000 tokens for messages of more than 100,000, else 40,000.
+    """
+    messages: list[Any] = list(recording.messages)
+    transcript = parse(messages, new_parser(count), 0)
+    zone = safe_zone or (LARGE_ZONE if transcript.tokens > LARGE else SMALL_ZONE)
+    pauses = {each.message: each.pause for each in recording.requests if each.pause is not None}
+    return Episode(name, messages, transcript, head(recording, transcript), pauses, zone)
+
+
+def head(recording: Recording, transcript: Transcript) -> int:
+    """Return the tokens before the messages: of the first recorded prompt those that are not the messages'.
+
+    They are counted tokens, as all others here: the provider's are divided by how many of its own it reports for each
+    counted one as the prompt grows. 15,000 where no prompt's size is recorded, and nothing where the log holds it all.
+    """
+    if recording.holds_prompt and not any(each.usage for each in recording.requests):
+        return 0
+    sizes = [(each.message, each.usage.prompt) for each in recording.requests if each.usage and each.usage.prompt]
+    if not sizes:
+        return UNKNOWN_HEAD
+    message, size = sizes[0]
+    before = sum(entry.tokens for entry in transcript.entries[:message])
+    return max(LEAST_HEAD, round(size / ratio(recording, transcript)) - before)

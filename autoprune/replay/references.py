@@ -1,15 +1,10 @@
-"""What strategies are compared with: nothing, the rules of well-known systems, and clairvoyants.
+"""What strategies are compared with: nothing at all, and the rules of well-known systems."""
 
-The clairvoyants know what the agent did later. They are no strategies that anybody can use, and say how much there is to
-be won: one clears whole results, one all but the passages that are needed again.
-"""
-
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from autoprune.conversation.edits import Replace
-from autoprune.economics import Prices
-from autoprune.planning.view import Candidate, View
+from autoprune.planning.view import View
 
 
 @dataclass(frozen=True)

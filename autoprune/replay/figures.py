@@ -1,0 +1,108 @@
+"""The figures of one episode under one strategy, as JSON: what tables, pages and tuning are made of."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from statistics import median
+from typing import Any
+
+from autoprune.economics import CACHE_LIFE, Prices
+from autoprune.replay.atoms import Kind
+from autoprune.replay.bill import Bill, bill
+from autoprune.replay.evidence import Need
+from autoprune.replay.play import Run
+
+NEAREST, NEAR = 5, 20  # requests since the newest source was sent
+
+
+@dataclass(frozen=True)
+class Kept:
+    """How many atoms were needed, how many stayed in view, and how many without the words of placeholders."""
+
+    needed: int = 0
+    kept: int = 0
+    in_results: int = 0
+
+    def __add__(self, other: "Kept") -> "Kept":
+        """Return the sum of both."""
+        return Kept(self.needed + other.needed, self.kept + other.kept, self.in_results + other.in_results)
+
+    @property
+    def share(self) -> float:
+        """The share that stayed in view; 1.0 where nothing was needed."""
+        return self.kept / self.needed if self.needed else 1.0
+
+
+@dataclass(frozen=True)
+class Figures:
+    """An episode under a strategy. Bills are in input tokens, by the name of their prices; times in seconds.
+
+    `evidence` is by group: all, edits, actions (all atoms of a request), and by the lag of the newest source.
+    `prompts` are the tokens of each request's prompt, `held` those that its cache held.
+    """
+
+    episode: str
+    strategy: str
+    style: str
+    requests: int
+    safe_zone: int
+    bills: Mapping[str, Bill]
+    evidence: Mapping[str, Kept]
+    rereads: int
+    violations: tuple[str, ...] = ()
+    prompts: tuple[int, ...] = field(default=(), repr=False)
+    held: tuple[int, ...] = field(default=(), repr=False)
+    seconds: float = 0.0
+    slowest: float = 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the figures as JSON takes them."""
+        return asdict(self)
+
+    @classmethod
+    def of_json(cls, known: Mapping[str, Any]) -> "Figures":
+        """Return the figures that `as_json` wrote."""
+        bills = {name: Bill(**each) for name, each in known["bills"].items()}
+        evidence = {name: Kept(**each) for name, each in known["evidence"].items()}
+        lists = {name: tuple(known[name]) for name in ("violations", "prompts", "held")}
+        return cls(**{**known, **lists, "bills": bills, "evidence": evidence})
+
+
+def figures(
+    run: Run, prices: Sequence[Prices], life: float = CACHE_LIFE, *, style: str, violations: Sequence[str] = ()
+) -> Figures:
+    """Return the figures of a run at each of some prices."""
+    episode = run.episode
+    seconds = [prompt.seconds for prompt in run.prompts]
+    cold = [episode.is_cold(start, life) for start in episode.requests]
+    return Figures(
+        episode.name,
+        run.strategy,
+        style,
+        len(run.prompts),
+        episode.safe_zone,
+        {str(each): bill(run, each, life) for each in prices},
+        _evidence(run),
+        len(run.rereads),
+        tuple(violations),
+        tuple(prompt.tokens for prompt in run.prompts),
+        tuple(0 if is_cold else prompt.held for prompt, is_cold in zip(run.prompts, cold, strict=True)),
+        median(seconds) if seconds else 0.0,
+        max(seconds, default=0.0),
+    )
+
+
+def _evidence(run: Run) -> dict[str, Kept]:
+    found = {name: Kept() for name in ("all", "edits", "actions", "lag 1-5", "lag 6-20", "lag > 20")}
+    actions: dict[int, list[tuple[bool, bool]]] = {}
+    for need, kept, in_results in zip(run.episode.evidence.needs, run.retained, run.in_results, strict=True):
+        for name in ("all", *_groups(need)):
+            found[name] += Kept(1, int(kept), int(in_results))
+        actions.setdefault(need.request, []).append((kept, in_results))
+    for each in actions.values():
+        found["actions"] += Kept(1, int(all(kept for kept, _ in each)), int(all(whole for _, whole in each)))
+    return found
+
+
+def _groups(need: Need) -> tuple[str, ...]:
+    lag = "lag 1-5" if need.lag <= NEAREST else "lag 6-20" if need.lag <= NEAR else "lag > 20"
+    return ("edits", lag) if need.atom.kind is Kind.EDIT else (lag,)
