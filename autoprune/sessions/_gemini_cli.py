@@ -33,7 +33,7 @@ def read(values: Sequence[object]) -> list[Conversation]:
     contents = [content for record in records if not _is_copy(record, done) for content in _contents(record)]
     commands = sum(record.get("type") == "user" and _is_ignored(record) for record in records)
     notes = [NO_SYSTEM_PROMPT, *note("commands and context of the CLI's own, left out", commands)]
-    return [conversation(contents, notes)]
+    return [conversation(contents, notes=notes)]
 
 
 def _records(values: Sequence[object]) -> list[Record]:

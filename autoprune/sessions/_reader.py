@@ -10,11 +10,14 @@ from autoprune.sessions._recorded import Conversation
 class Reader:
     """Reads the session files of one agent.
 
-    Both functions get the values of a file: one per line of JSONL, or the one value of a JSON file. `detect` says
+    All functions get the values of a file: one per line of JSONL, or the one value of a JSON file. `detect` says
     whether this agent wrote them, and never raises. `read` returns the conversations in them, and raises SessionError
-    that says what is wrong and where.
+    that says what is wrong and where. `record` returns the same conversations as they were sent, each as its stretches
+    between compactions, with the requests, and without thinking and calls that have no result; where there is none,
+    what `read` returns is taken for one stretch.
     """
 
     name: str
     detect: Callable[[Sequence[object]], bool]
     read: Callable[[Sequence[object]], list[Conversation]]
+    record: Callable[[Sequence[object]], list[list[Conversation]]] | None = None

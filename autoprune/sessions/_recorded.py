@@ -1,12 +1,16 @@
 """What a reader returns: the conversations that a session file recorded, with notes, and calls paired with results."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from autoprune.errors import SessionError
+from autoprune.sessions._requests import Moment, Request, requests
 
 Message = dict[str, object]
+# A message, and the index of the input of a writer that it came from.
+Placed: TypeAlias = tuple[Message, int | None]
 NO_SYSTEM_PROMPT = "the system prompt is not in the log"
 # What answers a call whose result a log does not hold, unless its agent is known to answer in a single word of its own.
 NO_RESULT = "No result was recorded for this call."
@@ -14,10 +18,36 @@ NO_RESULT = "No result was recorded for this call."
 
 @dataclass(frozen=True)
 class Conversation:
-    """A recorded conversation as its agent would send it next; `notes` say what was left out or made up."""
+    """A recorded conversation as its agent would send it next; `notes` say what was left out or made up.
+
+    `requests` are the recorded calls of the model, where the log was read for them.
+    """
 
     messages: list[Message]
     notes: tuple[str, ...] = ()
+    requests: tuple[Request, ...] = ()
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A stretch of a session without a compaction: every message as it was when it was sent, without thinking.
+
+    `agent` is the one whose session file it is, None for plain messages. `holds_prompt` says whether the messages begin
+    with the system prompt, so that only the tools' schemas are unknown.
+    """
+
+    messages: list[Message]
+    requests: tuple[Request, ...]
+    agent: str | None
+    holds_prompt: bool
+    notes: tuple[str, ...] = ()
+
+
+def placed(made: Iterable[Placed], notes: Sequence[str], moments: Sequence[Moment]) -> Conversation:
+    """Return a conversation of messages, each with the index of the input that it came from."""
+    made = list(made)
+    places = {origin: place for place, (_, origin) in enumerate(made) if origin is not None}
+    return Conversation([message for message, _ in made], tuple(notes), requests(places, moments))
 
 
 def note(what: str, count: int) -> tuple[str, ...]:
