@@ -10,14 +10,16 @@ pause longer than the cache's life. To clear `k` tokens in front of `S` cached o
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from time import time
+from typing import Any, TypeAlias
 
 from autoprune.errors import SettingsError, did_you_mean
 
+Clock: TypeAlias = Callable[[], float]
 CACHE_LIFE = 300.0  # seconds. Source: Anthropic's "Prompt caching", default lifetime; OpenAI says 5 to 10 minutes.
 
 
@@ -138,3 +140,47 @@ def _price(value: Any) -> float:
     """Return a price for a million tokens; 0 for none."""
     known = getattr(value, "base", value)
     return float(known) if isinstance(known, int | float | Decimal) else 0.0
+
+
+# Pauses: how long a provider's cache was left alone.
+
+
+def checked_pauses(pauses: Mapping[int, float] | None) -> Mapping[int, float]:
+    """Return pauses in seconds, by the index of the message before which they lie. Raises SettingsError for others."""
+    for at, seconds in (pauses or {}).items():
+        if not isinstance(at, int) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
+            raise SettingsError(
+                f"a pause of {seconds!r} before message {at!r}: give seconds, 0 or more, by the index of a message"
+            )
+    return pauses or {}
+
+
+class Pauses:
+    """Records the pauses of a live loop: the seconds between a request and the one before it.
+
+    `pauses.before(messages)` in each call of `prune` notes that a request is about to be sent, and returns what is
+    known so far. `as_json` and `of_json` keep the record with a conversation that is stored and taken up again.
+    """
+
+    def __init__(self, known: Mapping[int, float] | None = None, last: float | None = None, clock: Clock = time) -> None:
+        """Begin with pauses that are known, and with the time of the last request; `clock` gives seconds."""
+        self._known = dict(checked_pauses(known))
+        self._last = last
+        self._clock = clock
+
+    def before(self, messages: Sequence[object]) -> Mapping[int, float]:
+        """Note a request that is sent now, with these messages, and return the pauses before it and earlier ones."""
+        now = self._clock()
+        if self._last is not None:
+            self._known[len(messages)] = max(0.0, now - self._last)
+        self._last = now
+        return dict(self._known)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the record as JSON takes it."""
+        return {"pauses": {str(at): seconds for at, seconds in self._known.items()}, "last": self._last}
+
+    @classmethod
+    def of_json(cls, record: Mapping[str, Any], clock: Clock = time) -> "Pauses":
+        """Return the record that `as_json` wrote."""
+        return cls({int(at): seconds for at, seconds in record["pauses"].items()}, record["last"], clock)

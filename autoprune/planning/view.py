@@ -41,6 +41,10 @@ class Candidate:
     result: ToolResult
 
     @property
+    def pause(self) -> float:
+        """The seconds since the request before, as the caller recorded them; 0.0 where that is not known."""
+
+    @property
     def sent(self) -> int:
         """The number of the first request whose prompt held the result: `view.request - candidate.sent` is its age."""
         return self.result.sent
@@ -73,6 +77,10 @@ class View(Protocol):
     @property
     def limit(self) -> int:
         """The safe zone, in counted tokens."""
+
+    @property
+    def pause(self) -> float:
+        """The seconds since the request before, as the caller recorded them; 0.0 where that is not known."""
 
     @property
     def sent(self) -> int:

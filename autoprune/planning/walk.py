@@ -77,6 +77,8 @@ class Walk:
         self.asks_always = asks_always(strategy)
         self._stepper = stepper(strategy)
         self.sent = 0
+        self.pauses: Mapping[int, float] = {}
+        self._paused: dict[int, float] = {}  # as the strategy was told, by message
         self.limit = limit
         self.placeholder = placeholder
         self.tokens = fixed_tokens
@@ -109,6 +111,15 @@ class Walk:
     def results(self) -> Sequence[ToolResult]:
         """Every tool result so far, oldest first."""
         return self._parts.results
+
+    @property
+    def pause(self) -> float:
+        """The seconds since the request before."""
+        return self.pauses.get(len(self.entries), 0.0)
+
+    def agrees(self, pauses: Mapping[int, float]) -> bool:
+        """Return whether these are the pauses that the strategy was told of."""
+        return {at: long for at, long in pauses.items() if long and at <= self._asked_at} == self._paused
 
     def weight(self, message: int) -> int:
         """Return the tokens of a message, without what was cleared in it."""
@@ -202,6 +213,8 @@ class Walk:
         if self._asked_at == len(self.entries):
             return
         self._asked_at = len(self.entries)
+        if self.pause:
+            self._paused[self._asked_at] = self.pause
         self._done_before = self._done
         self._strip()
         if (self.asks_always or self.tokens > self.limit) and self._parts.seen:

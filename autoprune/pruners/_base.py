@@ -42,6 +42,9 @@ from autoprune.tokens import REPLY_TOKENS, Count, Memo, for_model, scaled
 MEMOS = ("_counters", "_last", "_memory")
 
 
+NO_PAUSES: Mapping[int, float] = {}
+
+
 class Pruner(Copied):
     """What both pruners have. `default` is the strategy where none is named, `strategies` are those by name."""
 
@@ -128,13 +131,20 @@ class Pruner(Copied):
         """Return what `prune_conversations` returns, and await what it waits for."""
         return (await self.aprune(conversations, either(strategy_name, strategy), **options)).conversation
 
-    def _walked(self, key: object, conversation: list[Any], start: Callable[[], Progress[Walked]]) -> Progress[Walked]:
+    def _walked(
+        self,
+        key: object,
+        conversation: list[Any],
+        start: Callable[[], Progress[Walked]],
+        pauses: Mapping[int, float] = NO_PAUSES,
+    ) -> Progress[Walked]:
         """Compare, read and walk: go on from where a conversation was left, or from its first message."""
         progress: Progress[Walked] | None = self._memory.take(key, conversation)
-        entries = progress.read(conversation) if progress else None
+        entries = progress.read(conversation) if progress and progress.walk.agrees(pauses) else None
         if progress is None or entries is None:
             progress = start()
             entries = progress.read(conversation) or []
+        progress.walk.pauses = pauses
         progress.walk.extend(conversation, entries)
         return progress
 

@@ -1,7 +1,7 @@
 """The pruner that clears tool results."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 from autoprune.conversation.rewriting import strip
 from autoprune.conversation.summary import running
 from autoprune.conversation.transcript import Transcript
+from autoprune.economics import checked_pauses
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.view import Strategy, asks_always, option
@@ -48,12 +49,15 @@ class AgenticConversationPruner(Pruner):
         calibration: float = 1.0,
         validate: bool = False,
         conversation_id: object = None,
+        pauses: Mapping[int, float] | None = None,
     ) -> Result:
         """Prune a conversation: `.conversation` to send, `.report` and `.plan` of what was done and why.
 
         `strategy` is a name of `self.strategies`, a strategy itself, or None for the default; an unknown name falls
         back to the default, and the report says so. `calibration` is the provider's tokens per counted token
-        (`tokens.calibration`). `validate` checks the result against the rules of its provider.
+        (`tokens.calibration`). `validate` checks the result against the rules of its provider. `pauses` are the seconds
+        that passed without a request, by the index of the message before which they lie (`economics.Pauses`): after a
+        long one the provider's cache is cold, and strategies that know prices prune for free.
 
         Raises ConversationError or SettingsError, and RuleError where `validate` finds that the provider would refuse
         the result; the caller's messages are never changed.
@@ -61,7 +65,8 @@ class AgenticConversationPruner(Pruner):
         started = self._clock()
         terms = self._terms(strategy, calibration)
         key = _key(terms, checked(conversation))
-        progress = self._walked(key, conversation, partial(self._start, terms, conversation))
+        waited = checked_pauses(pauses)
+        progress = self._walked(key, conversation, partial(self._start, terms, conversation), waited)
         plan_of = self._plan_of(terms, progress, conversation)
         aftermath = NOTHING
         if progress.walk.newest_thinking:
@@ -93,10 +98,12 @@ class AgenticConversationPruner(Pruner):
         strategy: str | Strategy | None = None,
         *,
         calibration: float = 1.0,
+        pauses: Mapping[int, float] | None = None,
     ) -> Plan:
         """Return what `prune` would do: a dry run, without the memo."""
         terms = self._terms(strategy, calibration)
         progress = self._start(terms, checked(conversation), is_bounded=False)
+        progress.walk.pauses = checked_pauses(pauses)
         progress.walk.extend(conversation, progress.read(conversation) or [])
         plan = self._plan_of(terms, progress, conversation)()
         return outcome(terms.thinking, plan).applied(plan)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.transcript import Path, ToolResult
-from autoprune.economics import Prices
+from autoprune.economics import CACHE_LIFE, Prices
 from autoprune.planning.view import Candidate, View
 from autoprune.replay.episode import Episode
 
@@ -27,6 +27,7 @@ class Clairvoyant:
     needed: Mapping[Place, int] = field(repr=False)
     prices: Prices = Prices()
     threshold: float = 1.0
+    cache_life: float = CACHE_LIFE
     name = "clairvoyant"
     every_request = True
 
@@ -57,7 +58,7 @@ class _Account:
         saved = sum(each.saves for each in useless)
         self._owed += known.prices.read * saved
         lost = (known.prices.write - known.prices.read) * behind(view, useless)
-        if self._owed >= known.threshold * lost:
+        if view.pause > known.cache_life or self._owed >= known.threshold * lost:
             self._owed = 0.0
             yield from (each.cleared("never needed again") for each in useless)
 

@@ -1,13 +1,23 @@
 """What is replayed: a recorded conversation with what went before it, its pauses, and what its actions rested on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate, pairwise
+from statistics import median
 from typing import Any
 
 from autoprune.conversation.transcript import Speaker, Transcript
 from autoprune.economics import CACHE_LIFE
+from autoprune.formats import new_parser, parse
 from autoprune.replay.evidence import Evidence, evidence
+from autoprune.sessions import Recording, Request
+from autoprune.tokens import Count
+
+LEAST_REQUESTS = 20
+LARGE, LARGE_ZONE, SMALL_ZONE = 100_000, 80_000, 40_000  # tokens of messages, and the safe zones for them
+UNKNOWN_HEAD, LEAST_HEAD = 15_000, 1_000
+LEAST_RATIO, MOST_RATIO = 1.0, 2.0  # of a provider's tokens to counted ones
 
 
 @dataclass(frozen=True)
@@ -52,11 +62,6 @@ class Episode:
         return self.pauses.get(start, 0.0) > life
 
 
-LEAST_REQUESTS = 20
-LARGE, LARGE_ZONE, SMALL_ZONE = 100_000, 80_000, 40_000
-UNKNOWN_HEAD, LEAST_HEAD = 15_000, 1_000
-
-
 def longest(recordings: Sequence[Recording]) -> Recording | None:
     """Return the stretch with the most requests; None where none has enough of them to say anything."""
     found = max(recordings, key=lambda each: len(each.requests), default=None)
@@ -71,8 +76,15 @@ def episode(recording: Recording, name: str, count: Count, *, safe_zone: int | N
     messages: list[Any] = list(recording.messages)
     transcript = parse(messages, new_parser(count), 0)
     zone = safe_zone or (LARGE_ZONE if transcript.tokens > LARGE else SMALL_ZONE)
-    pauses = {each.message: each.pause for each in recording.requests if each.pause is not None}
+    pauses = {now.message: seconds for before, now in pairwise(recording.requests) if (seconds := _pause(before, now))}
     return Episode(name, messages, transcript, head(recording, transcript), pauses, zone)
+
+
+def _pause(before: Request, now: Request) -> float:
+    """Return the seconds from one answer to the next; where their times are not known, those without the model."""
+    if before.time is None or now.time is None:
+        return now.pause or 0.0
+    return max(0.0, now.time - before.time)
 
 
 def head(recording: Recording, transcript: Transcript) -> int:
@@ -89,3 +101,11 @@ def head(recording: Recording, transcript: Transcript) -> int:
     message, size = sizes[0]
     before = sum(entry.tokens for entry in transcript.entries[:message])
     return max(LEAST_HEAD, round(size / ratio(recording, transcript)) - before)
+
+
+def ratio(recording: Recording, transcript: Transcript) -> float:
+    """Return how many tokens the provider reports for each counted one: the median as the prompt grows, 1 to 2."""
+    before = [0, *accumulate(entry.tokens for entry in transcript.entries)]
+    sizes = [(before[each.message], each.usage.prompt) for each in recording.requests if each.usage]
+    steps = [(now - then) / (counted - was) for (was, then), (counted, now) in pairwise(sizes) if counted > was]
+    return min(max(LEAST_RATIO, median(steps)), MOST_RATIO) if steps else LEAST_RATIO

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -59,16 +60,17 @@ def play(
     rereads: list[tuple[int, int]] = []
     before: list[Any] = []
     read = 0
-    pruner, checker = new_pruner(), new_pruner()
+    told = {"pauses": episode.pauses} if episode.pauses else {}
+    prune, check = (partial(new_pruner().prune, strategy=strategy, **told) for _ in range(2))
     for request, start in enumerate(episode.requests):
         given = [*before, *episode.messages[read:start]] if fed_back else episode.messages[:start]
         began = perf_counter()
-        messages = pruner.prune(given, strategy).conversation
+        messages = prune(given).conversation
         seconds = perf_counter() - began
         shared = scale.shared(before, messages)
         prompts.append(Prompt(episode.head + sum(map(scale.tokens, messages)), shared + (episode.head if request else 0), seconds))
         if shared < scale.whole(before):
-            laws.check(request, given, messages, checker.prune(messages, strategy).conversation)
+            laws.check(request, given, messages, check(messages).conversation)
         if asked := needs.get(request):
             sight.look(messages)
             seen = [(sight.has_source(need), need) for need in asked]
