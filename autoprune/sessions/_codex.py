@@ -169,16 +169,21 @@ def _step(turns: list[CodexTurn], record: Record, starts: bool) -> None:
     elif record.kind == "response_item":
         if _is_users(payload) and not starts:
             _open_turn(turns)
-        is_given = payload.get("type") in OUTPUTS or payload.get("role") in OTHERS
-        turns[-1].items.append((payload, record.time if is_given else Answer(record.time, record.model)))
+        turns[-1].items.append((payload, Answer(record.time, record.model) if _is_models(payload) else record.time))
         turns[-1].is_users |= _is_users(payload)
 
 
+def _is_models(item: Item) -> bool:
+    """Tell whether an item is an answer of the model, or a part of one, that a recording keeps."""
+    is_given = item.get("type") in OUTPUTS or item.get("role") in OTHERS
+    return not is_given and item.get("type") != "reasoning" and _sent(item) is not None
+
+
 def _report(entries: list[Entry], usage: Usage) -> None:
-    """Put the usage of a request to the newest item of the model's that is kept in a recording."""
+    """Put the usage of a request to the newest answer."""
     for at in range(len(entries) - 1, -1, -1):
         item, moment = entries[at]
-        if isinstance(moment, Answer) and item.get("type") != "reasoning":
+        if isinstance(moment, Answer):
             entries[at] = item, replace(moment, usage=moment.usage or usage)
             return
 
