@@ -51,7 +51,7 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
 
 
 def _lines(values: Sequence[object]) -> tuple[dict[str, Line], int]:
-    """Return the lines of one agent by uuid, and how many are others'. Raises SessionError for what holds no content."""
+    """Return the lines of one agent by uuid, and how many are others'. Raises SessionError where content is missing."""
     for at, line in enumerate(map(fields, values), 1):
         if line.get("type") in SPOKEN and not isinstance(fields(line.get("message")).get("content"), str | list):
             raise bad_record(f"is a line of type {line['type']} without a message that has content", at)
