@@ -126,7 +126,9 @@ def of_model(model: str, provider: str | None = None, when: datetime | None = No
     try:
         _, info = get_snapshot().find_provider_model(model.rpartition("/")[2], None, provider, None)
     except LookupError:
-        return Prices(name=model, note=f"the prices of {model!r} are not known: (1.25, 0.1) is used, as Anthropic's are")
+        return Prices(
+            name=model, note=f"the prices of {model!r} are not known: (1.25, 0.1) is used, as Anthropic's are"
+        )
     found: Any = info.get_prices(when or datetime.now(UTC))
     base = _price(found.input_mtok)
     if not base:
@@ -162,7 +164,9 @@ class Pauses:
     known so far. `as_json` and `of_json` keep the record with a conversation that is stored and taken up again.
     """
 
-    def __init__(self, known: Mapping[int, float] | None = None, last: float | None = None, clock: Clock = time) -> None:
+    def __init__(
+        self, known: Mapping[int, float] | None = None, last: float | None = None, clock: Clock = time
+    ) -> None:
         """Begin with pauses that are known, and with the time of the last request; `clock` gives seconds."""
         self._known = dict(checked_pauses(known))
         self._last = last

@@ -15,6 +15,7 @@ MAY_SEE = {
     "errors": set(),
     "settings": {"errors"},
     "tokens": {"errors"},
+    "economics": {"errors"},
     "sessions": {"errors"},
     "conversation": {"errors", "tokens"},
     "formats": {"errors", "tokens", "conversation"},
@@ -24,11 +25,15 @@ MAY_SEE = {
     "providers": {"errors", "conversation", "formats", "planning"},
     "report": {"tokens", "conversation", "planning", "summarizers"},
     "pruners": {
-        *("errors", "settings", "tokens", "conversation", "formats", "planning", "summarizers", "strategies"),
-        *("providers", "report"),
+        *("errors", "settings", "tokens", "economics", "conversation", "formats", "planning", "summarizers"),
+        *("strategies", "providers", "report"),
+    },
+    "replay": {
+        *("errors", "settings", "tokens", "economics", "sessions", "conversation", "formats", "planning", "strategies"),
+        *("providers", "pruners"),
     },
 }
-MOST_ROOMS, MOST_FLOORS = 13, 10
+MOST_ROOMS, MOST_FLOORS = 15, 10
 STRANGERS = "summarizers.driver"  # calls what callers pass, which may raise anything
 ONLY_IN = {
     "lxml": {"formats"},
@@ -37,7 +42,7 @@ ONLY_IN = {
     "rich": {"cli", "report"},
     "splintr": {"tokens"},
     "tiktoken": {"tokens"},
-    "genai_prices": {"settings", "summarizers"},
+    "genai_prices": {"economics", "settings", "summarizers"},
 }
 
 

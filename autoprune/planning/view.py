@@ -88,6 +88,7 @@ class View(Protocol):
 
     def weight(self, message: int) -> int:
         """Return the tokens of a message, without what was cleared in it."""
+        ...
 
     @property
     def results(self) -> Sequence[ToolResult]:

@@ -35,6 +35,4 @@ def _fetching(run: Run, request: int, result: int, prices: Prices) -> float:
     """Return the cost of one more request that fetches a result, written once and carried on."""
     tokens = run.episode.transcript.results[result].tokens
     prompt = run.prompts[request].tokens
-    return (
-        prices.request(prompt, prompt, CALL_TOKENS) + prices.write * tokens + CARRIED * prices.read * tokens
-    )
+    return prices.request(prompt, prompt, CALL_TOKENS) + prices.write * tokens + CARRIED * prices.read * tokens

@@ -70,7 +70,7 @@ def behind(view: View, cut: list[Candidate]) -> int:
     return max(0, cached - sum(each.saves for each in cut if first < each.part.location.message < view.sent))
 
 
-def clairvoyant(episode: Episode, prices: Prices, threshold: float = 1.0) -> Clairvoyant:
+def clairvoyant(episode: Episode, prices: Prices, threshold: float = 1.0, *, passages: bool = False) -> Clairvoyant:
     """Return the strategy that knows an episode's later needs: of each atom it keeps the newest source."""
     needed: dict[Place, int] = {}
     results = episode.transcript.results

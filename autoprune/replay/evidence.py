@@ -1,10 +1,10 @@
 """What each recorded action rested on, and where that stood: found once for an episode, whatever is pruned later."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from autoprune.conversation.calls import arguments
-from autoprune.conversation.transcript import ToolCall, ToolResult, Transcript
+from autoprune.conversation.transcript import Transcript
 from autoprune.formats.words import texts
 from autoprune.replay.atoms import Atom, atoms, hunks, is_patch
 from autoprune.replay.visible import Text, _strings

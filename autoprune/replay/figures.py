@@ -67,23 +67,21 @@ class Figures:
         return cls(**{**known, **lists, "bills": bills, "evidence": evidence})
 
 
-def figures(
-    run: Run, prices: Sequence[Prices], life: float = CACHE_LIFE, *, style: str, violations: Sequence[str] = ()
-) -> Figures:
-    """Return the figures of a run at each of some prices."""
+def figures(run: Run, strategy: str, prices: Sequence[Prices], life: float = CACHE_LIFE, *, style: str) -> Figures:
+    """Return the figures of a run at each of some prices; `strategy` is what it is called."""
     episode = run.episode
     seconds = [prompt.seconds for prompt in run.prompts]
     cold = [episode.is_cold(start, life) for start in episode.requests]
     return Figures(
         episode.name,
-        run.strategy,
+        strategy,
         style,
         len(run.prompts),
         episode.safe_zone,
         {str(each): bill(run, each, life) for each in prices},
         _evidence(run),
         len(run.rereads),
-        tuple(violations),
+        run.violations,
         tuple(prompt.tokens for prompt in run.prompts),
         tuple(0 if is_cold else prompt.held for prompt, is_cold in zip(run.prompts, cold, strict=True)),
         median(seconds) if seconds else 0.0,

@@ -34,7 +34,6 @@ class Run:
     """
 
     episode: Episode = field(repr=False)
-    strategy: str
     prompts: tuple[Prompt, ...] = field(repr=False)
     retained: tuple[bool, ...] = field(repr=False)
     in_results: tuple[bool, ...] = field(repr=False)
@@ -68,7 +67,9 @@ def play(
         messages = prune(given).conversation
         seconds = perf_counter() - began
         shared = scale.shared(before, messages)
-        prompts.append(Prompt(episode.head + sum(map(scale.tokens, messages)), shared + (episode.head if request else 0), seconds))
+        prompts.append(
+            Prompt(episode.head + sum(map(scale.tokens, messages)), shared + (episode.head if request else 0), seconds)
+        )
         if shared < scale.whole(before):
             laws.check(request, given, messages, check(messages).conversation)
         if asked := needs.get(request):
@@ -80,10 +81,7 @@ def play(
             rereads += _fetched(request, missing, rereads)
         before, read = messages, start
     laws.close()
-    name = getattr(strategy, "name", str(strategy))
-    return Run(
-        episode, name, tuple(prompts), tuple(retained), tuple(in_results), tuple(rereads), tuple(laws.violations)
-    )
+    return Run(episode, tuple(prompts), tuple(retained), tuple(in_results), tuple(rereads), tuple(laws.violations))
 
 
 def _by_request(needs: Sequence[Need]) -> dict[int, list[Need]]:

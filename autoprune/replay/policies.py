@@ -1,0 +1,70 @@
+"""What may be replayed, by name: every strategy that ships, one in a file, and references to compare with."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from autoprune.economics import Prices
+from autoprune.errors import SettingsError, did_you_mean
+from autoprune.pruners.by_name import chosen, pruner_for
+from autoprune.replay.clairvoyant import clairvoyant
+from autoprune.replay.episode import Episode
+from autoprune.replay.references import KeepNewest, Masking, NoPruning
+from autoprune.settings import PruneArgs
+from autoprune.strategies.by_name import STRATEGIES, configured, is_named
+
+REFERENCES: Mapping[str, Callable[..., Any]] = {
+    "none": NoPruning,
+    "window": Masking,
+    "polling": lambda keep=20, polling=20: Masking(keep, polling),
+    "keep_newest": KeepNewest,
+}
+CLAIRVOYANTS = ("clairvoyant", "clairvoyant_passages")
+BUILT_IN = ("none", "tool_output_cleanup", "low_water", "window", "polling", "keep_newest", *CLAIRVOYANTS)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A strategy as it is typed, which is made anew for each episode."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        """Raise SettingsError for a strategy that there is not."""
+        if not self.is_clairvoyant:
+            self._strategy()
+
+    @property
+    def is_clairvoyant(self) -> bool:
+        """Whether the strategy knows what comes later."""
+        return self.text in CLAIRVOYANTS
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether nobody can choose it in a live loop."""
+        return self.is_clairvoyant or is_named(self.text, REFERENCES)
+
+    def for_episode(self, episode: Episode, prices: Prices) -> tuple[Any, Callable[[], Any]]:
+        """Return the strategy and what makes a pruner for it, with the episode's safe zone."""
+        strategy = (
+            clairvoyant(episode, prices, passages=self.text != "clairvoyant")
+            if self.is_clairvoyant
+            else self._strategy()
+        )
+        args = PruneArgs(episode.safe_zone)
+        return strategy, lambda: pruner_for(strategy, args)
+
+    def _strategy(self) -> Any:
+        if is_named(self.text, REFERENCES):
+            return configured(self.text, REFERENCES)
+        try:
+            return chosen(self.text, os.environ)
+        except SettingsError as error:
+            name = self.text.partition("(")[0]
+            known = (*REFERENCES, *CLAIRVOYANTS, *STRATEGIES)
+            if name in known or "/" in name:
+                raise
+            raise SettingsError(
+                f"there is no strategy {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}"
+            ) from error

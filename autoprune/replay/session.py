@@ -1,0 +1,156 @@
+"""Replay a session file: its shape, and the figures of its longest stretch under each strategy. Reads one file."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from autoprune.conversation.calls import paths
+from autoprune.economics import CACHE_LIFE, DEFAULT, Prices
+from autoprune.errors import AutopruneError
+from autoprune.replay.episode import Episode, episode, longest
+from autoprune.replay.figures import Figures, figures
+from autoprune.replay.play import play
+from autoprune.replay.policies import BUILT_IN, Policy
+from autoprune.sessions import Reader, Recording, decode, recordings
+from autoprune.tokens import exact
+
+FULL, FED_BACK = "full history", "fed back"
+
+
+@dataclass(frozen=True)
+class ReplayArgs:
+    """What is replayed and how: the same for every session of a run.
+
+    `styles` are the ways in which a loop calls the pruner: with its full history each time, or with what was sent before.
+    `safe_zone` counts the messages without what stands before them; None is 80,000 for large sessions, else 40,000.
+    """
+
+    strategies: Sequence[str] = BUILT_IN
+    prices: Sequence[Prices] = (DEFAULT,)
+    safe_zone: int | None = None
+    cache_life: float = CACHE_LIFE
+    styles: Sequence[str] = (FULL,)
+    skip_broken: bool = True
+    readers: Sequence[Reader] = ()
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What an episode is made of. Tokens are counted ones; `recorded_*` are the provider's own, 0 where not recorded."""
+
+    requests: int = 0
+    messages: int = 0
+    results: int = 0
+    tokens: int = 0
+    result_tokens: int = 0
+    call_tokens: int = 0
+    head: int = 0
+    largest_result: int = 0
+    reads: int = 0
+    reads_again: int = 0
+    long_pauses: int = 0
+    recorded_prompt: int = 0
+    recorded_cached: int = 0
+    models: tuple[str, ...] = ()
+    atoms: int = 0
+    free_atoms: int = 0
+    unsupported_atoms: int = 0
+
+
+@dataclass(frozen=True)
+class SessionFigures:
+    """What a session file gave: the figures of its episodes, or the `error` that says why there are none."""
+
+    path: str
+    agent: str = ""
+    digest: str = ""
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    figures: tuple[Figures, ...] = ()
+    notes: tuple[str, ...] = ()
+    error: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all of it as JSON takes it."""
+        return asdict(self)
+
+    @classmethod
+    def of_json(cls, known: Mapping[str, Any]) -> "SessionFigures":
+        """Return what `as_json` wrote."""
+        shapes = {name: Shape(**{**each, "models": tuple(each["models"])}) for name, each in known["shapes"].items()}
+        found = tuple(map(Figures.of_json, known["figures"]))
+        return cls(**{**known, "shapes": shapes, "figures": found, "notes": tuple(known["notes"])})
+
+
+def replay_file(path: Path, args: ReplayArgs) -> SessionFigures:
+    """Return the figures of a session file. A file that cannot be read or replayed gives an error in words."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        return SessionFigures(str(path), error=f"{path} cannot be read: {error.strerror}")
+    try:
+        return _replayed(path, data, args)
+    except AutopruneError as error:
+        return SessionFigures(str(path), error=str(error))
+
+
+def _replayed(path: Path, data: bytes, args: ReplayArgs) -> SessionFigures:
+    found = list(episodes(path, data, args))
+    agent = next((recording.agent for recording, _ in found if recording.agent), "")
+    notes = tuple(dict.fromkeys(note for recording, _ in found for note in recording.notes))
+    if not found:
+        return SessionFigures(str(path), notes=("no stretch of 20 requests or more without a compaction",))
+    shapes = {each.name: shape(each, recording) for recording, each in found}
+    rows = tuple(row for _, each in found for row in replay_episode(each, args))
+    return SessionFigures(str(path), agent, sha256(data).hexdigest(), shapes, rows, notes)
+
+
+def episodes(path: Path, data: bytes, args: ReplayArgs) -> Iterator[tuple[Recording, Episode]]:
+    """Yield the longest stretch of each conversation in a file's bytes, if it is long enough to say anything.
+
+    Raises SessionError for what is no session file.
+    """
+    text = decode(data, str(path))
+    held = recordings(text, str(path), skip_broken=args.skip_broken, readers=args.readers)
+    for number, stretches in enumerate(held, 1):
+        if recording := longest(stretches):
+            name = f"{path.name}#{number}" if len(held) > 1 else path.name
+            yield recording, episode(recording, name, exact(), safe_zone=args.safe_zone)
+
+
+def replay_episode(known: Episode, args: ReplayArgs) -> Iterator[Figures]:
+    """Yield the figures of an episode under each strategy, in each style."""
+    for policy in map(Policy, args.strategies):
+        for style in args.styles if not policy.is_clairvoyant else (FULL,):
+            strategy, new_pruner = policy.for_episode(known, args.prices[0])
+            run = play(known, new_pruner, strategy, count=exact(), fed_back=style == FED_BACK)
+            yield figures(run, policy.text, args.prices, args.cache_life, style=style)
+
+
+def shape(known: Episode, recording: Recording) -> Shape:
+    """Return what an episode is made of."""
+    transcript = known.transcript
+    sizes = [result.tokens for result in transcript.results]
+    count = exact()
+    read = [each for call in transcript.calls for each in paths(call)]
+    used = [each.usage for each in recording.requests if each.usage]
+    return Shape(
+        requests=len(known.requests),
+        messages=len(known.messages),
+        results=len(sizes),
+        tokens=transcript.tokens,
+        result_tokens=sum(sizes),
+        call_tokens=sum(count(f"{call.name}{call.arguments}") for call in transcript.calls),
+        head=known.head,
+        largest_result=max(sizes, default=0),
+        reads=len(read),
+        reads_again=len(read) - len(set(read)),
+        long_pauses=sum(known.is_cold(at) for at in known.requests),
+        recorded_prompt=sum(each.prompt for each in used),
+        recorded_cached=sum(each.cached for each in used),
+        models=tuple(dict.fromkeys(each.model for each in recording.requests if each.model)),
+        atoms=len(known.evidence.needs),
+        free_atoms=known.evidence.free,
+        unsupported_atoms=known.evidence.unsupported,
+    )
