@@ -1,7 +1,7 @@
 """What prompts cost: prices in units of one input token, and the bill of a row of requests. Decides nothing.
 
-Providers cache the beginning of a prompt. Where a prompt begins as the one before it did, those tokens are read from the
-cache for a fraction of an input token; the others are written, for one token or a little more. A request costs
+Providers cache the beginning of a prompt. Where a prompt begins as the one before it did, those tokens are read from
+the cache for a fraction of an input token; the others are written, for one token or a little more. A request costs
 
     read · held + write · (prompt - held) + output · answer
 
@@ -66,7 +66,8 @@ class Prices:
         return self.name or f"{self.write:g},{self.read:g},{self.output:g}"
 
 
-DEFAULT = Prices(name="unknown", note="prices are not known: (1.25, 0.1) is used, as Anthropic's are")
+USED = "1.25 and 0.1 input tokens are used for a token written and one read, as Anthropic's are"
+DEFAULT = Prices(name="unknown", note=f"the prices are not known: {USED}")
 # Lists for comparison, by the providers whose prices are like that.
 LISTS: Mapping[str, Prices] = {
     each.name: each
@@ -101,10 +102,15 @@ def prices(given: "Prices | str | tuple[float, ...] | None", model: str | None =
                 f"there is no price list {given!r}{did_you_mean(given, LISTS)}; there are {', '.join(LISTS)}, or give "
                 "the price of a written and a read token in input tokens, such as 1.25,0.1"
             )
-        return Prices(*figures)
+        return _of_figures(figures)
     if not 2 <= len(given) <= 3:
         raise SettingsError(f"prices of {given!r}: give (write, read) or (write, read, output)")
-    return Prices(*given)
+    return _of_figures(given)
+
+
+def _of_figures(figures: tuple[float, ...]) -> Prices:
+    """Return the prices of a written and a read token, and perhaps one of the answer."""
+    return Prices(**dict(zip(("write", "read", "output"), figures, strict=False)))
 
 
 def _figures(text: str) -> tuple[float, ...] | None:
@@ -126,13 +132,11 @@ def of_model(model: str, provider: str | None = None, when: datetime | None = No
     try:
         _, info = get_snapshot().find_provider_model(model.rpartition("/")[2], None, provider, None)
     except LookupError:
-        return Prices(
-            name=model, note=f"the prices of {model!r} are not known: (1.25, 0.1) is used, as Anthropic's are"
-        )
+        return Prices(name=model, note=f"the prices of {model!r} are not known: {USED}")
     found: Any = info.get_prices(when or datetime.now(UTC))
     base = _price(found.input_mtok)
     if not base:
-        return Prices(name=model, note=f"{model!r} has no price for its input: (1.25, 0.1) is used, as Anthropic's are")
+        return Prices(name=model, note=f"{model!r} has no price for its input: {USED}")
     written, read = _price(found.cache_write_mtok) or base, _price(found.cache_read_mtok)
     answer = _price(found.output_mtok)
     return Prices(written / base, (read if read else written) / base, answer / base, model, base / 1_000_000)

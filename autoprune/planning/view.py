@@ -41,10 +41,6 @@ class Candidate:
     result: ToolResult
 
     @property
-    def pause(self) -> float:
-        """The seconds since the request before, as the caller recorded them; 0.0 where that is not known."""
-
-    @property
     def sent(self) -> int:
         """The number of the first request whose prompt held the result: `view.request - candidate.sent` is its age."""
         return self.result.sent

@@ -1,0 +1,32 @@
+"""Replay: what would a setting have cost on recorded sessions, and what would it have lost?
+
+session     a session file: `replay_session(name, data, args)` gives `SessionFigures`
+episode     what is replayed: a conversation without a compaction, its head and its pauses
+play        a strategy, asked at each recorded request as in a live loop: a `Run`
+evidence    what each recorded action rested on: `atoms`, where they stood, and whether they stay `visible`
+bill        what a run costs at some prices
+laws        whether the promises held
+figures, summary    a row for an episode and a strategy; rows of many episodes together
+policies    what may be replayed by name: strategies, `references` and the `clairvoyant`
+"""
+
+from autoprune.replay.figures import Figures, Kept
+from autoprune.replay.policies import BUILT_IN, Policy
+from autoprune.replay.session import FED_BACK, FULL, ReplayArgs, SessionFigures, Shape, replay_session
+from autoprune.replay.summary import Interval, Row, summarize
+
+__all__ = [
+    "BUILT_IN",
+    "FED_BACK",
+    "FULL",
+    "Figures",
+    "Interval",
+    "Kept",
+    "Policy",
+    "ReplayArgs",
+    "Row",
+    "SessionFigures",
+    "Shape",
+    "replay_session",
+    "summarize",
+]

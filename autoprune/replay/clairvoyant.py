@@ -1,7 +1,7 @@
 """Strategies that know what the agent did later: not to be used, but to say how much there is to be won.
 
-`Clairvoyant` clears whole results that are never needed again, and clears them when that pays. With `passages` it clears
-all of a result but the passages that are needed again.
+`Clairvoyant` clears whole results that are never needed again, and clears them when that pays. With `passages` it
+clears all of a result but the passages that are needed again.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ class Clairvoyant:
     """
 
     needed: Mapping[Place, int] = field(repr=False)
-    prices: Prices = Prices()
+    prices: Prices
     threshold: float = 1.0
     cache_life: float = CACHE_LIFE
     name = "clairvoyant"

@@ -67,9 +67,8 @@ def play(
         messages = prune(given).conversation
         seconds = perf_counter() - began
         shared = scale.shared(before, messages)
-        prompts.append(
-            Prompt(episode.head + sum(map(scale.tokens, messages)), shared + (episode.head if request else 0), seconds)
-        )
+        held = shared + (episode.head if request else 0)
+        prompts.append(Prompt(episode.head + scale.whole(messages), held, seconds))
         if shared < scale.whole(before):
             laws.check(request, given, messages, check(messages).conversation)
         if asked := needs.get(request):

@@ -1,9 +1,8 @@
-"""Replay a session file: its shape, and the figures of its longest stretch under each strategy. Reads one file."""
+"""Replay a session file: its shape, and the figures of its longest stretch under each strategy. Opens no file."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 from autoprune.conversation.calls import paths
@@ -23,8 +22,8 @@ FULL, FED_BACK = "full history", "fed back"
 class ReplayArgs:
     """What is replayed and how: the same for every session of a run.
 
-    `styles` are the ways in which a loop calls the pruner: with its full history each time, or with what was sent before.
-    `safe_zone` counts the messages without what stands before them; None is 80,000 for large sessions, else 40,000.
+    `styles` are the ways in which a loop calls the pruner: with its full history each time, or with what was sent
+    before. `safe_zone` counts the messages without what stands before them; None is 80,000 for large sessions, else 40,000.
     """
 
     strategies: Sequence[str] = BUILT_IN
@@ -38,7 +37,7 @@ class ReplayArgs:
 
 @dataclass(frozen=True)
 class Shape:
-    """What an episode is made of. Tokens are counted ones; `recorded_*` are the provider's own, 0 where not recorded."""
+    """What an episode is made of. Tokens are counted ones; `recorded_*` are the provider's, 0 where not recorded."""
 
     requests: int = 0
     messages: int = 0
@@ -83,39 +82,34 @@ class SessionFigures:
         return cls(**{**known, "shapes": shapes, "figures": found, "notes": tuple(known["notes"])})
 
 
-def replay_file(path: Path, args: ReplayArgs) -> SessionFigures:
-    """Return the figures of a session file. A file that cannot be read or replayed gives an error in words."""
+def replay_session(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
+    """Return the figures of a session file of that name. What cannot be read or replayed gives an error in words."""
     try:
-        data = path.read_bytes()
-    except OSError as error:
-        return SessionFigures(str(path), error=f"{path} cannot be read: {error.strerror}")
-    try:
-        return _replayed(path, data, args)
+        return _replayed(name, data, args)
     except AutopruneError as error:
-        return SessionFigures(str(path), error=str(error))
+        return SessionFigures(name, error=str(error))
 
 
-def _replayed(path: Path, data: bytes, args: ReplayArgs) -> SessionFigures:
-    found = list(episodes(path, data, args))
+def _replayed(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
+    found = list(episodes(name, data, args))
     agent = next((recording.agent for recording, _ in found if recording.agent), "")
     notes = tuple(dict.fromkeys(note for recording, _ in found for note in recording.notes))
     if not found:
-        return SessionFigures(str(path), notes=("no stretch of 20 requests or more without a compaction",))
+        return SessionFigures(name, notes=("no stretch of 20 requests or more without a compaction",))
     shapes = {each.name: shape(each, recording) for recording, each in found}
     rows = tuple(row for _, each in found for row in replay_episode(each, args))
-    return SessionFigures(str(path), agent, sha256(data).hexdigest(), shapes, rows, notes)
+    return SessionFigures(name, agent, sha256(data).hexdigest(), shapes, rows, notes)
 
 
-def episodes(path: Path, data: bytes, args: ReplayArgs) -> Iterator[tuple[Recording, Episode]]:
+def episodes(path: str, data: bytes, args: ReplayArgs) -> Iterator[tuple[Recording, Episode]]:
     """Yield the longest stretch of each conversation in a file's bytes, if it is long enough to say anything.
 
     Raises SessionError for what is no session file.
     """
-    text = decode(data, str(path))
-    held = recordings(text, str(path), skip_broken=args.skip_broken, readers=args.readers)
+    held = recordings(decode(data, path), path, skip_broken=args.skip_broken, readers=args.readers)
     for number, stretches in enumerate(held, 1):
         if recording := longest(stretches):
-            name = f"{path.name}#{number}" if len(held) > 1 else path.name
+            name = f"{path}#{number}" if len(held) > 1 else path
             yield recording, episode(recording, name, exact(), safe_zone=args.safe_zone)
 
 
