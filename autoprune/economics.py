@@ -108,9 +108,10 @@ def prices(given: "Prices | str | tuple[float, ...] | None", model: str | None =
     return _of_figures(given)
 
 
-def _of_figures(figures: tuple[float, ...]) -> Prices:
+def _of_figures(figures: Sequence[float]) -> Prices:
     """Return the prices of a written and a read token, and perhaps one of the answer."""
-    return Prices(**dict(zip(("write", "read", "output"), figures, strict=False)))
+    write, read, *output = figures
+    return Prices(write, read, *output[:1])
 
 
 def _figures(text: str) -> tuple[float, ...] | None:

@@ -1,4 +1,4 @@
-"""Replay: what would a setting have cost on recorded sessions, and what would it have lost?
+"""What a setting would have cost on recorded sessions, and what it would have lost.
 
 session     a session file: `replay_session(name, data, args)` gives `SessionFigures`
 episode     what is replayed: a conversation without a compaction, its head and its pauses

@@ -23,7 +23,8 @@ class ReplayArgs:
     """What is replayed and how: the same for every session of a run.
 
     `styles` are the ways in which a loop calls the pruner: with its full history each time, or with what was sent
-    before. `safe_zone` counts the messages without what stands before them; None is 80,000 for large sessions, else 40,000.
+    before. `safe_zone` counts the messages without what stands before them; None is 80,000 for large sessions, else
+    40,000.
     """
 
     strategies: Sequence[str] = BUILT_IN
