@@ -111,7 +111,7 @@ def prices(given: "Prices | str | tuple[float, ...] | None", model: str | None =
 def _of_figures(figures: Sequence[float]) -> Prices:
     """Return the prices of a written and a read token, and perhaps one of the answer."""
     write, read, *output = figures
-    return Prices(write, read, *output[:1])
+    return Prices(write, read, output[0]) if output else Prices(write, read)
 
 
 def _figures(text: str) -> tuple[float, ...] | None:
