@@ -1,7 +1,7 @@
 """The figures of one episode under one strategy, as JSON: what tables, pages and tuning are made of."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from statistics import median
 from typing import Any
 
@@ -53,6 +53,15 @@ class Figures:
     held: tuple[int, ...] = field(default=(), repr=False)
     seconds: float = 0.0
     slowest: float = 0.0
+
+    @property
+    def session(self) -> str:
+        """The session's file, which may hold several episodes."""
+        return self.episode.partition("#")[0]
+
+    def called(self, strategy: str) -> "Figures":
+        """Return the same figures under another name."""
+        return replace(self, strategy=strategy)
 
     def as_json(self) -> dict[str, Any]:
         """Return the figures as JSON takes them."""

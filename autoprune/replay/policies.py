@@ -11,7 +11,7 @@ from autoprune.pruners.by_name import chosen, pruner_for
 from autoprune.replay.clairvoyant import clairvoyant
 from autoprune.replay.episode import Episode
 from autoprune.replay.references import KeepNewest, Masking, NoPruning
-from autoprune.settings import PruneArgs
+from autoprune.settings import PruneArgs, budget_tokens
 from autoprune.strategies.by_name import STRATEGIES, configured, is_named
 
 REFERENCES: Mapping[str, Callable[..., Any]] = {
@@ -20,13 +20,14 @@ REFERENCES: Mapping[str, Callable[..., Any]] = {
     "polling": lambda keep=20, polling=20: Masking(keep, polling),
     "keep_newest": KeepNewest,
 }
+AT = "@"  # before the safe zone that a policy has of its own
 CLAIRVOYANTS = ("clairvoyant", "clairvoyant_passages")
 BUILT_IN = ("none", "tool_output_cleanup", "low_water", "window", "polling", "keep_newest", *CLAIRVOYANTS)
 
 
 @dataclass(frozen=True)
 class Policy:
-    """A strategy as it is typed, which is made anew for each episode."""
+    """A strategy as it is typed, which is made anew for each episode; "low_water @ 60k" has a safe zone of its own."""
 
     text: str
 
@@ -34,34 +35,45 @@ class Policy:
         """Raise SettingsError for a strategy that there is not."""
         if not self.is_clairvoyant:
             self._strategy()
+        if self._zone:
+            budget_tokens(self._zone)
+
+    @property
+    def name(self) -> str:
+        """The strategy without its safe zone."""
+        return self.text.partition(AT)[0].strip()
+
+    @property
+    def _zone(self) -> str:
+        return self.text.partition(AT)[2].strip()
 
     @property
     def is_clairvoyant(self) -> bool:
         """Whether the strategy knows what comes later."""
-        return self.text in CLAIRVOYANTS
+        return self.name in CLAIRVOYANTS
 
     @property
     def is_reference(self) -> bool:
         """Whether nobody can choose it in a live loop."""
-        return self.is_clairvoyant or is_named(self.text, REFERENCES)
+        return self.is_clairvoyant or is_named(self.name, REFERENCES)
 
     def for_episode(self, episode: Episode, prices: Prices) -> tuple[Any, Callable[[], Any]]:
         """Return the strategy and what makes a pruner for it, with the episode's safe zone."""
         strategy = (
-            clairvoyant(episode, prices, passages=self.text != "clairvoyant")
+            clairvoyant(episode, prices, passages=self.name != "clairvoyant")
             if self.is_clairvoyant
             else self._strategy()
         )
-        args = PruneArgs(episode.safe_zone)
+        args = PruneArgs(self._zone or episode.safe_zone)
         return strategy, lambda: pruner_for(strategy, args)
 
     def _strategy(self) -> Any:
-        if is_named(self.text, REFERENCES):
-            return configured(self.text, REFERENCES)
+        if is_named(self.name, REFERENCES):
+            return configured(self.name, REFERENCES)
         try:
-            return chosen(self.text, os.environ)
+            return chosen(self.name, os.environ)
         except SettingsError as error:
-            name = self.text.partition("(")[0]
+            name = self.name.partition("(")[0]
             known = (*REFERENCES, *CLAIRVOYANTS, *STRATEGIES)
             if name in known or "/" in name:
                 raise

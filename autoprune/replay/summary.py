@@ -67,12 +67,12 @@ def _row(strategy: str, style: str, found: Sequence[Figures], unpruned: dict[str
         strategy,
         style,
         len(found),
-        interval(bills, _ratio),
+        interval(_by_session(found, bills), _ratio),
         again / sum(whole for _, whole in bills),
         max(shares),
         sum(share > DEARER for share in shares) / len(shares),
-        interval([each.evidence["all"] for each in found], _share),
-        interval([each.evidence["edits"] for each in found], _share),
+        interval(_by_session(found, [each.evidence["all"] for each in found]), _share),
+        interval(_by_session(found, [each.evidence["edits"] for each in found]), _share),
         everything.in_results / everything.needed if everything.needed else 1.0,
         _sum(found, "lag > 20").share,
         sum(each.bills[prices].cache_breaks for each in found),
@@ -94,8 +94,18 @@ def _share(kept: Sequence[Kept]) -> float:
     return sum(kept, Kept()).share
 
 
-def interval(values: Sequence[Each], figure: Callable[[Sequence[Each]], float]) -> Interval:
-    """Return a figure of some sessions with its bootstrap interval; the same at every run."""
+def _by_session(found: Sequence[Figures], values: Sequence[Each]) -> list[list[Each]]:
+    """Return the values of episodes, those of one session together: what one agent does is no second opinion."""
+    groups: dict[str, list[Each]] = {}
+    for each, value in zip(found, values, strict=True):
+        groups.setdefault(each.session, []).append(value)
+    return list(groups.values())
+
+
+def interval(sessions: Sequence[Sequence[Each]], figure: Callable[[Sequence[Each]], float]) -> Interval:
+    """Return a figure of some sessions' values with its bootstrap interval; the same at every run."""
     draw = random.Random(SEED)
-    found = sorted(figure(draw.choices(values, k=len(values))) for _ in range(SAMPLES))
-    return Interval(figure(values), found[round(0.025 * SAMPLES)], found[round(0.975 * SAMPLES) - 1])
+    drawn = (draw.choices(sessions, k=len(sessions)) for _ in range(SAMPLES))
+    found = sorted(figure([value for session in each for value in session]) for each in drawn)
+    value = figure([value for session in sessions for value in session])
+    return Interval(value, found[round(0.025 * SAMPLES)], found[round(0.975 * SAMPLES) - 1])
