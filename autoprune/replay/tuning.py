@@ -1,10 +1,10 @@
 """Which setting is best for somebody's own sessions, and how much of that is luck.
 
-How it works. Each setting of a grid was replayed on each session. The best one is the cheapest whose evidence and edits
-stay at or above a floor. What it will bring on sessions to come is not what it brought on those it was chosen by, so the
-sessions are dealt into folds: for each fold a setting is chosen on the other folds, and judged on this one alone. The
-held-out figures together are the honest estimate; their interval, and how often the same setting was chosen, say how
-far it can be trusted. Figures of one session always stay in one fold.
+How it works. Each setting of a grid was replayed on each session. The best one is the cheapest whose evidence and
+edits stay at or above a floor. What it will bring on sessions to come is not what it brought on those it was chosen by,
+so the sessions are dealt into folds: for each fold a setting is chosen on the other folds, and judged on this one
+alone. The held-out figures together are the honest estimate; their interval, and how often the same setting was chosen,
+say how far it can be trusted. Figures of one session always stay in one fold.
 """
 
 import random
