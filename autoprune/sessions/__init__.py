@@ -5,7 +5,7 @@ parsed JSON with one of the four writers `as_anthropic`, `as_chat`, `as_gemini` 
 with results, and with `fields`, `listed`, `objects` and `text`, which look into values of any shape.
 """
 
-from autoprune.sessions import as_anthropic, as_chat, as_gemini, as_responses
+from autoprune.sessions import as_anthropic, as_chat, as_gemini, as_responses, places
 from autoprune.sessions._files import READABLE, AgentLog, Session, agent_log, decode, load, recordings
 from autoprune.sessions._json import Object, compact, dump, fields, listed, objects, text
 from autoprune.sessions._reader import Reader
@@ -51,6 +51,7 @@ __all__ = [
     "load",
     "note",
     "objects",
+    "places",
     "recordings",
     "text",
 ]

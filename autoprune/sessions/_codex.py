@@ -332,4 +332,5 @@ def _turn_count(payload: object) -> object:
     return fields(payload).get("num_turns")
 
 
-READER = Reader("codex", detect, read, record)
+PLACES = (".codex/sessions/**/rollout-*.jsonl", ".codex/archived_sessions/rollout-*.jsonl")
+READER = Reader("codex", detect, read, record, places=PLACES)

@@ -21,3 +21,4 @@ class Reader:
     detect: Callable[[Sequence[object]], bool]
     read: Callable[[Sequence[object]], list[Conversation]]
     record: Callable[[Sequence[object]], list[list[Conversation]]] | None = None
+    places: Sequence[str] = ()
