@@ -1,0 +1,101 @@
+"""Session files replayed one after the other, with a bar, and what is kept of their figures."""
+
+import heapq
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from autoprune.cli.ledger import Ledger, ledger
+from autoprune.cli.output import Terminal
+from autoprune.errors import SessionError
+from autoprune.replay import ReplayArgs, SessionFigures
+from autoprune.replay.corpus import Engine, key, replay_files, without_curves
+from autoprune.replay.verdict import NONE
+
+ON_PAGE = 12  # sessions that a page shows one by one
+
+
+class Collected:
+    """The figures of sessions, by path; those of all requests are kept of the `most` dearest ones alone."""
+
+    def __init__(self, most: float) -> None:
+        """Begin with none."""
+        self._found: dict[str, SessionFigures] = {}
+        self._most = most
+        self._whole: list[tuple[float, str]] = []
+
+    def add(self, found: SessionFigures) -> None:
+        """Take the figures of a session."""
+        self._found[found.path] = found
+        heapq.heappush(self._whole, (_unpruned(found), found.path))
+        if len(self._whole) > self._most:
+            _, path = heapq.heappop(self._whole)
+            self._found[path] = without_curves(self._found[path])
+
+    @property
+    def sessions(self) -> list[SessionFigures]:
+        """All sessions in the order of their paths."""
+        return [self._found[path] for path in sorted(self._found)]
+
+    @property
+    def is_anything(self) -> bool:
+        """Whether any session was replayed."""
+        return any(each.figures for each in self._found.values())
+
+
+def _unpruned(found: SessionFigures) -> float:
+    bills = (bill.total for row in found.figures if row.strategy == NONE for bill in list(row.bills.values())[:1])
+    return max(bills, default=0.0)
+
+
+def replayed(files: Sequence[str], args: ReplayArgs, engine: Engine, output: str | None, most: float = 0) -> Collected:
+    """Return the figures of session files. Those that `output` holds are taken from there; new ones are added.
+
+    On Ctrl-C the file holds what is done. Raises SessionError where it is no such file.
+    """
+    found = Collected(most)
+    with ledger(output, _key(args)) if output else nullcontext() as known:
+        try:
+            for path, figures in _with_bar(files, args, engine, known):
+                done = figures or _known(known, path)
+                found.add(done)
+                if known and figures:
+                    known.add(figures)
+        except KeyboardInterrupt:
+            print(f"autoprune: {_left(found, files, output)}", file=sys.stderr)
+            raise
+    return found
+
+
+def _key(args: ReplayArgs) -> str:
+    try:
+        return key(args)
+    except OSError as error:
+        raise SessionError(f"{error.filename} cannot be read: {error.strerror}") from error
+
+
+def _with_bar(
+    files: Sequence[str], args: ReplayArgs, engine: Engine, known: Ledger | None
+) -> Iterator[tuple[str, SessionFigures | None]]:
+    """Yield files as they are done, with a bar on standard error where that is a terminal."""
+    console = Terminal(stderr=True)
+    columns = TextColumn("replaying"), BarColumn(), MofNCompleteColumn(), TextColumn("left:"), TimeRemainingColumn()
+    progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    with progress:
+        done = replay_files(files, args, known=known.digests if known else None, engine=engine)
+        yield from progress.track(done, total=len(files))
+
+
+def _known(known: Ledger | None, path: str) -> SessionFigures:
+    assert known  # only a file whose digest it gave is known
+    return known.figures(path)
+
+
+def _left(found: Collected, files: Sequence[str], output: str | None) -> str:
+    """Say what an interrupted run leaves."""
+    done = f"{len(found.sessions):,} of {len(files):,} sessions are done"
+    if output is None:
+        return f"{done}; with --output FILE they are kept, and the same command goes on from there"
+    return f"{done} and stand in {output}; the same command goes on from there"
