@@ -21,11 +21,11 @@ class Terminal(Console):
         raise BrokenPipeError
 
 
-def show(table: RenderableType, *, to_stderr: bool = False) -> None:
-    """Print a table, as wide as the terminal or the variable COLUMNS says."""
+def show(table: RenderableType, *, to_stderr: bool = False, wraps: bool = True) -> None:
+    """Print a table, as wide as the terminal or the variable COLUMNS says; lines that must not break are longer."""
     console = Terminal(stderr=to_stderr)
     is_known = console.is_terminal or os.environ.get("COLUMNS", "").isdigit()
-    Terminal(stderr=to_stderr, width=None if is_known else PIPE_WIDTH).print(table)
+    Terminal(stderr=to_stderr, width=None if is_known else PIPE_WIDTH).print(table, soft_wrap=not wraps)
 
 
 def show_json(value: object) -> None:

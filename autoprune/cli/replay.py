@@ -14,7 +14,7 @@ import autoprune.cli.options as options
 from autoprune.cli.exits import UNREADABLE
 from autoprune.cli.output import show, show_json
 from autoprune.cli.replay_run import ON_PAGE, Collected, replayed
-from autoprune.cli.replay_tables import found_here, notes, shape, skipped, verdict_table
+from autoprune.cli.replay_tables import found_here, legend, notes, shape, skipped, verdict_table
 from autoprune.economics import Prices, of_model, prices
 from autoprune.errors import SettingsError, did_you_mean
 from autoprune.replay import BUILT_IN, FED_BACK, FULL, Figures, Policy, ReplayArgs
@@ -151,8 +151,8 @@ def _show(found: Collected, args: ReplayArgs, *, as_json: bool) -> None:
         show(shape(whole))
         for each, rows in placed.items():
             show(verdict_table(each, rows, _unpruned(figures, str(each))))
-    left_out = {each.path: why for each in sessions if (why := why_skipped(each))}
-    show(skipped(left_out), to_stderr=True)
+        show(legend())
+    show(skipped({each.path: why for each in sessions if (why := why_skipped(each))}), to_stderr=True, wraps=False)
     if figures:
         show(notes(whole, args), to_stderr=True)
 

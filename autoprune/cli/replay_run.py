@@ -7,6 +7,7 @@ from contextlib import nullcontext
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from autoprune import __version__
 from autoprune.cli.ledger import Ledger, ledger
 from autoprune.cli.output import Terminal
 from autoprune.errors import SessionError
@@ -71,7 +72,7 @@ def replayed(files: Sequence[str], args: ReplayArgs, engine: Engine, output: str
 
 def _key(args: ReplayArgs) -> str:
     try:
-        return key(args)
+        return key(args, __version__)
     except OSError as error:
         raise SessionError(f"{error.filename} cannot be read: {error.strerror}") from error
 

@@ -16,7 +16,7 @@ from autoprune.report.tables import printable
 from autoprune.sessions import READABLE
 
 WORST = BANDS[-2]  # evidence below which all strategies stand together
-MOST_SKIPPED = 10  # files that are named one by one
+MOST_SKIPPED = 10  # files that are named for one reason
 LEGEND = """\
 bill      cost as a share of the unpruned one, and what 95 of 100 draws of the
           sessions give; ≈ is not to be told apart from the row above
@@ -109,9 +109,10 @@ def _head(each: Standing) -> str:
 def _cells(each: Standing) -> tuple[Text | str, ...]:
     row = each.row
     style = "dim" if each.is_clairvoyant else "red" if row.bill.value > 1 else ""
-    bill = f"{row.bill.value:.3f} {_range(row.bill, '.2f', 1)}"
+    tie = "≈" if each.is_tied else ""
+    bill = f"{tie}{row.bill.value:.3f} {_range(row.bill, '.2f', 1):9}"
     return (
-        Text(f"{'≈ ' if each.is_tied else '  '}{printable(called(row))}"),
+        Text(printable(called(row))),
         Text(bill, style=style),
         f"{each.rereads.value:.3f}",
         f"{row.worst:.2f}",
@@ -138,21 +139,29 @@ def _broken(each: Standing) -> Iterator[str]:
 
 
 def skipped(left_out: Mapping[str, str]) -> RenderableType:
-    """Draw the files that were skipped, each with its reason; of many the first ones, and how many more there are."""
-    named = [Text(f"skipped: {printable(path)}: {printable(_brief(why))}") for path, why in left_out.items()]
-    more = len(named) - MOST_SKIPPED
-    rest = [Text(f"skipped: {_count(more, 'more file')}; --json names all")] if more > 0 else []
-    return Group(*named[:MOST_SKIPPED], *rest)
+    """Draw the files that were skipped, by their reason; of many the first ones, and how many more there are."""
+    reasons: dict[str, list[str]] = {}
+    for path, why in left_out.items():
+        reasons.setdefault(why.replace(f": give {READABLE}", ""), []).append(path)
+    return Group(*(line for why, paths in reasons.items() for line in _skipped(why, paths)))
 
 
-def _brief(why: str) -> str:
-    return why.replace(f": give {READABLE}", "")
+def _skipped(why: str, paths: Sequence[str]) -> Iterator[Text]:
+    yield Text(f"skipped {_count(len(paths), 'file')}: {printable(why)}", style="yellow")
+    for path in paths[:MOST_SKIPPED]:
+        yield Text(f"  {printable(path)}")
+    if len(paths) > MOST_SKIPPED:
+        yield Text(f"  and {len(paths) - MOST_SKIPPED:,} more; --json names all")
+
+
+def legend() -> Text:
+    """Say what the columns are."""
+    return Text(LEGEND, style="dim")
 
 
 def notes(whole: Overview, args: ReplayArgs) -> RenderableType:
-    """Draw what the figures mean, and what was made up."""
-    said = (Text(f"note: {printable(each)}", style="yellow") for each in _notes(whole, args))
-    return Group(Text(LEGEND, style="dim"), *said)
+    """Draw what was made up."""
+    return Group(*(Text(f"note: {printable(each)}", style="yellow") for each in _notes(whole, args)))
 
 
 def _notes(whole: Overview, args: ReplayArgs) -> Iterator[str]:

@@ -11,7 +11,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
-from autoprune import __version__
 from autoprune.replay.figures import Figures
 from autoprune.replay.session import ReplayArgs, SessionFigures, replay_session
 from autoprune.strategies.scaffold import is_in_file
@@ -83,14 +82,14 @@ def _summed(figures: Figures) -> Figures:
     return replace(figures, prompts=(sum(figures.prompts),), held=(sum(figures.held),))
 
 
-def key(args: ReplayArgs, environ: Mapping[str, str] = os.environ) -> str:
+def key(args: ReplayArgs, version: str, environ: Mapping[str, str] = os.environ) -> str:
     """Return what tells the arguments of a replay from others, with the version and the strategies' own files.
 
     Raises OSError where the file of a strategy cannot be read.
     """
     settings = sorted((name, value) for name, value in environ.items() if name.startswith("AUTOPRUNE_"))
     named = {**asdict(args), "readers": [reader.name for reader in args.readers]}
-    return sha256(repr((__version__, named, settings, _own_files(args.strategies))).encode()).hexdigest()[:16]
+    return sha256(repr((version, named, settings, _own_files(args.strategies))).encode()).hexdigest()[:16]
 
 
 def _own_files(strategies: Sequence[str]) -> list[str]:

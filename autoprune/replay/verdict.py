@@ -28,6 +28,7 @@ class Standing:
     """
 
     row: Row
+    sessions: int
     band: float
     rereads: Interval
     needed: int
@@ -74,6 +75,7 @@ class _Ledger:
         least = min(row.evidence.value, row.edits.value)
         return Standing(
             row,
+            len({each.session for each in known}),
             next(band for band in BANDS if least >= band),
             self._shares(known, [each.bills[self._prices].with_rereads for each in known]),
             sum(each.evidence["all"].needed for each in known),
@@ -103,7 +105,7 @@ def advice(placed: Sequence[Standing]) -> str:
     fine = [each for each in mine if each.is_cheaper and each.keeps_enough]
     if not mine:
         return "No strategy was replayed that can be chosen: there is nothing to advise."
-    sessions = max(each.row.episodes for each in mine)
+    sessions = max(each.sessions for each in mine)
     few = f" That is {_count(sessions)}: too few to say much about others." if sessions < FEW else ""
     if not fine:
         closest = min(mine, key=lambda each: (not each.keeps_enough, each.rereads.value))
