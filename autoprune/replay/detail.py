@@ -103,8 +103,8 @@ class SessionDetail:
 
 
 def _outcome_of(known: Mapping[str, Any]) -> Outcome:
-    lists = {"cleared": tuple(Cleared(**each) for each in known["cleared"]), "missed": _pairs(known["missed"])}
-    return Outcome(known["strategy"], tuple(known["prompts"]), tuple(known["held"]), **lists)
+    cleared = tuple(Cleared(**each) for each in known["cleared"])
+    return Outcome(known["strategy"], tuple(known["prompts"]), tuple(known["held"]), cleared, _pairs(known["missed"]))
 
 
 def _pairs(known: Sequence[Sequence[Any]]) -> tuple[tuple[Any, Any], ...]:

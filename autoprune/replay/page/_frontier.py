@@ -4,19 +4,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from autoprune.replay.page._rows import Ranked
+from autoprune.replay.bootstrap import Interval
+from autoprune.replay.page._rows import CHOICE, CLAIRVOYANT, REFERENCE, Ranked
 from autoprune.replay.page._svg import Ink, drawing, inline
 from autoprune.replay.page._text import plain
-from autoprune.replay.summary import Interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WIDE, NARROW = (560, 400), (340, 320)  # pixels
 LETTER, LINE = 6.4, 14  # pixels: how much room a label needs
-MARKERS = {"choice": ("o", Ink.CHOICE), "reference": ("s", Ink.REFERENCE), "clairvoyant": ("D", Ink.LIMIT)}
+NEAR = 20  # pixels: a label farther from its point than that has a line to it
+Box = tuple[float, float, float, float]
+Place = tuple[int, int, str]
+MARKERS = {CHOICE: ("o", Ink.CHOICE), REFERENCE: ("s", Ink.REFERENCE), CLAIRVOYANT: ("D", Ink.LIMIT)}
 # Where a label may stand, in pixels from its point, and which of its sides is there.
-PLACES = (
+PLACES: tuple[Place, ...] = (
     *((9, 7, "left"), (9, -15, "left"), (-9, 7, "right"), (-9, -15, "right"), (9, 20, "left"), (-9, 20, "right")),
     *((9, -28, "left"), (-9, -28, "right"), (0, 33, "center"), (0, -41, "center"), (-9, 46, "right")),
     *((-9, -54, "right"), (-9, 60, "right"), (-9, -68, "right")),
@@ -87,14 +90,11 @@ def _frame(axes: "Axes", ranked: Sequence[Ranked], measure: Measure) -> None:
     axes.grid(True)
     axes.set_axisbelow(True)
     axes.axhline(1.0, color=Ink.SOFT, linewidth=1, linestyle=(0, (4, 3)))
-    limits = [each.row.bill.value for each in ranked if each.kind == "clairvoyant"]
+    limits = [each.row.bill.value for each in ranked if each.kind == CLAIRVOYANT]
     if limits:
         axes.axhspan(0, min(limits), color=Ink.LIMIT, alpha=0.12, linewidth=0)
-        bottom = axes.get_ylim()[0]
-        axes.text(
-            *(low - 0.05 * wide, bottom + 0.02 * high, "cheaper than knowing what comes later"),
-            **{"fontsize": 10, "va": "bottom"},
-        )
+        corner = low - 0.05 * wide, axes.get_ylim()[0] + 0.02 * high
+        axes.text(*corner, "cheaper than knowing what comes later", fontsize=10, va="bottom")
 
 
 def _point(axes: "Axes", each: Ranked, measure: Measure) -> None:
@@ -106,21 +106,26 @@ def _point(axes: "Axes", each: Ranked, measure: Measure) -> None:
         [bill.value],
         xerr=[[max(0.0, 100 * (share.value - share.low))], [max(0.0, 100 * (share.high - share.value))]],
         yerr=[[max(0.0, bill.value - bill.low)], [max(0.0, bill.high - bill.value)]],
-        **_looks(marker, color, is_filled=each.kind == "choice"),
+        **_looks(marker, color, is_filled=each.kind == CHOICE),
     )
 
 
 def _looks(marker: str, color: Ink, *, is_filled: bool) -> dict[str, Any]:
     return {
-        **{"fmt": marker, "color": color, "ecolor": color, "elinewidth": 1, "markersize": 8, "markeredgewidth": 1.6},
-        **{"markerfacecolor": color if is_filled else Ink.SURFACE, "markeredgecolor": color, "zorder": 3},
+        "fmt": marker,
+        "color": color,
+        "elinewidth": 1,
+        "markersize": 8,
+        "markeredgewidth": 1.6,
+        "markerfacecolor": color if is_filled else Ink.SURFACE,
+        "zorder": 3,
     }
 
 
 def _envelope(axes: "Axes", ranked: Sequence[Ranked], measure: Measure) -> None:
     """Draw the frontier: the strategies that no other one beats in both, without those that know what comes later."""
     kept: list[tuple[float, float]] = []
-    for share, bill in sorted((_at(each, measure) for each in ranked if each.kind != "clairvoyant"), reverse=True):
+    for share, bill in sorted((_at(each, measure) for each in ranked if each.kind != CLAIRVOYANT), reverse=True):
         if not kept or bill < kept[-1][1]:
             kept.append((share, bill))
     if kept:
@@ -144,19 +149,16 @@ def _labels(axes: "Axes", points: Sequence[tuple[float, float]], texts: Sequence
         place = PLACES[boxes.index(best)]
         taken.append(best)
         axes.annotate(
-            *(text, point),
-            xytext=place[:2],
-            textcoords="offset points",
-            ha=place[2],
-            arrowprops={"arrowstyle": "-", "color": Ink.SOFT, "linewidth": 0.6} if abs(place[1]) > 15 else None,
-            zorder=4,
+            text, point, place[:2], textcoords="offset points", ha=place[2], arrowprops=_leader(place), zorder=4
         )
 
 
-Box = tuple[float, float, float, float]
+def _leader(place: Place) -> dict[str, Any] | None:
+    """Return how the line to a label looks that stands far from its point."""
+    return {"arrowstyle": "-", "color": Ink.SOFT, "linewidth": 0.6} if abs(place[1]) > NEAR else None
 
 
-def _box(x: float, y: float, place: tuple[int, int, str], text: str) -> Box:
+def _box(x: float, y: float, place: Place, text: str) -> Box:
     width = LETTER * len(text)
     left = x + place[0] - {"left": 0.0, "right": width, "center": width / 2}[place[2]]
     return left, y + place[1] - 3, left + width, y + place[1] - 3 + LINE

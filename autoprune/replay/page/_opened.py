@@ -18,15 +18,20 @@ class Fate:
     cleared: Cleared | None
     missed: Sequence[int]
 
+    @property
+    def is_anything(self) -> bool:
+        """Whether it did anything."""
+        return bool(self.cleared or self.missed)
+
 
 @dataclass(frozen=True)
 class ResultRow:
-    """A result, and what strategies did to it. `others` counts those that left it whole to the end."""
+    """A result, and what strategies did to it; `whole` names those that left it as it was."""
 
     number: int
     held: Held
     fates: Sequence[Fate]
-    others: int
+    whole: Sequence[str]
 
     @property
     def is_small(self) -> bool:
@@ -65,11 +70,8 @@ def opened(detail: SessionDetail, known: Sequence[Ranked], name: str) -> Opened:
     """Return a session as the page opens it; `name` begins the ids of its charts."""
     outcomes = {each.strategy: each for each in detail.outcomes}
     numbers = {each.row.strategy: each for each in reversed(known)}  # a strategy in two styles has the first's number
-    labelled = [
-        (each.label, outcomes[each.row.strategy])
-        for each in sorted(numbers.values(), key=_number)
-        if each.row.strategy in outcomes
-    ]
+    own = [each for each in numbers.values() if each.row.strategy in outcomes]
+    labelled = [(each.label, outcomes[each.row.strategy]) for each in sorted(own, key=lambda each: each.number)]
     return Opened(
         detail,
         [life(detail, outcome, f"{name}-{at}", label) for at, (label, outcome) in enumerate(labelled)],
@@ -80,20 +82,15 @@ def opened(detail: SessionDetail, known: Sequence[Ranked], name: str) -> Opened:
     )
 
 
-def _number(known: Ranked) -> int:
-    return known.number
-
-
 def _rows(detail: SessionDetail, outcomes: Sequence[tuple[str, Outcome]]) -> Iterator[ResultRow]:
     cleared = [{each.result: each for each in outcome.cleared} for _, outcome in outcomes]
     missed = [_missed(outcome) for _, outcome in outcomes]
+    labels = [label for label, _ in outcomes]
     for number, held in enumerate(detail.results):
-        fates = [
-            Fate(label, cut.get(number), gone.get(number, ()))
-            for (label, _), cut, gone in zip(outcomes, cleared, missed, strict=True)
-            if number in cut or number in gone
-        ]
-        yield ResultRow(number, held, fates, len(outcomes) - len(fates))
+        known = zip(labels, cleared, missed, strict=True)
+        fates = [Fate(label, cut.get(number), gone.get(number, ())) for label, cut, gone in known]
+        whole = [fate.strategy for fate in fates if not fate.is_anything]
+        yield ResultRow(number, held, [fate for fate in fates if fate.is_anything], whole)
 
 
 def _missed(outcome: Outcome) -> dict[int, list[int]]:

@@ -10,6 +10,7 @@ from autoprune.economics import LISTS
 from autoprune.errors import SettingsError
 from autoprune.replay.corpus import why_skipped
 from autoprune.replay.detail import SessionDetail
+from autoprune.replay.figures import Figures
 from autoprune.replay.overview import overview
 from autoprune.replay.page._frontier import charts
 from autoprune.replay.page._opened import opened
@@ -74,7 +75,7 @@ def page(
     )
 
 
-def _billed(figures: Sequence[Any], prices: str, name: str) -> Billed:
+def _billed(figures: Sequence[Figures], prices: str, name: str) -> Billed:
     placed = ranked(figures, prices)
     return Billed(prices, placed, list(charts(placed, name)))
 
@@ -86,7 +87,7 @@ def _largest(found: Sequence[SessionFigures]) -> list[dict[str, Any]]:
         for each in found
         for name, shape in each.shapes.items()
     ]
-    return sorted(rows, key=lambda row: (-row["shape"].tokens, row["name"]))  # type: ignore[attr-defined]
+    return sorted(rows, key=lambda row: (-row["shape"].tokens, row["name"]))
 
 
 def _simulated(session: SessionFigures, episode: str) -> float:

@@ -1,8 +1,8 @@
 """The charts of one session: the size of its prompts and the life of its results, and where its tokens are."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from autoprune.replay.detail import Held, Outcome, SessionDetail
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 340, 330  # pixels
 MOST_COLUMNS = 240  # of the prompt's size; more would be thinner than a pixel
 MOST_TOOLS = 8
+Point = tuple[float, float]
 CLASSES = ((300, "under 300"), (1_000, "300 to 1k"), (3_000, "1k to 3k"), (10_000, "3k to 10k"))
 LARGEST = "10k and more"
 
@@ -35,7 +36,7 @@ def life(detail: SessionDetail, outcome: Outcome, name: str, label: str) -> str:
     words = (
         f"{len(outcome.cleared)} of {len(detail.results)} results were cleared, {saved:,} tokens, and missed "
         f"{len(outcome.missed)} times. The last prompt has {outcome.prompts[-1]:,} tokens, unpruned "
-        f"{detail.unpruned[-1]:,}."
+        f"{detail.unpruned[-1]:,}. Of {_step(detail.requests)} requests in a row that which wrote most is drawn."
     )
     with drawing():
         figure = _figure(HEIGHT)
@@ -67,55 +68,63 @@ def _tokens(axes: "Axes", most: float, *, across: bool = False) -> None:
 
 def _prompts(axes: "Axes", detail: SessionDetail, outcome: Outcome) -> None:
     """Draw what of each prompt was read from the cache, what was written, and what was cleared, one on the other."""
-    from matplotlib.patches import StepPatch
-
-    whole, prompts, held = detail.unpruned, outcome.prompts, outcome.held
+    prompts, held = outcome.prompts, outcome.held
     at = _columns([prompt - each for prompt, each in zip(prompts, held, strict=True)])
-    bounds = [0.0, *(float(each) for each in at[1:]), float(len(prompts))]
-    zero = [0.0] * len(at)
-    tops: list[tuple[list[float], list[float], Ink]] = [
-        (zero, [held[each] for each in at], Ink.CACHED),
-        ([held[each] for each in at], [prompts[each] for each in at], Ink.WRITTEN),
-        ([prompts[each] for each in at], [max(whole[each], prompts[each]) for each in at], Ink.CLEARED),
+    bounds = [0, *at[1:], len(prompts)]
+    levels = [
+        [0] * len(at),
+        [held[each] for each in at],
+        [prompts[each] for each in at],
+        [max(detail.unpruned[each], prompts[each]) for each in at],
     ]
-    for low, high, ink in tops:
-        axes.add_artist(StepPatch(high, bounds, baseline=low, facecolor=ink, edgecolor="none"))
-    line = {"facecolor": "none", "edgecolor": Ink.SOFT, "linewidth": 0.8, "fill": False}
-    axes.add_artist(StepPatch([whole[each] for each in at], bounds, baseline=None, **line))
+    for (low, high), ink in zip(pairwise(levels), (Ink.CACHED, Ink.WRITTEN, Ink.CLEARED), strict=True):
+        _shapes(axes, [[*_stairs(bounds, high), *reversed(_stairs(bounds, low))]], ink)
+    axes.plot(range(len(prompts)), detail.unpruned, drawstyle="steps-post", color=Ink.SOFT, linewidth=0.8)
     axes.set_xlim(0, max(1, len(prompts)))
-    _tokens(axes, 1.05 * max(whole))
+    _tokens(axes, 1.05 * max(detail.unpruned))
     _named(axes, "prompt, tokens")
+
+
+def _step(requests: int) -> int:
+    """Return how many requests one column stands for."""
+    return -(-requests // MOST_COLUMNS)
 
 
 def _columns(written: Sequence[int]) -> list[int]:
     """Return the requests that are drawn: of several in a row the one that wrote most, so that no break is hidden."""
-    step = -(-len(written) // MOST_COLUMNS)
+    step = _step(len(written))
     starts = range(0, len(written), step)
     return [max(range(at, min(at + step, len(written))), key=written.__getitem__) for at in starts]
 
 
 def _results(axes: "Axes", detail: SessionDetail, outcome: Outcome) -> None:
-    """Draw each result as a bar: as high as its tokens, from the request that first held it to the one that cleared it."""
-    sizes = [each.tokens for each in detail.results]
-    bottoms = [0, *accumulate(sizes)]
-    until = {each.result: each.request for each in outcome.cleared}
-    spans = [
-        (each.sent, min(until.get(number, detail.requests), detail.requests))
+    """Draw each result as a bar, as high as its tokens, from the request that first held it until it was cleared."""
+    edges = list(accumulate((each.tokens for each in detail.results), initial=0))
+    last, until = detail.requests, {each.result: each.request for each in outcome.cleared}
+    bars = [
+        _rectangle(each.sent, edges[number], until.get(number, last), edges[number + 1])
         for number, each in enumerate(detail.results)
+        if each.sent < last
     ]
-    bars = [(start, bottoms[number], stop, bottoms[number + 1]) for number, (start, stop) in enumerate(spans)]
-    gone = [(bars[number][2], bars[number][1], detail.requests, bars[number][3]) for number in until]
-    _rectangles(axes, gone, Ink.CLEARED)
-    _rectangles(axes, bars, Ink.CACHED)
+    gone = [_rectangle(request, edges[number], last, edges[number + 1]) for number, request in until.items()]
+    _shapes(axes, gone, Ink.CLEARED)
+    _shapes(axes, bars, Ink.CACHED)
     missed = set(outcome.missed)
     needed = {(number, at) for number, each in enumerate(detail.results) for at, _ in each.needed}
-    middle = [bottoms[number] + size / 2 for number, size in enumerate(sizes)]
-    for marks, marker, ink, size in ((needed - missed, ".", Ink.NEEDED, 3.0), (missed, "x", Ink.MISSED, 6.0)):
-        places = sorted((at + 0.5, middle[number]) for number, at in marks)
-        looks = {"color": ink, "markersize": size, "linestyle": "none", "markeredgewidth": 1.6 if marker == "x" else 0}
-        axes.plot([x for x, _ in places], [y for _, y in places], marker=marker, **looks)  # type: ignore[arg-type]
-    _tokens(axes, bottoms[-1])
+    middles = [(low + high) / 2 for low, high in pairwise(edges)]
+    _marks(axes, needed - missed, middles, ".", Ink.NEEDED, size=3)
+    _marks(axes, missed, middles, "x", Ink.MISSED, size=6)
+    _tokens(axes, edges[-1])
     _named(axes, "results, tokens")
+
+
+def _marks(
+    axes: "Axes", marks: Collection[tuple[int, int]], middles: Sequence[float], marker: str, ink: Ink, *, size: float
+) -> None:
+    """Draw a mark at each result and request."""
+    places = sorted((at + 0.5, middles[number]) for number, at in marks)
+    x, y = [x for x, _ in places], [y for _, y in places]
+    axes.plot(x, y, marker=marker, color=ink, markersize=size, linestyle="none", markeredgewidth=size / 4)
 
 
 def _named(axes: "Axes", name: str) -> None:
@@ -123,20 +132,27 @@ def _named(axes: "Axes", name: str) -> None:
     axes.text(0.02, 0.97, name, transform=axes.transAxes, va="top", fontsize=10, color=Ink.SOFT)
 
 
-def _rectangles(axes: "Axes", boxes: Sequence[tuple[float, float, float, float]], ink: Ink) -> None:
-    """Draw boxes as one shape: a session has hundreds."""
+def _rectangle(left: float, low: float, right: float, high: float) -> list[Point]:
+    return [(left, low), (right, low), (right, high), (left, high)]
+
+
+def _stairs(bounds: Sequence[float], levels: Sequence[float]) -> list[Point]:
+    """Return the line that stays at each level from one bound to the next."""
+    steps = zip(pairwise(bounds), levels, strict=True)
+    return [(at, level) for between, level in steps for at in between]
+
+
+def _shapes(axes: "Axes", outlines: Sequence[Sequence[Point]], ink: Ink) -> None:
+    """Draw closed shapes as one: a session has hundreds."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
-    corners = [
-        corner
-        for left, low, right, high in boxes
-        if right > left and high > low
-        for corner in ((left, low), (right, low), (right, high), (left, high), (left, low))
+    corners = [corner for outline in outlines for corner in (*outline, outline[0])]
+    codes = [
+        code for outline in outlines for code in (Path.MOVETO, *[Path.LINETO] * (len(outline) - 1), Path.CLOSEPOLY)
     ]
-    codes = [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY] * (len(corners) // 5)
     if corners:
-        axes.add_artist(PathPatch(Path(corners, codes), facecolor=ink, edgecolor="none", linewidth=0))
+        axes.add_artist(PathPatch(Path(corners, codes), facecolor=ink, edgecolor="none"))
 
 
 def by_part(detail: SessionDetail, name: str) -> str:

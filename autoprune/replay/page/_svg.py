@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from io import StringIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from autoprune.replay.page._text import clean
@@ -45,14 +45,22 @@ def drawing() -> Iterator[None]:
     """Draw with the page's settings: texts stay texts, dollar signs too, and the same figure gives the same bytes."""
     import matplotlib as mpl
 
-    settings = {
-        **{"font.size": FONT_SIZE, "text.parse_math": False, "svg.fonttype": "none", "svg.hashsalt": "autoprune"},
+    settings: dict[Any, Any] = {
+        **mpl.rcParamsDefault,
+        "backend": "svg",
+        "font.size": FONT_SIZE,
+        "text.parse_math": False,
+        "svg.fonttype": "none",
+        "svg.hashsalt": "autoprune",
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "grid.linewidth": 0.7,
+        "grid.color": Ink.GRID.value,
         **dict.fromkeys(("figure.facecolor", "axes.facecolor"), "none"),
         **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor"), Ink.TEXT.value),
         **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), Ink.SOFT.value),
-        **{"axes.spines.top": False, "axes.spines.right": False, "grid.color": Ink.GRID.value, "grid.linewidth": 0.7},
     }
-    with mpl.rc_context({**mpl.rcParamsDefault, **settings, "backend": "svg"}):
+    with mpl.rc_context(settings):
         yield
 
 
