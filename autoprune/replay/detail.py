@@ -7,7 +7,7 @@ target, and of each result's text the beginning and the end.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any
 
 from autoprune.conversation.calls import paths, target
@@ -16,10 +16,10 @@ from autoprune.conversation.reasons import sentence
 from autoprune.conversation.transcript import Speaker, ToolCall, ToolResult
 from autoprune.planning.plan import Plan
 from autoprune.replay.episode import Episode
-from autoprune.replay.figures import Figures
+from autoprune.replay.figures import Figures, figures
 from autoprune.replay.play import Run, play
 from autoprune.replay.policies import Policy
-from autoprune.replay.session import ReplayArgs, episodes
+from autoprune.replay.session import FULL, ReplayArgs, episodes
 from autoprune.tokens import exact
 
 LONGEST_TARGET = 200  # characters
@@ -58,24 +58,37 @@ class Cleared:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of the results under a strategy. `missed` are results with the requests that looked in vain."""
+    """An episode under a strategy: the tokens of each prompt, those that the cache held, and what became of results.
+
+    `missed` are results with the requests that looked for them in vain.
+    """
 
     strategy: str
+    prompts: tuple[int, ...] = field(repr=False)
+    held: tuple[int, ...] = field(repr=False)
     cleared: tuple[Cleared, ...] = ()
     missed: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
 class SessionDetail:
-    """An episode, result by result. `parts` are its tokens by who they come from, `cold` the requests after a pause."""
+    """An episode, result by result. `unpruned` are the tokens of each prompt as it was recorded.
+
+    `parts` are its tokens by who they come from, `cold` the requests after a pause in which the cache was lost.
+    """
 
     episode: str
-    requests: int
+    unpruned: tuple[int, ...] = field(repr=False)
     parts: Mapping[str, int]
     results: tuple[Held, ...] = field(repr=False)
     outcomes: tuple[Outcome, ...] = field(repr=False)
     cold: tuple[int, ...] = ()
     has_texts: bool = False
+
+    @property
+    def requests(self) -> int:
+        """How many requests there are."""
+        return len(self.unpruned)
 
     def as_json(self) -> dict[str, Any]:
         """Return all of it as JSON takes it."""
@@ -84,22 +97,23 @@ class SessionDetail:
     @classmethod
     def of_json(cls, known: Mapping[str, Any]) -> "SessionDetail":
         """Return what `as_json` wrote."""
-        results = (Held(**{**each, "needed": _pairs(each["needed"])}) for each in known["results"])
-        outcomes = (
-            Outcome(each["strategy"], tuple(Cleared(**one) for one in each["cleared"]), _pairs(each["missed"]))
-            for each in known["outcomes"]
-        )
-        lists = {"results": tuple(results), "outcomes": tuple(outcomes), "cold": tuple(known["cold"])}
-        return cls(**{**known, **lists})
+        results = tuple(Held(**{**each, "needed": _pairs(each["needed"])}) for each in known["results"])
+        lists = {name: tuple(known[name]) for name in ("unpruned", "cold")}
+        return cls(**{**known, **lists, "results": results, "outcomes": tuple(map(_outcome_of, known["outcomes"]))})
+
+
+def _outcome_of(known: Mapping[str, Any]) -> Outcome:
+    cleared = tuple(Cleared(**each) for each in known["cleared"])
+    return Outcome(known["strategy"], tuple(known["prompts"]), tuple(known["held"]), cleared, _pairs(known["missed"]))
 
 
 def _pairs(known: Sequence[Sequence[Any]]) -> tuple[tuple[Any, Any], ...]:
     return tuple((first, second) for first, second in known)
 
 
-def most_expensive(figures: Sequence[Figures], prices: str, count: int) -> list[str]:
+def most_expensive(found: Sequence[Figures], prices: str, count: int) -> list[str]:
     """Return the names of the episodes whose unpruned bills are the largest, the largest first."""
-    unpruned = {each.episode: each.bills[prices].total for each in figures if each.strategy == "none"}
+    unpruned = {each.episode: each.bills[prices].total for each in found if each.strategy == "none"}
     return list(islice(sorted(unpruned, key=lambda name: (-unpruned[name], name)), count))
 
 
@@ -116,7 +130,7 @@ def detail(known: Episode, args: ReplayArgs, *, texts: bool = False) -> SessionD
     """Return what becomes of an episode's results under each strategy."""
     return SessionDetail(
         known.name,
-        len(known.requests),
+        tuple(_unpruned(known)),
         parts(known),
         tuple(_held(known, texts)),
         tuple(_outcome(known, Policy(name), args) for name in args.strategies),
@@ -125,9 +139,14 @@ def detail(known: Episode, args: ReplayArgs, *, texts: bool = False) -> SessionD
     )
 
 
+def _unpruned(known: Episode) -> Iterator[int]:
+    before = list(accumulate((entry.tokens for entry in known.transcript.entries), initial=known.head))
+    yield from (before[start] for start in known.requests)
+
+
 def parts(known: Episode) -> dict[str, int]:
-    """Return the tokens of an episode by who they come from, what stands before the messages included."""
-    found = {"before the messages": known.head, "system": 0, "user": 0, "model": 0, "tool results": 0}
+    """Return the tokens of an episode by who they come from; the head is what stands before the messages."""
+    found = {"head": known.head, "system": 0, "user": 0, "model": 0, "tool results": 0}
     for entry in known.transcript.entries:
         results = sum(result.tokens for result in entry.results)
         name = str(entry.speaker) if entry.speaker in (Speaker.SYSTEM, Speaker.MODEL) else "user"
@@ -165,7 +184,9 @@ def shortened(text: str) -> tuple[str, int]:
 def _outcome(known: Episode, policy: Policy, args: ReplayArgs) -> Outcome:
     strategy, new_pruner = policy.for_episode(known, args.prices[0])
     run = play(known, new_pruner, strategy, count=exact())
-    return Outcome(policy.text, tuple(_cleared(known, _plan(known, new_pruner, strategy))), _missed(run))
+    measured = figures(run, policy.text, args.prices, args.cache_life, style=FULL)
+    cleared = tuple(_cleared(known, _plan(known, new_pruner, strategy)))
+    return Outcome(policy.text, measured.prompts, measured.held, cleared, _missed(run))
 
 
 def _plan(known: Episode, new_pruner: Callable[[], Any], strategy: Any) -> Plan:
