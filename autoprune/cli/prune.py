@@ -9,10 +9,8 @@ from loguru import logger
 
 import autoprune.cli.options as options
 from autoprune.cli.exits import OVER_SAFE_ZONE
-from autoprune.cli.files import read, refuse_log, write
-from autoprune.cli.output import count_with_progress, show, show_json
-from autoprune.cli.readers import readers
-from autoprune.cli.tables import origin
+from autoprune.cli.files import read, readers, refuse_log, write
+from autoprune.cli.output import count_with_progress, origin, show, show_json
 from autoprune.cli.wording import as_typed
 from autoprune.pruners.by_name import chosen, pruner_for
 from autoprune.report import Report

@@ -14,7 +14,7 @@ from autoprune.formats import Format, dominant, parse
 from autoprune.planning.fold_walk import FoldWalk, planned
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.view import FoldingStrategy, Given
-from autoprune.providers import USER_FIRST, accepted
+from autoprune.providers import USER_FIRST, Provider, accepted
 from autoprune.providers.thinking import Outcome, drop_block, outcome
 from autoprune.pruners._advice import advice
 from autoprune.pruners._base import Pruner, checked, logged
@@ -99,7 +99,7 @@ class ConversationPruner(Pruner):
         *,
         calibration: float = 1.0,
         usage: object = None,
-        validate: bool = False,
+        validate: bool | Provider = False,
         conversation_id: object = None,
     ) -> Result:
         """Prune a conversation: `.conversation` to send, `.report` and `.plan` of what was done and why.
@@ -124,7 +124,7 @@ class ConversationPruner(Pruner):
         *,
         calibration: float = 1.0,
         usage: object = None,
-        validate: bool = False,
+        validate: bool | Provider = False,
         conversation_id: object = None,
     ) -> Result:
         """The same; summarizers are awaited."""
@@ -145,9 +145,10 @@ class ConversationPruner(Pruner):
         """What `prune` would do: a dry run. Tokens are the most that they can be, since no summary is written."""
         return self._work(conversation, strategy, calibration, usage).plan
 
-    def _finished(self, result: Result, conversation: list[Any], conversation_id: object, validate: bool) -> Result:
-        if validate:
-            notes = accepted(result.conversation, conversation, self._text("format"), self.formats)
+    def _finished(
+        self, result: Result, conversation: list[Any], conversation_id: object, validate: bool | Provider
+    ) -> Result:
+        if notes := accepted(result.conversation, conversation, validate, self._text("format"), self.formats):
             report = replace(result.report, fallbacks=(*result.report.fallbacks, *notes))
             result = replace(result, report=report)
         logged(result.report, "INFO" if result.conversation is not conversation else "DEBUG")
