@@ -28,7 +28,7 @@ from autoprune.pruners.result import Result
 from autoprune.settings import group_size
 from autoprune.strategies.by_name import FOLDING, available, folding_named
 from autoprune.strategies.folding import Folding
-from autoprune.summarizers.capabilities import identity_of
+from autoprune.summarizers.brief import identity_of
 from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, run
 from autoprune.summarizers.selection import summarizer_of
 from autoprune.tokens import REPLY_TOKENS, Count, spent_tokens

@@ -9,8 +9,7 @@ from typing import Any
 from autoprune.conversation.copying import Copied
 from autoprune.conversation.reasons import Reason
 from autoprune.planning.plan import Plan
-from autoprune.report._breakdown import floor, fold_row, part_row, result_row, tools
-from autoprune.report._cache import stable_boundary, tokens_lost
+from autoprune.report._breakdown import floor, fold_row, part_row, result_row, stable_boundary, tokens_lost, tools
 from autoprune.report._statistics import figures
 from autoprune.summarizers.spent import NOTHING, Spent
 from autoprune.tokens import scaled
@@ -241,7 +240,7 @@ class Report(Copied):
 
     def _repr_html_(self) -> str:
         """Return the HTML that a notebook shows."""
-        from autoprune.report._notebook import page
+        from autoprune.report.tables import page
 
         return page(self)
 

@@ -8,13 +8,13 @@ with results, and with `fields`, `listed`, `objects` and `text`, which look into
 from autoprune.sessions import as_anthropic, as_chat, as_gemini, as_responses
 from autoprune.sessions._files import READABLE, AgentLog, Session, agent_log, decode, load
 from autoprune.sessions._json import Object, compact, dump, fields, listed, objects, text
-from autoprune.sessions._reader import Reader
 from autoprune.sessions._readers import READERS
 from autoprune.sessions._recorded import (
     NO_RESULT,
     NO_SYSTEM_PROMPT,
     Conversation,
     Message,
+    Reader,
     bad_record,
     note,
 )

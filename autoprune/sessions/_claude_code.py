@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from autoprune.sessions._json import Object, fields, listed, objects, text
-from autoprune.sessions._reader import Reader
-from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, bad_record, note
+from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note
 from autoprune.sessions.as_anthropic import Block, Speech, conversation, words
 
 Line = Object

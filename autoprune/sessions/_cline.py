@@ -8,8 +8,7 @@ characters when it sends them, which is not done here.
 from collections.abc import Iterator, Sequence
 
 from autoprune.sessions._json import Object, compact, fields, listed, objects, text
-from autoprune.sessions._reader import Reader
-from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, bad_record, note
+from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note
 from autoprune.sessions.as_anthropic import Block, Speech, conversation, words
 
 SHOWN = ("text", "image", "file")

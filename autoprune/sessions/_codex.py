@@ -6,28 +6,16 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from autoprune.sessions._json import Object, compact, fields, objects, text
-from autoprune.sessions._reader import Reader
-from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, bad_record, note
+from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note
 from autoprune.sessions.as_responses import conversation
 
 ABORTED = "aborted"  # what Codex answers a call with that was cut off
 KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 SENT = frozenset(
     (
-        "agent_message",
-        "compaction",
-        "context_compaction",
-        "custom_tool_call",
-        "custom_tool_call_output",
-        "function_call",
-        "function_call_output",
-        "image_generation_call",
-        "local_shell_call",
-        "message",
-        "reasoning",
-        "tool_search_call",
-        "tool_search_output",
-        "web_search_call",
+        *("agent_message", "message", "reasoning", "compaction", "context_compaction"),
+        *("custom_tool_call", "custom_tool_call_output", "function_call", "function_call_output", "local_shell_call"),
+        *("tool_search_call", "tool_search_output", "web_search_call", "image_generation_call"),
     )
 )
 # Written for Codex alone, so that leaving them out needs no word.
@@ -112,7 +100,7 @@ def _step(turns: list[CodexTurn], kind: str, payload: Object, starts: bool) -> N
     if event in ("task_started", "turn_started"):
         turns.append(CodexTurn())
     elif event == "thread_rolled_back":
-        _roll_back(turns, _turn_count(payload))
+        _roll_back(turns, payload.get("num_turns"))
     elif event == "user_message" and starts:
         turns[-1].is_users = True
     elif kind == "compacted":
@@ -258,11 +246,6 @@ def _text_of(item: Item) -> str:
 
 def _message(said: str) -> Item:
     return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": said}]}
-
-
-def _turn_count(payload: object) -> object:
-    """Return how many turns a rollback takes back."""
-    return fields(payload).get("num_turns")
 
 
 READER = Reader("codex", detect, read)

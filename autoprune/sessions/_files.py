@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from autoprune.errors import SessionError
 from autoprune.sessions._json import dump, parse, parse_or_none
-from autoprune.sessions._reader import Reader
 from autoprune.sessions._readers import READERS, reader_for
+from autoprune.sessions._recorded import Reader
 
 READABLE = (
     "a JSON list of messages, JSONL with one message a line, an object with a 'messages' list, or a session file of "

@@ -6,8 +6,7 @@ The rules are those of Gemini CLI: its `chatRecordingService` loads a chat, its 
 from collections.abc import Iterator, Sequence
 
 from autoprune.sessions._json import Object, fields, objects, text
-from autoprune.sessions._reader import Reader
-from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, bad_record, note
+from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note
 from autoprune.sessions.as_gemini import Part, call, conversation, response
 
 Record = Object

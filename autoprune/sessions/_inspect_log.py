@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from autoprune.errors import SessionError
 from autoprune.sessions._json import Object, fields, listed, objects, text
-from autoprune.sessions._reader import Reader
-from autoprune.sessions._recorded import Conversation, Message, bad_record, note
+from autoprune.sessions._recorded import Conversation, Message, Reader, bad_record, note
 from autoprune.sessions.as_chat import call, conversation, image, result
 
 ATTACHMENT = "attachment://"
@@ -29,22 +28,23 @@ def read(values: Sequence[object]) -> list[Conversation]:
 
 
 def _conversation(sample: Object, at: int) -> Conversation:
-    entries = [fields(entry) for entry in listed(sample.get("messages"))]
-    if not all(text(entry.get("role")) for entry in entries):
+    records = [fields(record) for record in listed(sample.get("messages"))]
+    if not all(text(record.get("role")) for record in records):
         raise bad_record("of the samples has a message without a role", at)
     attachments = fields(sample.get("attachments"))
-    left = sum(part.get("type") not in ("text", "image") for entry in entries for part in objects(entry.get("content")))
-    messages = [_message(entry, attachments) for entry in entries]
+    parts = (part for record in records for part in objects(record.get("content")))
+    left = sum(part.get("type") not in ("text", "image") for part in parts)
+    messages = [_message(record, attachments) for record in records]
     return conversation(messages, notes=note("reasoning and other parts that are no text or picture, left out", left))
 
 
-def _message(entry: Object, attachments: Object) -> Message:
-    content = _content(entry.get("content"), attachments)
-    if entry["role"] == "tool":
-        error = text(fields(entry.get("error")).get("message"))
-        return result(text(entry.get("tool_call_id")), f"Error: {error}" if error else content)
-    message: Message = {"role": entry["role"], "content": content}
-    calls = [_call(made) for made in objects(entry.get("tool_calls"))]
+def _message(record: Object, attachments: Object) -> Message:
+    content = _content(record.get("content"), attachments)
+    if record["role"] == "tool":
+        error = text(fields(record.get("error")).get("message"))
+        return result(text(record.get("tool_call_id")), f"Error: {error}" if error else content)
+    message: Message = {"role": record["role"], "content": content}
+    calls = [_call(made) for made in objects(record.get("tool_calls"))]
     return {**message, "content": content or None, "tool_calls": calls} if calls else message
 
 

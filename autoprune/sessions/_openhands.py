@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 
 from autoprune.sessions._json import Object, fields, listed, objects, text
-from autoprune.sessions._reader import Reader
-from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Message, bad_record, note
+from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Message, Reader, bad_record, note
 from autoprune.sessions.as_chat import call, conversation, image, result, said
 
 Event = Object

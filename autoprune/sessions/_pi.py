@@ -7,8 +7,7 @@ thoughts that are not signed by the newest message's own Claude model become tex
 from collections.abc import Iterator, Sequence
 
 from autoprune.sessions._json import Object, fields, listed, objects, text
-from autoprune.sessions._reader import Reader
-from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, bad_record, note
+from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note
 from autoprune.sessions.as_anthropic import Block, Speech, conversation, words
 
 BROKEN_OFF = ("error", "aborted")

@@ -1,7 +1,7 @@
-"""What a reader returns: the conversations that a session file recorded, with notes, and calls paired with results."""
+"""What a session reader is and returns: recorded conversations with notes, and calls paired with results."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from autoprune.errors import SessionError
@@ -20,18 +20,23 @@ class Conversation:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Reader:
+    """Reads the session files of one agent.
+
+    Both functions get the values of a file: one per line of JSONL, or the one value of a JSON file. `detect` says
+    whether this agent wrote them, and never raises. `read` returns the conversations in them, and raises SessionError
+    that says what is wrong and where.
+    """
+
+    name: str
+    detect: Callable[[Sequence[object]], bool]
+    read: Callable[[Sequence[object]], list[Conversation]]
+
+
 def note(what: str, count: int) -> tuple[str, ...]:
     """Return the note that something was met `count` times; none where it was not."""
     return (f"{what}: {count}",) if count else ()
-
-
-def pairing_notes(calls: int, results: int, pairs: int, *, remarks: bool = True) -> tuple[str, ...]:
-    """Return notes about calls and results without each other; `remarks` where such calls are answered all the same."""
-    what = "answered with a remark" if remarks else "left out"
-    return (
-        *note(f"calls without a result, {what}", calls - pairs),
-        *note("results that answer no call, or answer it again, left out", results - pairs),
-    )
 
 
 def bad_message(what: str, at: int) -> SessionError:
@@ -70,3 +75,15 @@ def pair(exchanges: Sequence[CallOrResult]) -> dict[int, int]:
         elif calls:
             found[calls.popleft()] = at
     return found
+
+
+def pairing_notes(
+    exchanges: Sequence[CallOrResult], pairs: Mapping[int, int], missing: str | None = NO_RESULT
+) -> tuple[str, ...]:
+    """Return notes about calls and results without each other; `missing` answers such calls, None leaves them out."""
+    calls = sum(each.is_call for each in exchanges)
+    what = "left out" if missing is None else "answered with a remark"
+    return (
+        *note(f"calls without a result, {what}", calls - len(pairs)),
+        *note("results that answer no call, or answer it again, left out", len(exchanges) - calls - len(pairs)),
+    )

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from autoprune.sessions._json import fields, listed
-from autoprune.sessions._reader import Reader
-from autoprune.sessions._recorded import Conversation, bad_record
+from autoprune.sessions._recorded import Conversation, Reader, bad_record
 from autoprune.sessions.as_chat import conversation
 
 

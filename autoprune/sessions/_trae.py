@@ -7,8 +7,7 @@ conversation is all of them in a row. The results of the last calls are taken fr
 from collections.abc import Iterator, Sequence
 
 from autoprune.sessions._json import Object, fields, listed, objects, text
-from autoprune.sessions._reader import Reader
-from autoprune.sessions._recorded import Conversation, Message, bad_record
+from autoprune.sessions._recorded import Conversation, Message, Reader, bad_record
 from autoprune.sessions.as_chat import call, conversation, result, said
 
 
@@ -25,17 +24,17 @@ def read(values: Sequence[object]) -> list[Conversation]:
     for at, exchange in enumerate(map(fields, listed(whole.get("llm_interactions"))), 1):
         if not isinstance(exchange.get("input_messages"), list):
             raise bad_record("of llm_interactions has no input_messages", at)
-        messages += [_message(entry) for entry in objects(exchange["input_messages"])]
+        messages += [_message(record) for record in objects(exchange["input_messages"])]
         messages.append(_answer(fields(exchange.get("response"))))
     return [conversation([*messages, *_last_results(messages, whole)])]
 
 
-def _message(entry: Object) -> Message:
-    if done := fields(entry.get("tool_result")):
+def _message(record: Object) -> Message:
+    if done := fields(record.get("tool_result")):
         return _result(done)
-    if made := fields(entry.get("tool_call")):
+    if made := fields(record.get("tool_call")):
         return said("", [_call(made)])
-    return {"role": text(entry.get("role")) or "user", "content": text(entry.get("content"))}
+    return {"role": text(record.get("role")) or "user", "content": text(record.get("content"))}
 
 
 def _answer(response: Object) -> Message:

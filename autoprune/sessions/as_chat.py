@@ -52,10 +52,7 @@ def conversation(
     kept: list[Message] = []
     for at, message in enumerate(messages):
         kept += () if message.get("role") == "tool" else _spoken(message, answers.get(at, []), missing)
-    calls = sum(each.is_call for each in exchanges)
-    return Conversation(
-        kept, (*notes, *pairing_notes(calls, len(exchanges) - calls, len(found), remarks=missing is not None))
-    )
+    return Conversation(kept, (*notes, *pairing_notes(exchanges, found, missing)))
 
 
 def _check(message: Object, at: int) -> None:

@@ -10,14 +10,8 @@ from autoprune.sessions._recorded import NO_RESULT, CallOrResult, Conversation, 
 
 Part = Object
 SENT = (
-    "text",
-    "inlineData",
-    "functionCall",
-    "thoughtSignature",
-    "functionResponse",
-    "fileData",
-    "executableCode",
-    "codeExecutionResult",
+    *("text", "inlineData", "fileData", "executableCode", "codeExecutionResult"),
+    *("functionCall", "functionResponse", "thoughtSignature"),
 )
 
 
@@ -56,9 +50,8 @@ def conversation(contents: Sequence[tuple[str, Sequence[Part]]], notes: Sequence
     for at, (role, said) in enumerate(contents):
         _add(kept, role, [*_spoken(said, role)])
         _add(kept, "user", replies.get(at, []))
-    calls = sum(each.is_call for each in exchanges)
     early = note("contents before the user's first, left out", start)
-    return Conversation(kept, (*notes, *early, *pairing_notes(calls, len(exchanges) - calls, len(found))))
+    return Conversation(kept, (*notes, *early, *pairing_notes(exchanges, found)))
 
 
 def _spoken(parts: Sequence[Part], role: str = "user") -> list[Part]:

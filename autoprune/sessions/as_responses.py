@@ -43,8 +43,8 @@ def conversation(items: Sequence[Item], missing: str = NO_RESULT, notes: Sequenc
         _check(item, index)
     items = [item for item in items if not _is_empty(item)]
     at = {index: each for index, item in enumerate(items) if (each := _call_or_result(item))}
-    indexes = list(at)
-    found = {indexes[call]: indexes[output] for call, output in pair(list(at.values())).items()}
+    indexes, exchanges = list(at), list(at.values())
+    found = {indexes[call]: indexes[output] for call, output in pair(exchanges).items()}
     kept = [*found, *found.values(), *(index for index in range(len(items)) if index not in at)]
     calls = {index for index, each in at.items() if each.is_call}
     said: list[Message] = []
@@ -54,7 +54,7 @@ def conversation(items: Sequence[Item], missing: str = NO_RESULT, notes: Sequenc
             said.append(_remark(items[index], missing))
     followed = _followed(said)
     alone = note("reasoning that nothing came of, left out", len(said) - len(followed))
-    return Conversation(followed, (*notes, *alone, *pairing_notes(len(calls), len(at) - len(calls), len(found))))
+    return Conversation(followed, (*notes, *alone, *pairing_notes(exchanges, found)))
 
 
 def _followed(items: Sequence[Message]) -> list[Message]:

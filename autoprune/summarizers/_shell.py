@@ -46,47 +46,16 @@ READING = frozenset(("cat", "head", "tail", "nl", "less", "more", "bat"))
 DOES = {
     **dict.fromkeys((*READING, "sed"), "read"),
     **dict.fromkeys(("touch", "ln"), "created"),
-    **dict.fromkeys(("rm",), "deleted"),
-    **dict.fromkeys(("mv",), "moved"),
-    **dict.fromkeys(("truncate",), "written"),
+    "rm": "deleted",
+    "mv": "moved",
+    "truncate": "written",
 }
 # Commands that only look: what they print matters, not that they ran.
 LOOKING = READING | frozenset(
     (
-        *(
-            "ls",
-            "ll",
-            "pwd",
-            "find",
-            "fd",
-            "grep",
-            "egrep",
-            "rg",
-            "ag",
-            "wc",
-            "stat",
-            "file",
-            "which",
-            "tree",
-            "du",
-            "df",
-        ),
-        *(
-            "env",
-            "printenv",
-            "whoami",
-            "date",
-            "sleep",
-            "cd",
-            "ps",
-            "jq",
-            "sort",
-            "uniq",
-            "awk",
-            "true",
-            "echo",
-            "printf",
-        ),
+        *("ls", "ll", "pwd", "find", "fd", "wc", "stat", "file", "which", "tree", "du", "df", "cd"),
+        *("grep", "egrep", "rg", "ag", "jq", "sort", "uniq", "awk", "echo", "printf"),
+        *("env", "printenv", "whoami", "date", "sleep", "ps", "true"),
     )
 )
 LOOKING_GIT = frozenset(("status", "diff", "log", "show", "branch", "blame", "grep", "rev-parse", "ls-files", "remote"))

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from autoprune.summarizers.digest import _contents
+import autoprune.summarizers.digest._contents as _contents
 from autoprune.summarizers.digest._contents import ANSWER, Contents, Exchange
 from autoprune.summarizers.digest._folders import SHORTENED
 from autoprune.summarizers.digest._requests import shorten
@@ -149,23 +149,20 @@ class _Room:
 
     def texts(self) -> Iterator[str]:
         """Yield the text of what should fit, and then of ever less."""
-        order: list[str] = []
-        kept = self.fill(order)
+        kept, order = self.fill()
         yield self._text(kept)
         while order:
             kept[order.pop()] -= 1
             yield self._text(kept)
 
-    def fill(self, order: list[str] | None = None) -> dict[str, int]:
-        """Return how many entries of each part fit; add to `order` in which order they were taken."""
+    def fill(self) -> tuple[dict[str, int], list[str]]:
+        """Return how many entries of each part fit, and the parts in the order in which their entries were taken."""
         kept = dict.fromkeys(SHARES, 0)
         taken: list[str] = []
         waiting = sorted(self._candidates())
         for _ in range(ROUNDS):
             waiting = self._fill(kept, waiting, taken)
-        if order is not None:
-            order += taken
-        return kept
+        return kept, taken
 
     def _fill(self, kept: dict[str, int], waiting: Sequence[Candidate], taken: list[str]) -> list[Candidate]:
         """Take the entries that fit by their cost; return the others, for a round that knows what all take together."""

@@ -4,12 +4,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import autoprune.summarizers.digest._contents as _contents
 from autoprune.conversation.commands import RUNNING, hides_failures
 from autoprune.conversation.transcript import Speaker
 from autoprune.formats.harness import continues
 from autoprune.summarizers import _shell
 from autoprune.summarizers.actions import NO_RESULT, Action, read_actions
-from autoprune.summarizers.digest import _contents
 from autoprune.summarizers.digest._contents import Contents, Exchange
 from autoprune.summarizers.digest._findings import findings
 from autoprune.summarizers.digest._folders import make_relative, shorten

@@ -8,13 +8,14 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import autoprune.summarizers.openai._prompts as _prompts
+import autoprune.summarizers.openai._replies as _replies
+import autoprune.summarizers.openai._snapshot as _snapshot
 from autoprune.conversation.copying import Copied
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.summarizers import sections
-from autoprune.summarizers.brief import Brief, Parameters, Written
+from autoprune.summarizers.brief import Brief, Parameters, Written, with_usage
 from autoprune.summarizers.chunked import Chunked
-from autoprune.summarizers.openai import _prompts, _replies, _snapshot
-from autoprune.summarizers.spent import NOTHING
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
@@ -165,10 +166,9 @@ class OpenAISummarizer(Copied):
     def _finish(self, summary: tuple[str, tuple[str, ...]], *given: Any) -> Written:
         """Return a summary with its notes, and with what the replies took that it was made of."""
         address = str(self.client.base_url)
-        spent = [_replies.spent(reply.usage, self.model, self.provider, address) for reply in given]
-        cost = None if None in [each.cost for each in spent] else sum(spent, NOTHING).cost
-        tokens = sum(each.input_tokens for each in spent), sum(each.output_tokens for each in spent)
-        return Written(summary[0], *tokens, cost, self.model, summary[1])
+        text, notes = summary
+        answers = [_replies.answer(reply.usage, self.model, self.provider, address) for reply in given]
+        return with_usage(text, answers, notes)
 
 
 def from_environment(model: str, style: str = "snapshot") -> OpenAISummarizer:
