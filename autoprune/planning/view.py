@@ -174,7 +174,8 @@ def option(strategy: object, name: str, kind: type[Kind]) -> Kind | None:
     if value is None:
         return None
     if not isinstance(value, kind):
-        raise SettingsError(f"the strategy's {name} is {value!r}: give a {kind.__name__}, such as {kind.__name__}(...)")
+        such_as = f"{kind.__name__}, such as {kind.__name__}(...)"
+        raise SettingsError(f"the strategy's {name} is {value!r}: give a {such_as}, or in a text a dict like it")
     value.check()
     return value
 

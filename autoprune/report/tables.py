@@ -1,6 +1,6 @@
 """Tables of a report: for a terminal, and as HTML for a notebook. Prints nothing."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from rich.console import Group, RenderableType
@@ -12,11 +12,8 @@ from autoprune.report._breakdown import FLOOR
 from autoprune.report._report import Report
 
 
-def summary(report: Report, worded: Callable[[str], str] = str) -> RenderableType:
-    """Draw what a prune saved: a line, the tools, and where the safe zone is out of reach what stands in the way.
-
-    `worded` says a note in the names that the reader knows.
-    """
+def summary(report: Report) -> RenderableType:
+    """Draw what a prune saved: a line, the tools, and where the safe zone is out of reach what stands in the way."""
     parts: list[RenderableType] = [_headline(report)]
     if report.plan.edits:
         parts.append(_tools(report))
@@ -24,7 +21,7 @@ def summary(report: Report, worded: Callable[[str], str] = str) -> RenderableTyp
         parts.append(_floor(report))
     if report.advice:
         parts.append(Text(f"next: {printable(report.advice)}", style="bold"))
-    parts.extend(Text(f"note: {worded(note)}", style="yellow") for note in report.fallbacks)
+    parts.extend(Text(f"note: {note}", style="yellow") for note in report.fallbacks)
     return Group(*parts)
 
 
