@@ -109,8 +109,8 @@ class OpenAISummarizer(Copied):
         """The model, the style, and a hash of all else that a summary depends on. Raises SettingsError."""
         self.check()
         settings = (_prompts.system_prompt(self.style, self.instructions), self.window, dict(self.parameters))
-        written = json.dumps(settings, sort_keys=True, default=str)
-        return f"{self.model} {self.style} {sha256(written.encode()).hexdigest()[:12]}"
+        depends_on = json.dumps(settings, sort_keys=True, default=str)
+        return f"{self.model} {self.style} {sha256(depends_on.encode()).hexdigest()[:12]}"
 
     def check(self) -> None:
         """Raise SettingsError for a style that there is not, and for numbers out of range."""
@@ -189,8 +189,8 @@ def _advance(exchange: Exchange, reply: object) -> list[_prompts.Message] | Writ
     try:
         return exchange.send(reply)
     except StopIteration as end:
-        written: Written = end.value
-        return written
+        summary: Written = end.value
+        return summary
 
 
 def _cut(answer: str, brief: Brief) -> tuple[str, tuple[str, ...]]:
