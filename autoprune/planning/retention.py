@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from autoprune.conversation.messages import fields_of
 from autoprune.conversation.transcript import Entry, Speaker
@@ -20,6 +21,8 @@ class Retention:
     (calls with their results), "assistant" and "user" go first, in this order; roles that are not named go last, and
     with () the oldest messages go first. A call that stays keeps its results, and a result its call.
     """
+
+    in_text: ClassVar[str] = "{'turns': 2}"
 
     system: bool = True
     first_request: bool = False
