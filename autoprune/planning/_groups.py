@@ -158,6 +158,17 @@ class Groups:
 
         return self._parted(gone, going, self._models, mended)
 
+    def opening(self, gone: Collection[int], free: Collection[int]) -> Iterator[int]:
+        """Yield the groups of the model's at the head that may go, by their first messages, which are among `free`."""
+        kept = (unit for unit in self._all_units() if not all(at in gone for at in unit))
+        for unit in kept:
+            first = next(at for at in unit if at not in gone)
+            if self.entries[first].speaker is Speaker.SYSTEM:
+                continue
+            if first not in self._models or first not in free:
+                return
+            yield first
+
     def _parted(self, gone: Collection[int], going: set[int], among: Collection[int], mended: Mend) -> set[int]:
         """Return what goes once `mended` has dealt with any two of some messages that become neighbors."""
         kept = [at for at in range(len(self.entries)) if at not in gone and at not in going]

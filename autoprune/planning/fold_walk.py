@@ -228,11 +228,9 @@ class FoldWalk(Walk):
 
     def _is_offered(self, messages: set[int]) -> bool:
         """Return whether messages are all of some groups: no half of a pair goes alone."""
-        if messages and messages == self._harmful - self.gone:
-            return True
-        groups = [set(group.messages) for group in self._free()]
-        touched = [group for group in groups if not group.isdisjoint(messages)]
-        return bool(messages) and messages == set().union(*touched)
+        touched = (group.messages for group in self._free() if not messages.isdisjoint(group.messages))
+        is_whole = messages == set().union(*touched)
+        return bool(messages) and (is_whole or messages == self._harmful - self.gone)
 
     def candidates(self) -> Iterator[Candidate]:
         """Return the parts that may be cleared now, whatever is cleared of them meanwhile."""
@@ -278,11 +276,4 @@ class FoldWalk(Walk):
         held, self._held = self._held, set()  # at the head nothing is between two messages
         free = {group.messages[0]: group for group in self._free()}
         self._held = held
-        kept = [
-            at for at, each in enumerate(self.entries) if at not in self.gone and each.speaker is not Speaker.SYSTEM
-        ]
-        found: list[Group] = []
-        while kept and kept[0] in free and self.entries[kept[0]].speaker is Speaker.MODEL:
-            found.append(free[kept[0]])
-            kept = [at for at in kept if at not in found[-1].messages]
-        return found
+        return [free[at] for at in self._groups.opening(self.gone, free)]

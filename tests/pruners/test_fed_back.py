@@ -84,7 +84,7 @@ def test_a_mark_that_says_that_there_is_no_answer_yet_is_carried_on():
 
 
 def test_results_that_begin_a_conversation_stay_results_behind_a_summary_of_native_calls():
-    step = Step("run", {"command": "ls"}, "short")
+    step = Step("run", {"command": "ls"}, "a line\n" * 40)
     begin = {"role": "user", "parts": [{"text": PASTED}]}
     messages = [begin, *WIRE["gemini"]([[step], [step], [step], [step]])[1:]]
     strategy = replace(presets.chat_summary(4, keep=2), summary_tokens=25)
