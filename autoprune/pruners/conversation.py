@@ -14,7 +14,7 @@ from autoprune.formats import Format, dominant, parse
 from autoprune.planning.fold_walk import FoldWalk, planned
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.view import FoldingStrategy, Given
-from autoprune.providers import USER_FIRST, Provider, accepted
+from autoprune.providers import USER_FIRST, Provider, accepted, resolved
 from autoprune.providers.thinking import Outcome, drop_block, outcome
 from autoprune.pruners._advice import advice
 from autoprune.pruners._base import Pruner, checked, logged
@@ -166,7 +166,7 @@ class ConversationPruner(Pruner):
         summarizer, note = summarizer_of(chosen, self.llm)
         reported, unknown = _reported(usage, terms.calibration)
         # What a provider reported is of one request alone, so nothing is remembered of it.
-        key = None if reported else (terms.key, chosen, found, identity_of(summarizer))
+        key = None if reported else (terms.key, chosen, found, identity_of(summarizer), self._named_provider)
         given = Given(found, self._begins_with_user)
         progress = self._walked(key, bare, partial(self._start, chosen, terms, given, bare, reported))
         walk, texts = progress.walk, progress.texts
@@ -226,10 +226,18 @@ class ConversationPruner(Pruner):
 
     def _begins_with_user(self, message: object) -> bool:
         """Whether a message shows that its provider wants the user's message first."""
-        if self._text("format") in USER_FIRST:
+        if self._text("format") in USER_FIRST or self._provider_begins_with_user:
             return True
         held = fields_of(message)
         return any(known.NAME in USER_FIRST and known.seen(held) for known in self._formats())
+
+    @property
+    def _provider_begins_with_user(self) -> bool:
+        """Whether the provider that the settings name wants the user's message first."""
+        try:
+            return resolved(self._text("provider"), ()).begins_with_user
+        except SettingsError:  # one whose rules are not known
+            return False
 
     def _config(self, strategy: FoldingStrategy) -> dict[str, object]:
         """Its parameters, with the group size that it takes from the settings."""
