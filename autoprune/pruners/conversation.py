@@ -166,7 +166,7 @@ class ConversationPruner(Pruner):
         summarizer, note = summarizer_of(chosen, self.llm)
         reported, unknown = _reported(usage, terms.calibration)
         # What a provider reported is of one request alone, so nothing is remembered of it.
-        key = None if reported else (terms.key, chosen, found, identity_of(summarizer), self._named_provider)
+        key = None if reported else (terms.key, chosen, found, identity_of(summarizer), self._provider_begins_with_user)
         given = Given(found, self._begins_with_user)
         progress = self._walked(key, bare, partial(self._start, chosen, terms, given, bare, reported))
         walk, texts = progress.walk, progress.texts
