@@ -6,7 +6,7 @@ with results, and with `fields`, `listed`, `objects` and `text`, which look into
 """
 
 from autoprune.sessions import as_anthropic, as_chat, as_gemini, as_responses
-from autoprune.sessions._files import READABLE, AgentLog, Session, agent_log, decode, load
+from autoprune.sessions._files import READABLE, AgentLog, Session, agent_log, decode, load, recordings
 from autoprune.sessions._json import Object, compact, dump, fields, listed, objects, text
 from autoprune.sessions._readers import READERS
 from autoprune.sessions._recorded import (
@@ -15,9 +15,11 @@ from autoprune.sessions._recorded import (
     Conversation,
     Message,
     Reader,
+    Recording,
     bad_record,
     note,
 )
+from autoprune.sessions._requests import Answer, Moment, Request, Usage
 
 __all__ = [
     "NO_RESULT",
@@ -25,11 +27,16 @@ __all__ = [
     "READABLE",
     "READERS",
     "AgentLog",
+    "Answer",
     "Conversation",
     "Message",
+    "Moment",
     "Object",
     "Reader",
+    "Recording",
+    "Request",
     "Session",
+    "Usage",
     "agent_log",
     "as_anthropic",
     "as_chat",
@@ -44,5 +51,6 @@ __all__ = [
     "load",
     "note",
     "objects",
+    "recordings",
     "text",
 ]
