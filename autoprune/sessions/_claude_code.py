@@ -254,4 +254,5 @@ def _kept(metadata: Line, parents: Mapping[str, str]) -> tuple[str, Sequence[str
     return text(segment.get("anchorUuid")), list(chain)[::-1] if head in chain else []
 
 
-READER = Reader("claude-code", detect, read, record)
+PLACES = (".claude/projects/*/*.jsonl", ".claude/projects/**/agent-*.jsonl")
+READER = Reader("claude-code", detect, read, record, PLACES)

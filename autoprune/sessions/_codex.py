@@ -195,4 +195,5 @@ def _left(said: Sequence[Item]) -> Iterator[str]:
     yield from (f"items of unknown types, left out: {', '.join(unknown)}",) if unknown else ()
 
 
-READER = Reader("codex", detect, read, record)
+PLACES = (".codex/sessions/**/rollout-*.jsonl", ".codex/archived_sessions/rollout-*.jsonl")
+READER = Reader("codex", detect, read, record, PLACES)

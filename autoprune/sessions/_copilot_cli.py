@@ -141,4 +141,5 @@ def _notes(values: Sequence[object], events: Sequence[Event], own: Sequence[Even
     yield from note("truncations by Copilot, which are not in the log", kinds["session.truncation"])
 
 
-READER = Reader("copilot-cli", detect, read, record)
+PLACES = (".copilot/session-state/*.jsonl", ".copilot/session-state/*/events.jsonl")
+READER = Reader("copilot-cli", detect, read, record, PLACES)

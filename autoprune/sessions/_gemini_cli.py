@@ -164,4 +164,5 @@ def _responses(made: Record, *, is_first: bool) -> Iterator[Part]:
         yield from (part for part in parts if "functionResponse" not in part)
 
 
-READER = Reader("gemini-cli", detect, read, record)
+PLACES = (".gemini/tmp/*/chats/**/*.json", ".gemini/tmp/*/chats/**/*.jsonl")
+READER = Reader("gemini-cli", detect, read, record, PLACES)

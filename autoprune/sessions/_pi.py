@@ -209,4 +209,5 @@ def _ran(message: Object) -> str:
     return f"Ran `{text(message.get('command'))}`\n{shown}{ending}"
 
 
-READER = Reader("pi", detect, read, record)
+PLACES = (".pi/agent/sessions/**/*.jsonl",)
+READER = Reader("pi", detect, read, record, PLACES)

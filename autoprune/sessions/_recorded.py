@@ -68,13 +68,14 @@ class Reader:
     whether this agent wrote them, and never raises. `read` returns the conversations in them, and raises SessionError
     that says what is wrong and where. `record` returns the same conversations as they were sent, each as its stretches
     between compactions, with the requests, and without thinking and calls that have no result; where there is none,
-    what `read` returns is taken for one stretch.
+    what `read` returns is taken for one stretch. `places` are globs of where the agent keeps its files at home.
     """
 
     name: str
     detect: Callable[[Sequence[object]], bool]
     read: Callable[[Sequence[object]], list[Conversation]]
     record: Callable[[Sequence[object]], list[list[Conversation]]] | None = None
+    places: tuple[str, ...] = ()
 
 
 def note(what: str, count: int) -> tuple[str, ...]:
