@@ -65,7 +65,7 @@ def _said(records: Sequence[Record]) -> Iterator[tuple[str, list[Part], Record]]
     }
     for record in records:
         if not _is_copy(record, done):
-            yield from ((role, parts, record) for role, parts in _contents(record))
+            yield from ((role, parts, record) for role, parts in _contents(record) if parts)
 
 
 def _histories(values: Sequence[object]) -> Iterator[tuple[list[Record], frozenset[str]]]:

@@ -65,14 +65,15 @@ def requests(places: Mapping[int, int], moments: Sequence[Moment]) -> tuple[Requ
     for is_answered, run in groupby(enumerate(moments), lambda each: isinstance(each[1], Answer)):
         if not is_answered:
             continue
-        inputs, parts = zip(*((at, part) for at, part in run if isinstance(part, Answer)), strict=True)
-        answer = _joined(parts)
-        kept = [places[at] for at in inputs if at in places]
-        if kept and kept[0] > last + 1:
+        parts = {at: part for at, part in run if isinstance(part, Answer)}
+        kept = [at for at in parts if at in places]
+        if kept and places[kept[0]] > last + 1:
+            answer = _joined([parts[at] for at in kept])
             pause = _pause(given, asked, worked, answer.time) if found else None
-            found.append(Request(kept[0], answer.time, pause, answer.model, answer.usage))
-        last = kept[-1] if kept else last
-        asked, worked = answer.time, answer.end
+            found.append(Request(places[kept[0]], answer.time, pause, answer.model, answer.usage))
+        last = places[kept[-1]] if kept else last
+        work = _joined(list(parts.values()))
+        asked, worked = work.time, work.end
     return tuple(found)
 
 
