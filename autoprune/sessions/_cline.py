@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from autoprune.sessions._json import Object, compact, fields, listed, objects, text
 from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note, stretch
-from autoprune.sessions._requests import Answer, Moment, tokens, used
+from autoprune.sessions._requests import Answer, Moment, milliseconds, used
 from autoprune.sessions.as_anthropic import Block, Speech, conversation, without_thoughts, words
 
 SHOWN = ("text", "image", "file")
@@ -43,7 +43,7 @@ def _messages(values: Sequence[object]) -> list[Object]:
 
 
 def _moment(message: Object) -> Moment:
-    time = tokens(message.get("ts")) / 1000 or None
+    time = milliseconds(message.get("ts"))
     if message["role"] == "user":
         return time
     metrics = fields(message.get("metrics"))

@@ -142,7 +142,7 @@ def _step(turns: list[CodexTurn], record: Record, starts: bool) -> None:
 
 def _is_models(item: Item) -> bool:
     """Tell whether an item is an answer of the model, or a part of one, that a recording keeps."""
-    is_given = item.get("type") in OUTPUTS or item.get("role") in OTHERS
+    is_given = text(item.get("type")) in OUTPUTS or item.get("role") in OTHERS
     return not is_given and item.get("type") != "reasoning" and _sent(item) is not None
 
 

@@ -8,6 +8,9 @@ from itertools import groupby
 from typing import TypeAlias
 
 
+LATEST = 1e15  # milliseconds: what is larger has never been a time
+
+
 @dataclass(frozen=True)
 class Usage:
     """The tokens that the provider reported for one request, in its own units; 0 where it did not say."""
@@ -119,6 +122,11 @@ def seconds(value: object) -> float | None:
     except ValueError:
         return None
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() if time else None
+
+
+def milliseconds(value: object) -> float | None:
+    """Return a time in milliseconds since the epoch as seconds; None for what is no time of this age."""
+    return value / 1000 if isinstance(value, int | float) and 0 < value < LATEST else None
 
 
 def tokens(value: object) -> int:
