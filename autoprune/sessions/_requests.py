@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import TypeAlias
 
-
 LATEST = 1e15  # milliseconds: what is larger has never been a time
 
 
