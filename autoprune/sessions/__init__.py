@@ -5,8 +5,8 @@ parsed JSON with one of the four writers `as_anthropic`, `as_chat`, `as_gemini` 
 with results, and with `fields`, `listed`, `objects` and `text`, which look into values of any shape.
 """
 
-from autoprune.sessions import as_anthropic, as_chat, as_gemini, as_responses
-from autoprune.sessions._files import READABLE, AgentLog, Session, agent_log, decode, load
+from autoprune.sessions import as_anthropic, as_chat, as_gemini, as_responses, places
+from autoprune.sessions._files import READABLE, AgentLog, Session, agent_log, decode, load, recordings
 from autoprune.sessions._json import Object, compact, dump, fields, listed, objects, text
 from autoprune.sessions._readers import READERS
 from autoprune.sessions._recorded import (
@@ -15,9 +15,12 @@ from autoprune.sessions._recorded import (
     Conversation,
     Message,
     Reader,
+    Recording,
     bad_record,
     note,
+    stretch,
 )
+from autoprune.sessions._requests import Answer, Moment, Request, Usage
 
 __all__ = [
     "NO_RESULT",
@@ -25,11 +28,16 @@ __all__ = [
     "READABLE",
     "READERS",
     "AgentLog",
+    "Answer",
     "Conversation",
     "Message",
+    "Moment",
     "Object",
     "Reader",
+    "Recording",
+    "Request",
     "Session",
+    "Usage",
     "agent_log",
     "as_anthropic",
     "as_chat",
@@ -44,5 +52,8 @@ __all__ = [
     "load",
     "note",
     "objects",
+    "places",
+    "recordings",
+    "stretch",
     "text",
 ]

@@ -1,13 +1,17 @@
 """Claude Code's session logs: JSONL, a tree of lines. Read as Anthropic Messages; the log holds no system prompt."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import takewhile
 
 from autoprune.sessions._json import Object, fields, listed, objects, text
-from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note
-from autoprune.sessions.as_anthropic import Block, Speech, conversation, words
+from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note, stretch
+from autoprune.sessions._requests import Answer, Moment, Usage, seconds, tokens, used
+from autoprune.sessions.as_anthropic import Block, Speech, conversation, without_thoughts, words
 
 Line = Object
 SPOKEN = ("user", "assistant")
+SYNTHETIC = "<synthetic>"  # what Claude Code names as the model of answers that it made itself
 
 
 def detect(values: Sequence[object]) -> bool:
@@ -23,16 +27,41 @@ def read(values: Sequence[object]) -> list[Conversation]:
 
     Raises SessionError for a message without content.
     """
+    lines, others = _lines(values)
+    chain = _thread(lines)
+    speeches = [speech for speech, _ in _spoken(chain, lines)]
+    return [conversation(speeches, None, (NO_SYSTEM_PROMPT, *_notes(chain, lines, others)))]
+
+
+def record(values: Sequence[object]) -> list[list[Conversation]]:
+    """Return the one conversation of a log as its stretches between compactions. Raises SessionError as `read` does."""
+    lines, _ = _lines(values)
+    stretches: list[Conversation] = []
+    is_whole = False
+    while not is_whole:
+        chain = _thread(lines)
+        is_whole = not (chain and _is_boundary(chain[0]))
+        before = {} if is_whole else _before(lines, text(chain[0]["uuid"]))
+        spoken = ((without_thoughts(speech), moment) for speech, moment in _spoken(chain, lines, before))
+        stretches.append(stretch(conversation, spoken))
+        lines = before
+    return [stretches[::-1]]
+
+
+def _lines(values: Sequence[object]) -> tuple[dict[str, Line], int]:
+    """Return the lines of one agent by uuid, and how many are others'. Raises SessionError where content is missing."""
     for at, line in enumerate(map(fields, values), 1):
         if line.get("type") in SPOKEN and not isinstance(fields(line.get("message")).get("content"), str | list):
             raise bad_record(f"is a line of type {line['type']} without a message that has content", at)
     tree = {uuid: line for line in map(fields, values) if (uuid := text(line.get("uuid")))}
     own = {uuid: line for uuid, line in tree.items() if line.get("isSidechain") is not True}
     lines = own if any(line.get("type") in SPOKEN for line in own.values()) else tree
-    chain = _thread(lines)
-    responses = _responses(lines)
-    speeches = [*_speeches(chain, responses), *_late(chain, lines, responses)]
-    return [conversation(speeches, None, (NO_SYSTEM_PROMPT, *_notes(chain, lines, len(tree) - len(lines))))]
+    return lines, len(tree) - len(lines)
+
+
+def _before(lines: dict[str, Line], uuid: str) -> dict[str, Line]:
+    """Return the lines that stand before one in the log."""
+    return dict(takewhile(lambda named: named[0] != uuid, lines.items()))
 
 
 def _content(line: Line) -> list[Block]:
@@ -66,17 +95,46 @@ def _identity(block: Block) -> str:
     return f"{block.get('type')}:{block.get('id') or block.get('signature') or block.get('text') or block.get('data')}"
 
 
-def _speeches(chain: Sequence[Line], responses: Mapping[str, list[Block]]) -> Iterator[Speech]:
+def _answers(lines: Mapping[str, Line], before: Container[str]) -> dict[str, Answer]:
+    """Return what the log says of each response that a model made, and that does not stand `before` a compaction.
+
+    The usage is that of its last line: what is written while the response comes counts less output.
+    """
+    found: dict[str, Answer] = {}
+    for uuid, line in lines.items():
+        message, time = fields(line.get("message")), seconds(line.get("timestamp"))
+        if line.get("type") == "assistant" and uuid not in before and message.get("model") != SYNTHETIC:
+            first = found.setdefault(_response_id(line), Answer(time, text(message.get("model"))))
+            found[_response_id(line)] = replace(first, usage=_usage(message) or first.usage, end=time)
+    return found
+
+
+def _usage(message: Object) -> Usage | None:
+    usage = fields(message.get("usage"))
+    cached, written = tokens(usage.get("cache_read_input_tokens")), tokens(usage.get("cache_creation_input_tokens"))
+    return used(tokens(usage.get("input_tokens")) + cached + written, cached, written, usage.get("output_tokens"))
+
+
+def _spoken(
+    chain: Sequence[Line], lines: Mapping[str, Line], before: Container[str] = ()
+) -> Iterator[tuple[Speech, Moment]]:
+    """Return what is said in a thread, each with what the log says of it.
+
+    `before` are the lines before a compaction, whose responses are no requests any more where it kept them.
+    """
+    responses = _responses(lines)
+    answers = _answers(lines, before)
     spoken: set[str] = set()
     for line in chain:
         kind = line.get("type")
         if kind == "user":
-            yield Speech("user", _content(line))
+            yield Speech("user", _content(line)), seconds(line.get("timestamp"))
         elif kind == "assistant" and (response := _response_id(line)) in responses and response not in spoken:
             spoken.add(response)
-            yield Speech("assistant", responses[response])
+            yield Speech("assistant", responses[response]), answers.get(response)
         elif kind == "attachment" and (typed := _typed(line)):
-            yield Speech("user", typed)
+            yield Speech("user", typed), seconds(line.get("timestamp"))
+    yield from _late(chain, lines, responses)
 
 
 def _typed(line: Line) -> list[Block]:
@@ -86,7 +144,9 @@ def _typed(line: Line) -> list[Block]:
     return words(prompt) if isinstance(prompt, str) else objects(prompt)
 
 
-def _late(chain: Sequence[Line], lines: Mapping[str, Line], responses: Mapping[str, list[Block]]) -> Iterator[Speech]:
+def _late(
+    chain: Sequence[Line], lines: Mapping[str, Line], responses: Mapping[str, list[Block]]
+) -> Iterator[tuple[Speech, Moment]]:
     """Return the results beside the thread: of calls made in parallel, all but one hang on a branch of their own."""
     on_thread = {text(line.get("uuid")) for line in chain}
     made = {_response_id(line) for line in chain if line.get("type") == "assistant"} & set(responses)
@@ -95,7 +155,9 @@ def _late(chain: Sequence[Line], lines: Mapping[str, Line], responses: Mapping[s
         calls -= {text(block.get("tool_use_id")) for block in _content(line)} if line.get("type") == "user" else set()
     for uuid, line in lines.items():
         if line.get("type") == "user" and uuid not in on_thread:
-            yield Speech("user", [block for block in _content(line) if text(block.get("tool_use_id")) in calls])
+            results = [block for block in _content(line) if text(block.get("tool_use_id")) in calls]
+            if results:
+                yield Speech("user", results), seconds(line.get("timestamp"))
 
 
 def _notes(chain: Sequence[Line], lines: Mapping[str, Line], others: int) -> Iterator[str]:
@@ -192,4 +254,5 @@ def _kept(metadata: Line, parents: Mapping[str, str]) -> tuple[str, Sequence[str
     return text(segment.get("anchorUuid")), list(chain)[::-1] if head in chain else []
 
 
-READER = Reader("claude-code", detect, read)
+PLACES = (".claude/projects/*/*.jsonl", ".claude/projects/**/agent-*.jsonl")
+READER = Reader("claude-code", detect, read, record, PLACES)

@@ -8,8 +8,9 @@ characters when it sends them, which is not done here.
 from collections.abc import Iterator, Sequence
 
 from autoprune.sessions._json import Object, compact, fields, listed, objects, text
-from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note
-from autoprune.sessions.as_anthropic import Block, Speech, conversation, words
+from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note, stretch
+from autoprune.sessions._requests import Answer, Moment, milliseconds, used
+from autoprune.sessions.as_anthropic import Block, Speech, conversation, without_thoughts, words
 
 SHOWN = ("text", "image", "file")
 
@@ -23,13 +24,36 @@ def detect(values: Sequence[object]) -> bool:
 
 def read(values: Sequence[object]) -> list[Conversation]:
     """Return the one conversation. Raises SessionError for a message that is none."""
-    whole = fields(values[0])
-    speeches = []
-    for at, message in enumerate(map(fields, listed(whole.get("messages"))), 1):
+    speeches = [_speech(message) for message in _messages(values)]
+    return [conversation(speeches, notes=list(_notes(fields(values[0]))))]
+
+
+def record(values: Sequence[object]) -> list[list[Conversation]]:
+    """Return the one conversation as one stretch. Raises SessionError as `read` does."""
+    said = ((without_thoughts(_speech(message)), _moment(message)) for message in _messages(values))
+    return [[stretch(conversation, said)]]
+
+
+def _messages(values: Sequence[object]) -> list[Object]:
+    messages = [fields(message) for message in listed(fields(values[0]).get("messages"))]
+    for at, message in enumerate(messages, 1):
         if message.get("role") not in ("user", "assistant") or not isinstance(message.get("content"), str | list):
             raise bad_record("of the messages has no role of user or assistant, or no content", at)
-        speeches.append(Speech(text(message["role"]), list(_blocks(message["content"]))))
-    return [conversation(speeches, notes=list(_notes(whole)))]
+    return messages
+
+
+def _moment(message: Object) -> Moment:
+    time = milliseconds(message.get("ts"))
+    if message["role"] == "user":
+        return time
+    metrics = fields(message.get("metrics"))
+    cached, written = metrics.get("cacheReadTokens"), metrics.get("cacheWriteTokens")
+    usage = used(metrics.get("inputTokens"), cached, written, metrics.get("outputTokens"))
+    return Answer(time, text(fields(message.get("modelInfo")).get("id")), usage)
+
+
+def _speech(message: Object) -> Speech:
+    return Speech(text(message["role"]), list(_blocks(message["content"])))
 
 
 def _blocks(content: object) -> Iterator[Block]:
@@ -80,4 +104,4 @@ def _notes(whole: Object) -> Iterator[str]:
     yield from note("media that the model made, left out", sum(part.get("type") == "media" for part in parts))
 
 
-READER = Reader("cline", detect, read)
+READER = Reader("cline", detect, read, record)

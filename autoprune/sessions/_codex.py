@@ -2,12 +2,23 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from itertools import chain
 
-from autoprune.sessions._json import Object, compact, fields, objects, text
-from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note
-from autoprune.sessions.as_responses import conversation
+from autoprune.sessions._codex_turns import (
+    CodexTurn,
+    Entry,
+    Item,
+    compact_turns,
+    history,
+    is_users,
+    open_turn,
+    roll_back,
+)
+from autoprune.sessions._json import NOTHING, Object, compact, fields, text
+from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note, stretch
+from autoprune.sessions._requests import Answer, Usage, seconds, used
+from autoprune.sessions.as_responses import OTHERS, OUTPUTS, conversation
 
 ABORTED = "aborted"  # what Codex answers a call with that was cut off
 KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
@@ -21,30 +32,22 @@ SENT = frozenset(
 # Written for Codex alone, so that leaving them out needs no word.
 UNSENT = frozenset(("compaction_trigger", "ghost_snapshot"))
 INTERNAL = "internal_chat_message_metadata_passthrough"
-Item = Object
-# How texts begin that Codex itself puts into the user's mouth.
-CONTEXT = (
-    "# agents.md instructions",
-    "<environment_context>",
-    "<hook_prompt",
-    "<skill>",
-    "<subagent_notification>",
-    "<turn_aborted>",
-    "<user_instructions>",
-    "<user_shell_command>",
-)
-KEPT_TOKENS = 20_000  # of the user's messages in a compaction that lists no history
-BYTES_PER_TOKEN = 4  # as Codex estimates
-NO_SUMMARY = "(no summary available)"
 
 
-@dataclass
-class CodexTurn:
-    """What was said since the user's last message; `base` is what a compaction put in place of all before."""
+@dataclass(frozen=True)
+class Record:
+    """A line of the log, with the model that was in use; `usage` where it reports a request's for the first time."""
 
-    base: Sequence[Item] | None = None
-    items: list[Item] = field(default_factory=list)
-    is_users: bool = False
+    kind: str
+    payload: Object
+    time: float | None = None
+    model: str = ""
+    usage: Usage | None = None
+
+    @property
+    def event(self) -> str:
+        """What happened, where the line tells of that."""
+        return text(self.payload.get("type")) if self.kind == "event_msg" else ""
 
 
 def detect(values: Sequence[object]) -> bool:
@@ -61,13 +64,21 @@ def read(values: Sequence[object]) -> list[Conversation]:
     Raises SessionError for a line of another kind.
     """
     records = list(_records(values))
-    turns = [CodexTurn()]
-    starts = any(_event(kind, payload) in ("task_started", "turn_started") for kind, payload in records)
-    for kind, payload in records:
-        _step(turns, kind, payload, starts)
-    said = _history(turns)
+    said = [item for item, _ in history(_turns(records))]
     kept = [item for item in map(_sent, said) if item]
     return [conversation(kept, ABORTED, [*_notes(records), *_left(said)])]
+
+
+def record(values: Sequence[object]) -> list[list[Conversation]]:
+    """Return the one conversation of a rollout as its stretches between compactions. Raises as `read` does."""
+    turns = _turns(list(_records(values)))
+    stretches = [*chain.from_iterable(turn.stretches for turn in turns), history(turns)]
+    return [[_stretch(entries) for entries in stretches]]
+
+
+def _stretch(entries: Sequence[Entry]) -> Conversation:
+    sent = ((_sent(item), moment) for item, moment in entries if item.get("type") != "reasoning")
+    return stretch(conversation, [(item, moment) for item, moment in sent if item])
 
 
 def _is_bare_header(value: Object) -> bool:
@@ -75,50 +86,73 @@ def _is_bare_header(value: Object) -> bool:
     return is_header or value.get("record_type") == "state"
 
 
-def _records(values: Sequence[object]) -> Iterator[tuple[str, Object]]:
-    """Return the type and the payload of each line; a bare item is a response item."""
+def _records(values: Sequence[object]) -> Iterator[Record]:
+    """Return each line with its type and payload; a bare item is a response item."""
+    model, total = "", NOTHING
     for at, value in enumerate(values, 1):
         line = fields(value)
         payload = line.get("payload")
         if isinstance(payload, dict):
-            yield text(line.get("type")), payload
+            kind = text(line.get("type"))
+            model = text(payload.get("model")) or model if kind == "turn_context" else model
+            info = fields(payload.get("info")) if kind == "event_msg" else NOTHING
+            is_new = fields(info.get("total_token_usage")) != total  # what was reported is often reported again
+            total = fields(info.get("total_token_usage")) or total
+            usage = _usage(fields(info.get("last_token_usage"))) if is_new else None
+            yield Record(kind, payload, seconds(line.get("timestamp")), model, usage)
         elif _is_bare_header(line):
             continue
         elif text(line.get("type")):
-            yield "response_item", line
+            yield Record("response_item", line)
         else:
             raise bad_record("is no line of a Codex session: it has neither a payload nor a type", at)
 
 
-def _event(kind: str, payload: Object) -> str:
-    return text(payload.get("type")) if kind == "event_msg" else ""
+def _usage(last: Object) -> Usage | None:
+    return used(last.get("input_tokens"), last.get("cached_input_tokens"), 0, last.get("output_tokens"))
 
 
-def _step(turns: list[CodexTurn], kind: str, payload: Object, starts: bool) -> None:
+def _turns(records: Sequence[Record]) -> list[CodexTurn]:
+    turns = [CodexTurn()]
+    starts = any(each.event in ("task_started", "turn_started") for each in records)
+    for each in records:
+        _step(turns, each, starts)
+    return turns
+
+
+def _step(turns: list[CodexTurn], record: Record, starts: bool) -> None:
     """Take in a line; `starts` says whether the log marks where turns begin."""
-    event = _event(kind, payload)
-    if event in ("task_started", "turn_started"):
+    payload = record.payload
+    if record.event in ("task_started", "turn_started"):
         turns.append(CodexTurn())
-    elif event == "thread_rolled_back":
-        _roll_back(turns, payload.get("num_turns"))
-    elif event == "user_message" and starts:
+    elif record.event == "thread_rolled_back":
+        roll_back(turns, payload.get("num_turns"))
+    elif record.event == "user_message" and starts:
         turns[-1].is_users = True
-    elif kind == "compacted":
-        _compact(turns, payload)
-    elif kind == "response_item":
-        if _is_users(payload) and not starts:
-            _open_turn(turns)
-        turns[-1].items.append(payload)
-        turns[-1].is_users |= _is_users(payload)
+    elif record.event == "token_count" and record.usage:
+        _report(turns[-1].items, record.usage)
+    elif record.kind == "compacted":
+        compact_turns(turns, payload)
+    elif record.kind == "response_item":
+        if is_users(payload) and not starts:
+            open_turn(turns)
+        turns[-1].items.append((payload, Answer(record.time, record.model) if _is_models(payload) else record.time))
+        turns[-1].is_users |= is_users(payload)
 
 
-def _compact(turns: list[CodexTurn], payload: Object) -> None:
-    replacement = payload.get("replacement_history")
-    if isinstance(replacement, list):
-        turns[-1].base = objects(replacement)
-    else:
-        turns[-1].base = _rebuilt(_history(turns), text(payload.get("message")))
-    turns[-1].items = []
+def _is_models(item: Item) -> bool:
+    """Tell whether an item is an answer of the model, or a part of one, that a recording keeps."""
+    is_given = text(item.get("type")) in OUTPUTS or item.get("role") in OTHERS
+    return not is_given and item.get("type") != "reasoning" and _sent(item) is not None
+
+
+def _report(entries: list[Entry], usage: Usage) -> None:
+    """Put the usage of a request to the newest answer."""
+    for at in range(len(entries) - 1, -1, -1):
+        item, moment = entries[at]
+        if isinstance(moment, Answer):
+            entries[at] = item, replace(moment, usage=moment.usage or usage)
+            return
 
 
 def _sent(item: Item) -> Item | None:
@@ -144,11 +178,11 @@ def _output(value: object) -> object:
     return content if isinstance(content, str) else compact(value)
 
 
-def _notes(records: Sequence[tuple[str, Object]]) -> Iterator[str]:
-    prompt = next((payload.get("base_instructions") for kind, payload in records if kind == "session_meta"), None)
+def _notes(records: Sequence[Record]) -> Iterator[str]:
+    prompt = next((each.payload.get("base_instructions") for each in records if each.kind == "session_meta"), None)
     size = len(text(fields(prompt).get("text")))
     yield f"the system prompt is sent beside the items: {size:,} characters" if size else NO_SYSTEM_PROMPT
-    kinds = Counter(kind if kind != "event_msg" else _event(kind, payload) for kind, payload in records)
+    kinds = Counter(each.event or each.kind for each in records)
     yield from note("compactions", kinds["compacted"])
     yield from note("rollbacks", kinds["thread_rolled_back"])
     yield from note("messages between agents, left out", kinds["inter_agent_communication"])
@@ -161,91 +195,5 @@ def _left(said: Sequence[Item]) -> Iterator[str]:
     yield from (f"items of unknown types, left out: {', '.join(unknown)}",) if unknown else ()
 
 
-# The turns of a session: a compaction replaces what was said, and a rollback takes turns back. The rules are those of
-# Codex's `rollout_reconstruction` and `compact` modules.
-
-
-def _is_context(item: Item) -> bool:
-    """Tell whether a message is Codex's own, under the user's name."""
-    return any(text(part.get("text")).lstrip().lower().startswith(CONTEXT) for part in objects(item.get("content")))
-
-
-def _is_users(item: Item) -> bool:
-    """Tell whether an item is what the user said."""
-    return item.get("type") == "message" and item.get("role") == "user" and not _is_context(item)
-
-
-def _history(turns: Sequence[CodexTurn]) -> list[Item]:
-    """Return what is sent: the newest base, and all that was said since."""
-    start = next((at for at in range(len(turns) - 1, -1, -1) if turns[at].base is not None), 0)
-    since = chain.from_iterable(turn.items for turn in turns[start:])
-    return [*(turns[start].base or () if turns else ()), *since]
-
-
-def _open_turn(turns: list[CodexTurn]) -> None:
-    """Begin a turn where the user speaks; context that was sent just before belongs to it."""
-    last = turns[-1].items if len(turns) > 1 else []
-    start = len(last)
-    while start and last[start - 1].get("type") == "message" and _is_context(last[start - 1]):
-        start -= 1
-    moved = last[start:]
-    del last[start:]
-    turns.append(CodexTurn(items=moved, is_users=True))
-
-
-def _roll_back(turns: list[CodexTurn], count: object) -> None:
-    """Take back the user's last `count` turns, and what came between them; what stands before the first one stays."""
-    left = count if isinstance(count, int) else 0
-    cut = at = len(turns)
-    while left > 0 and at > 0:
-        at -= 1
-        if turns[at].is_users:
-            cut, left = at, left - 1
-    del turns[cut:]
-    if not turns:
-        turns.append(CodexTurn())
-
-
-def _rebuilt(said: Sequence[Item], summary: str) -> list[Item]:
-    """Return the history after a compaction that lists none: the newest of the user's messages, and the summary."""
-    kept = list(
-        _newest(_text_of(item) for item in reversed(said) if _is_users(item) and not _is_summary(item, summary))
-    )
-    return [_message(each) for each in (*reversed(kept), summary or NO_SUMMARY)]
-
-
-def _newest(texts: Iterator[str]) -> Iterator[str]:
-    left = KEPT_TOKENS
-    for said in texts:
-        tokens = -(-len(said.encode(errors="replace")) // BYTES_PER_TOKEN)
-        yield said if tokens <= left else _shortened(said, left * BYTES_PER_TOKEN)
-        left -= tokens
-        if left <= 0:
-            return
-
-
-def _shortened(said: str, size: int) -> str:
-    """Return the head and the tail of a text, about `size` bytes of it."""
-    data = said.encode(errors="replace")
-    half = size // 2
-    removed = (len(data) - 2 * half + BYTES_PER_TOKEN - 1) // BYTES_PER_TOKEN
-    head, tail = data[:half].decode(errors="ignore"), data[len(data) - half :].decode(errors="ignore")
-    return f"{head}…{removed} tokens truncated…{tail}"
-
-
-def _is_summary(item: Item, summary: str) -> bool:
-    """Tell whether a message is the summary of an earlier compaction: it begins with the same line."""
-    first = summary.partition("\n")[0]
-    return bool(first) and "\n" in summary and _text_of(item).startswith(first + "\n")
-
-
-def _text_of(item: Item) -> str:
-    """Return the text of a message."""
-    return "".join(text(part.get("text")) for part in objects(item.get("content")))
-
-
-def _message(said: str) -> Item:
-    return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": said}]}
-
-
-READER = Reader("codex", detect, read)
+PLACES = (".codex/sessions/**/rollout-*.jsonl", ".codex/archived_sessions/rollout-*.jsonl")
+READER = Reader("codex", detect, read, record, PLACES)

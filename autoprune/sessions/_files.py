@@ -5,12 +5,14 @@ import gzip
 import json
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NoReturn, TypeVar
 
 from autoprune.errors import SessionError
 from autoprune.sessions._json import dump, parse, parse_or_none
 from autoprune.sessions._readers import READERS, reader_for
-from autoprune.sessions._recorded import Reader
+from autoprune.sessions._recorded import Conversation, Reader, Recording
+from autoprune.sessions._requests import spoken
 
 READABLE = (
     "a JSON list of messages, JSONL with one message a line, an object with a 'messages' list, or a session file of "
@@ -19,6 +21,7 @@ READABLE = (
 # Items of the Responses API that have no role, beside those whose type ends in `_call` or `_output`.
 ITEM_TYPES = frozenset(("compaction", "item_reference", "mcp_approval_request", "mcp_approval_response", "reasoning"))
 INDENT = 2
+T = TypeVar("T")
 GZIP = b"\x1f\x8b"
 
 
@@ -74,20 +77,32 @@ def load(
     note says so. Raises SessionError that says what is wrong and where: the line and column of broken JSON, the fields
     of an unknown shape, how many conversations there are where none has this number.
     """
-    if not text.strip():
-        raise SessionError(f"{name} is empty: give {READABLE}")
-    lines = _lines(text)
-    if len(lines) > 1 and _is_record(lines[0][1]):
-        return _load_lines(lines, name, number, skip_broken, readers)
-    try:
-        value = parse(text, name)
-    except SessionError:
-        if not _is_mostly_records(lines):
-            raise
-        return _load_lines(lines, name, number, skip_broken, readers)
-    if reader := reader_for([value], readers):
-        return _recorded(reader, [value], name, number)
-    return _only(_plain(value, name, INDENT if len(lines) > 1 else None), name, number)
+    opened = _opened(text, name, readers, skip_broken=skip_broken)
+    if isinstance(opened, Session):
+        return opened if number == 1 else _no_such(name, number, 1)
+    conversations = opened.ask(opened.reader.read, name)
+    if not 1 <= number <= len(conversations):
+        _no_such(name, number, len(conversations))
+    found = conversations[number - 1]
+    notes = (*opened.notes, *found.notes)
+    return Session([*found.messages], _as_list, notes, opened.reader.name, len(conversations))
+
+
+def recordings(
+    text: str, name: str, *, skip_broken: bool = False, readers: Sequence[Reader] = ()
+) -> list[list[Recording]]:
+    """Return the conversations in a file's text as they were sent, each as its stretches between compactions.
+
+    Plain messages are one stretch as they are, and so is a conversation whose reader has no `record`: their requests
+    have no times. What is given and what is raised is as for `load`.
+    """
+    opened = _opened(text, name, readers, skip_broken=skip_broken)
+    if isinstance(opened, Session):
+        messages = [message for message in opened.messages if isinstance(message, dict)]
+        return [[_recording(_unrecorded(Conversation(messages)), None, opened.notes)]]
+    reader, record = opened.reader, opened.reader.record
+    stretches = opened.ask(record, name) if record else [[_unrecorded(each)] for each in opened.ask(reader.read, name)]
+    return [[_recording(each, reader.name, opened.notes) for each in conversation] for conversation in stretches]
 
 
 def agent_log(text: str, readers: Sequence[Reader] = ()) -> AgentLog | None:
@@ -111,16 +126,50 @@ def _lines(text: str) -> list[tuple[int, str]]:
     return [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
 
 
-def _load_lines(
-    lines: Sequence[tuple[int, str]], name: str, number: int, skip_broken: bool, readers: Sequence[Reader]
-) -> Session:
-    """Return a conversation in a file of JSONL."""
+@dataclass(frozen=True)
+class _Log:
+    """The values of an agent's own log, with its reader."""
+
+    reader: Reader
+    values: Sequence[object]
+    notes: tuple[str, ...] = ()
+
+    def ask(self, read: Callable[[Sequence[object]], T], name: str) -> T:
+        """Return what a function of the reader reads. Raises SessionError that names the file and the agent."""
+        try:
+            return read(self.values)
+        except SessionError as error:
+            raise SessionError(f"{name} is a session file of {self.reader.name}, but {error}") from error
+        except RecursionError as error:
+            raise SessionError(f"{name} holds a nest that cannot be read: {error}") from error
+
+
+def _opened(text: str, name: str, readers: Sequence[Reader], *, skip_broken: bool) -> _Log | Session:
+    """Return what a file's text holds: an agent's log, or plain messages."""
+    if not text.strip():
+        raise SessionError(f"{name} is empty: give {READABLE}")
+    lines = _lines(text)
+    if len(lines) > 1 and _is_record(lines[0][1]):
+        return _opened_lines(lines, name, readers, skip_broken)
+    try:
+        value = parse(text, name)
+    except SessionError:
+        if not _is_mostly_records(lines):
+            raise
+        return _opened_lines(lines, name, readers, skip_broken)
+    if reader := reader_for([value], readers):
+        return _Log(reader, [value])
+    return _plain(value, name, INDENT if len(lines) > 1 else None)
+
+
+def _opened_lines(
+    lines: Sequence[tuple[int, str]], name: str, readers: Sequence[Reader], skip_broken: bool
+) -> _Log | Session:
     found, notes = _parse_lines(lines, name, skip_broken=skip_broken)
     values = [value for _, value in found]
     if reader := reader_for(values, readers):
-        return _recorded(reader, values, name, number, notes)
-    messages = [_message(value, name, line) for line, value in found]
-    return _only(Session(messages, _as_lines, notes), name, number)
+        return _Log(reader, values, notes)
+    return Session([_message(value, name, line) for line, value in found], _as_lines, notes)
 
 
 def _parse_lines(
@@ -146,36 +195,19 @@ def _parse_lines(
     return found, tuple(notes)
 
 
-def _recorded(reader: Reader, values: Sequence[object], name: str, number: int, notes: tuple[str, ...] = ()) -> Session:
-    """Return a conversation of an agent's file."""
-    try:
-        conversations = reader.read(values)
-    except SessionError as error:
-        raise SessionError(f"{name} is a session file of {reader.name}, but {error}") from error
-    except RecursionError as error:
-        raise SessionError(f"{name} holds a nest that cannot be read: {error}") from error
-    if not 1 <= number <= len(conversations):
-        raise _no_such(name, number, len(conversations))
-    found = conversations[number - 1]
-    return Session(
-        [*found.messages],
-        lambda pruned: dump(pruned, INDENT) + "\n",
-        (*notes, *found.notes),
-        reader.name,
-        len(conversations),
-    )
+def _unrecorded(read: Conversation) -> Conversation:
+    """Return a conversation of whose requests nothing is known with one wherever the model speaks."""
+    return replace(read, requests=spoken(read.messages))
 
 
-def _only(session: Session, name: str, number: int) -> Session:
-    """Return a session of plain messages, which is the only one in its file."""
-    if number != 1:
-        raise _no_such(name, number, 1)
-    return session
+def _recording(stretch: Conversation, agent: str | None, notes: tuple[str, ...]) -> Recording:
+    holds_prompt = bool(stretch.messages) and stretch.messages[0].get("role") == "system"
+    return Recording(stretch.messages, stretch.requests, agent, holds_prompt, (*notes, *stretch.notes))
 
 
-def _no_such(name: str, number: int, count: int) -> SessionError:
+def _no_such(name: str, number: int, count: int) -> NoReturn:
     are = f"{count} conversation{'' if count == 1 else 's'}"
-    return SessionError(f"{name} has no conversation {number}: it holds {are}")
+    raise SessionError(f"{name} has no conversation {number}: it holds {are}")
 
 
 def _plain(value: object, name: str, indent: int | None) -> Session:
@@ -221,6 +253,10 @@ def _described(value: object) -> str:
         names = ", ".join(list(value)[:8]) or "no field"
         return f"an object with the fields {names}{', …' if len(value) > 8 else ''}"
     return {list: "a list", str: "a string", bool: "true or false", type(None): "null"}.get(type(value), "a number")
+
+
+def _as_list(messages: list[object]) -> str:
+    return dump(messages, INDENT) + "\n"
 
 
 def _as_lines(messages: list[object]) -> str:

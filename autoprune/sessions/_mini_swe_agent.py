@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 
 import autoprune.sessions.as_responses as as_responses
 from autoprune.sessions._json import Object, fields, listed, objects, text
-from autoprune.sessions._recorded import Conversation, Message, Reader, bad_record, note
+from autoprune.sessions._recorded import Conversation, Message, Reader, bad_record, note, stretch
+from autoprune.sessions._requests import answers
 from autoprune.sessions.as_chat import call, conversation, result, said
 
 FENCE = "```mswea_bash_command"
@@ -39,16 +40,34 @@ def _is_marked(record: Object) -> bool:
 
 def read(values: Sequence[object]) -> list[Conversation]:
     """Return the one conversation. Raises SessionError for a message that is none."""
+    records = _records(values)
+    if _is_responses(records):
+        return [as_responses.conversation([item for record in records for item in _items(record)])]
+    made = sum(len(_actions(record)) for record in records)
+    return [conversation(list(_messages(records)), notes=note("calls that were made in text", made))]
+
+
+def record(values: Sequence[object]) -> list[list[Conversation]]:
+    """Return the one conversation as one stretch. Raises SessionError as `read` does."""
+    records = _records(values)
+    if _is_responses(records):
+        items = [item for record in records for item in _items(record) if item.get("type") != "reasoning"]
+        return [[stretch(as_responses.conversation, zip(items, answers(items), strict=True))]]
+    messages = list(_messages(records))
+    return [[stretch(conversation, zip(messages, answers(messages), strict=True))]]
+
+
+def _is_responses(records: Sequence[Object]) -> bool:
+    """Tell whether a run was made over the Responses API."""
+    return any(record.get("object") == "response" for record in records)
+
+
+def _records(values: Sequence[object]) -> list[Object]:
     listing = listed(fields(values[0]).get("messages")) or listed(values[0])
     for at, record in enumerate(map(fields, listing), 1):
         if not any(text(record.get(name)) for name in ("role", "type", "object")):
             raise bad_record("of the messages has no role", at)
-    records = [record for record in objects(listing) if record.get("role") != "exit"]
-    if any(record.get("object") == "response" for record in records):
-        return [as_responses.conversation([item for record in records for item in _items(record)])]
-    messages = list(_messages(records))
-    made = sum(len(_actions(record)) for record in records)
-    return [conversation(messages, notes=note("calls that were made in text", made))]
+    return [record for record in objects(listing) if record.get("role") != "exit"]
 
 
 def _items(record: Object) -> Iterator[Object]:
@@ -80,4 +99,4 @@ def _messages(records: Sequence[Object]) -> Iterator[Message]:
             yield {name: value for name, value in record.items() if name in SENT and (value or name == "content")}
 
 
-READER = Reader("mini-swe-agent", detect, read)
+READER = Reader("mini-swe-agent", detect, read, record)

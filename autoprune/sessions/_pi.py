@@ -7,7 +7,8 @@ thoughts that are not signed by the newest message's own Claude model become tex
 from collections.abc import Iterator, Sequence
 
 from autoprune.sessions._json import Object, fields, listed, objects, text
-from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note
+from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note, stretch
+from autoprune.sessions._requests import Answer, Moment, seconds, tokens, used
 from autoprune.sessions.as_anthropic import Block, Speech, conversation, words
 
 BROKEN_OFF = ("error", "aborted")
@@ -21,12 +22,9 @@ def detect(values: Sequence[object]) -> bool:
 
 def read(values: Sequence[object]) -> list[Conversation]:
     """Return the conversation on the branch of the last entry. Raises SessionError for a message that is none."""
-    for at, value in enumerate(map(fields, values), 1):
-        if value.get("type") == "message" and not text(fields(value.get("message")).get("role")):
-            raise bad_record("is an entry of type message without a message that has a role", at)
-    entries = [fields(value) for value in values[1:]]
-    path = _branch(entries) if "id" in (entries[0] if entries else {}) else entries
-    said = list(_context(path, values))
+    entries = _entries(values)
+    path = _branch(entries)
+    said = [message for message, _ in _context(path, values)]
     model = next((_model(message) for message in reversed(said) if message.get("role") == "assistant"), ())
     spoken = [speech for message in said if (speech := _speech(message, model))]
     broken = sum(message.get("stopReason") in BROKEN_OFF for message in said)
@@ -40,12 +38,48 @@ def read(values: Sequence[object]) -> list[Conversation]:
     return [conversation(spoken, notes=notes)]
 
 
+def record(values: Sequence[object]) -> list[list[Conversation]]:
+    """Return the conversation of the last entry as its stretches between compactions. Raises as `read` does."""
+    path = _branch(_entries(values))
+    resends = _is_version_1(path)
+    ends = [at for at, entry in enumerate(path) if entry.get("type") == "compaction"]
+    return [[_stretch(list(_context(path[:end], values)), resends) for end in (*ends, len(path))]]
+
+
+def _stretch(said: Sequence[tuple[Object, Moment]], resends: bool) -> Conversation:
+    sent = ((_as_sent(message, resends), moment) for message, moment in said)
+    spoken = ((_speech(message, ()), moment) for message, moment in sent)
+    return stretch(conversation, [(speech, moment) for speech, moment in spoken if speech and speech.blocks])
+
+
+def _as_sent(message: Object, resends: bool) -> Object:
+    """Return a message without thinking; where pi `resends` answers that were broken off, as if it were whole."""
+    if message.get("role") != "assistant":
+        return message
+    parts = [part for part in objects(message.get("content")) if part.get("type") != "thinking"]
+    return {**message, "content": parts, "stopReason": None if resends else message.get("stopReason")}
+
+
+def _entries(values: Sequence[object]) -> list[Object]:
+    for at, value in enumerate(map(fields, values), 1):
+        if value.get("type") == "message" and not text(fields(value.get("message")).get("role")):
+            raise bad_record("is an entry of type message without a message that has a role", at)
+    return [fields(value) for value in values[1:]]
+
+
 def _messages(entries: Sequence[Object]) -> int:
     return sum(entry.get("type") == "message" or "role" in entry for entry in entries)
 
 
+def _is_version_1(entries: Sequence[Object]) -> bool:
+    """Tell whether entries are of version 1: without ids, and by a pi that sent answers again that were broken off."""
+    return not entries or "id" not in entries[0]
+
+
 def _branch(entries: Sequence[Object]) -> list[Object]:
-    """Return the entries from the root to the last one."""
+    """Return the entries from the root to the last one; all in version 1, where they have no ids."""
+    if _is_version_1(entries):
+        return list(entries)
     tree = {text(entry.get("id")): entry for entry in entries}
     at = text(entries[-1].get("id"))
     path: list[Object] = []
@@ -57,8 +91,11 @@ def _branch(entries: Sequence[Object]) -> list[Object]:
     return path[::-1]
 
 
-def _context(path: Sequence[Object], values: Sequence[object]) -> Iterator[Object]:
-    """Return the messages of a branch: the last compaction's summary, what it kept, and what came after."""
+def _context(path: Sequence[Object], values: Sequence[object]) -> Iterator[tuple[Object, Moment]]:
+    """Return the messages of a branch: the last compaction's summary, what it kept, and what came after.
+
+    Each comes with what the log says of it, but for what a compaction kept.
+    """
     last = next((at for at in range(len(path) - 1, -1, -1) if path[at].get("type") == "compaction"), None)
     if last is None:
         yield from _messages_of(path)
@@ -68,19 +105,31 @@ def _context(path: Sequence[Object], values: Sequence[object]) -> Iterator[Objec
         first = next((at for at in range(last) if path[at] is values[index]), last)
     else:
         first = next((at for at in range(last) if path[at].get("id") == kept), last)
-    yield {"role": "compactionSummary", "summary": path[last].get("summary")}
-    yield from _messages_of([*path[first:last], *path[last + 1 :]])
+    yield {"role": "compactionSummary", "summary": path[last].get("summary")}, None
+    yield from ((message, None) for message, _ in _messages_of(path[first:last]))
+    yield from _messages_of(path[last + 1 :])
 
 
-def _messages_of(entries: Sequence[Object]) -> Iterator[Object]:
+def _messages_of(entries: Sequence[Object]) -> Iterator[tuple[Object, Moment]]:
     for entry in entries:
         match entry.get("type"):
             case "message":
-                yield fields(entry.get("message"))
+                yield fields(entry.get("message")), _moment(entry)
             case "custom_message":
-                yield {"role": "custom", "content": entry.get("content")}
+                yield {"role": "custom", "content": entry.get("content")}, _moment(entry)
             case "branch_summary" if entry.get("summary"):
-                yield {"role": "branchSummary", "summary": entry.get("summary")}
+                yield {"role": "branchSummary", "summary": entry.get("summary")}, _moment(entry)
+
+
+def _moment(entry: Object) -> Moment:
+    """Return what the log says of an entry: entries are written when they are complete."""
+    message, time = fields(entry.get("message")), seconds(entry.get("timestamp"))
+    if message.get("role") != "assistant":
+        return time
+    usage = fields(message.get("usage"))
+    cached, written = tokens(usage.get("cacheRead")), tokens(usage.get("cacheWrite"))
+    prompt = tokens(usage.get("input")) + cached + written
+    return Answer(time, text(message.get("model")), used(prompt, cached, written, usage.get("output")))
 
 
 def _model(message: Object) -> tuple[object, ...]:
@@ -91,7 +140,7 @@ def _speech(message: Object, model: tuple[object, ...]) -> Speech | None:
     """Return what a message says; None for one that is not sent."""
     match message.get("role"):
         case "assistant" if message.get("stopReason") not in BROKEN_OFF:
-            is_own = _model(message) == model and model[1] == "anthropic-messages"
+            is_own = _model(message) == model and message.get("api") == "anthropic-messages"
             return Speech(
                 "assistant", [block for part in objects(message.get("content")) for block in _block(part, is_own)]
             )
@@ -160,4 +209,5 @@ def _ran(message: Object) -> str:
     return f"Ran `{text(message.get('command'))}`\n{shown}{ending}"
 
 
-READER = Reader("pi", detect, read)
+PLACES = (".pi/agent/sessions/**/*.jsonl",)
+READER = Reader("pi", detect, read, record, PLACES)

@@ -1,12 +1,17 @@
 """What a session reader is and returns: recorded conversations with notes, and calls paired with results."""
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
 
 from autoprune.errors import SessionError
+from autoprune.sessions._requests import Moment, Request, requests
 
 Message = dict[str, object]
+T = TypeVar("T")
+# A message, and the index of the input of a writer that it came from.
+Placed: TypeAlias = tuple[Message, int | None]
 NO_SYSTEM_PROMPT = "the system prompt is not in the log"
 # What answers a call whose result a log does not hold, unless its agent is known to answer in a single word of its own.
 NO_RESULT = "No result was recorded for this call."
@@ -14,24 +19,63 @@ NO_RESULT = "No result was recorded for this call."
 
 @dataclass(frozen=True)
 class Conversation:
-    """A recorded conversation as its agent would send it next; `notes` say what was left out or made up."""
+    """A recorded conversation as its agent would send it next; `notes` say what was left out or made up.
+
+    `requests` are the recorded calls of the model, where the log was read for them.
+    """
 
     messages: list[Message]
     notes: tuple[str, ...] = ()
+    requests: tuple[Request, ...] = ()
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A stretch of a session without a compaction: every message as it was when it was sent, without thinking.
+
+    `agent` is the one whose session file it is, None for plain messages. `holds_prompt` says whether the messages begin
+    with the system prompt, so that only the tools' schemas are unknown.
+    """
+
+    messages: list[Message]
+    requests: tuple[Request, ...]
+    agent: str | None
+    holds_prompt: bool
+    notes: tuple[str, ...] = ()
+
+
+def placed(made: Iterable[Placed], notes: Sequence[str], moments: Sequence[Moment]) -> Conversation:
+    """Return a conversation of messages, each with the index of the input that it came from."""
+    made = list(made)
+    places = {origin: place for place, (_, origin) in enumerate(made) if origin is not None}
+    return Conversation([message for message, _ in made], tuple(notes), requests(places, moments))
+
+
+def stretch(
+    write: Callable[[Sequence[T], None, Sequence[str], Sequence[Moment]], Conversation],
+    said: Iterable[tuple[T, Moment]],
+) -> Conversation:
+    """Return what a writer makes of inputs, each with what the log says of it, without calls that have no result."""
+    said = list(said)
+    return write([each for each, _ in said], None, (), [moment for _, moment in said])
 
 
 @dataclass(frozen=True)
 class Reader:
     """Reads the session files of one agent.
 
-    Both functions get the values of a file: one per line of JSONL, or the one value of a JSON file. `detect` says
+    All functions get the values of a file: one per line of JSONL, or the one value of a JSON file. `detect` says
     whether this agent wrote them, and never raises. `read` returns the conversations in them, and raises SessionError
-    that says what is wrong and where.
+    that says what is wrong and where. `record` returns the same conversations as they were sent, each as its stretches
+    between compactions, with the requests, and without thinking and calls that have no result; where there is none,
+    what `read` returns is taken for one stretch. `places` are globs of where the agent keeps its files at home.
     """
 
     name: str
     detect: Callable[[Sequence[object]], bool]
     read: Callable[[Sequence[object]], list[Conversation]]
+    record: Callable[[Sequence[object]], list[list[Conversation]]] | None = None
+    places: tuple[str, ...] = ()
 
 
 def note(what: str, count: int) -> tuple[str, ...]:

@@ -7,7 +7,8 @@ each request, are not applied.
 from collections.abc import Iterator, Sequence
 
 from autoprune.sessions._json import Object, fields, listed, objects, text
-from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Message, Reader, bad_record, note
+from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Message, Reader, bad_record, note, stretch
+from autoprune.sessions._requests import Moment, answers
 from autoprune.sessions.as_chat import call, conversation, result
 
 TOOL = "bash"  # what a call is named that was made in text
@@ -22,14 +23,27 @@ def detect(values: Sequence[object]) -> bool:
 
 def read(values: Sequence[object]) -> list[Conversation]:
     """Return a conversation per attempt. Raises SessionError for a record without a role."""
-    conversations = []
+    return [_conversation(history) for history in _histories(values)]
+
+
+def record(values: Sequence[object]) -> list[list[Conversation]]:
+    """Return a conversation per attempt, each as one stretch. Raises SessionError as `read` does."""
+    own = (_own(history) for history in _histories(values))
+    return [[stretch(conversation, zip(_messages(records), _moments(records), strict=True))] for records in own]
+
+
+def _moments(records: Sequence[Object]) -> list[Moment]:
+    """Return the moments of records: nothing is known but that the model did not write a demonstration."""
+    return answers([{} if record.get("is_demo") else record for record in records])
+
+
+def _histories(values: Sequence[object]) -> Iterator[list[Object]]:
     for attempt in _attempts(values[0]):
         history = objects(attempt.get("history"))
         for at, record in enumerate(history, 1):
             if not isinstance(record.get("role"), str) or not isinstance(record.get("content"), str | list | None):
                 raise bad_record("of the history has no role, or a content that is no text", at)
-        conversations.append(_conversation(history))
-    return conversations
+        yield history
 
 
 def _attempts(value: object) -> list[Object]:
@@ -37,9 +51,14 @@ def _attempts(value: object) -> list[Object]:
     return [whole] if "history" in whole else objects(whole.get("attempts"))
 
 
-def _conversation(history: Sequence[Object]) -> Conversation:
+def _own(history: Sequence[Object]) -> list[Object]:
+    """Return the records of the agent that speaks first, which is the one whose history it is."""
     agent = history[0].get("agent") if history else None
-    own = [record for record in history if record.get("agent") == agent]
+    return [record for record in history if record.get("agent") == agent]
+
+
+def _conversation(history: Sequence[Object]) -> Conversation:
+    own = _own(history)
     system = any(record["role"] == "system" for record in own)
     notes = [
         *(() if system else (NO_SYSTEM_PROMPT,)),
@@ -83,4 +102,4 @@ def _call(raw: Object) -> Message:
     return call(text(raw.get("id")), text(function.get("name")), function.get("arguments") or "{}")
 
 
-READER = Reader("swe-agent", detect, read)
+READER = Reader("swe-agent", detect, read, record)

@@ -7,7 +7,8 @@ conversation is all of them in a row. The results of the last calls are taken fr
 from collections.abc import Iterator, Sequence
 
 from autoprune.sessions._json import Object, fields, listed, objects, text
-from autoprune.sessions._recorded import Conversation, Message, Reader, bad_record
+from autoprune.sessions._recorded import Conversation, Message, Reader, bad_record, stretch
+from autoprune.sessions._requests import Answer, Moment, seconds, used
 from autoprune.sessions.as_chat import call, conversation, result, said
 
 
@@ -19,14 +20,34 @@ def detect(values: Sequence[object]) -> bool:
 
 def read(values: Sequence[object]) -> list[Conversation]:
     """Return the one conversation. Raises SessionError for an exchange without messages."""
+    return [conversation([message for message, _ in _said(values)])]
+
+
+def record(values: Sequence[object]) -> list[list[Conversation]]:
+    """Return the one conversation as one stretch. Raises SessionError as `read` does."""
+    return [[stretch(conversation, _said(values))]]
+
+
+def _said(values: Sequence[object]) -> list[tuple[Message, Moment]]:
+    """Return the messages of all exchanges, each with what the log says of it: only answers have times."""
     whole = fields(values[0])
-    messages: list[Message] = []
+    said: list[tuple[Message, Moment]] = []
     for at, exchange in enumerate(map(fields, listed(whole.get("llm_interactions"))), 1):
         if not isinstance(exchange.get("input_messages"), list):
             raise bad_record("of llm_interactions has no input_messages", at)
-        messages += [_message(record) for record in objects(exchange["input_messages"])]
-        messages.append(_answer(fields(exchange.get("response"))))
-    return [conversation([*messages, *_last_results(messages, whole)])]
+        said += [(_message(record), None) for record in objects(exchange["input_messages"])]
+        said.append((_answer(fields(exchange.get("response"))), _moment(exchange)))
+    last = said[-1][0] if said else {}
+    return [*said, *((result, None) for result in _last_results(last, whole))]
+
+
+def _moment(exchange: Object) -> Answer:
+    response = fields(exchange.get("response"))
+    usage = fields(response.get("usage"))
+    cached, written = usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens")
+    counted = used(usage.get("input_tokens"), cached, written, usage.get("output_tokens"))
+    model = text(response.get("model")) or text(exchange.get("model"))
+    return Answer(seconds(exchange.get("timestamp")), model, counted)
 
 
 def _message(record: Object) -> Message:
@@ -52,11 +73,11 @@ def _result(done: Object) -> Message:
     return result(text(done.get("call_id")), "\n".join(part for part in (output, error) if part))
 
 
-def _last_results(messages: Sequence[Message], whole: Object) -> Iterator[Message]:
+def _last_results(answer: Message, whole: Object) -> Iterator[Message]:
     """Return the results of the last answer's calls, which no exchange has sent."""
-    calls = {text(made.get("id")) for made in objects(messages[-1].get("tool_calls"))} if messages else set()
+    calls = {text(made.get("id")) for made in objects(answer.get("tool_calls"))}
     for step in objects(whole.get("agent_steps")):
         yield from (_result(done) for done in objects(step.get("tool_results")) if text(done.get("call_id")) in calls)
 
 
-READER = Reader("trae", detect, read)
+READER = Reader("trae", detect, read, record)

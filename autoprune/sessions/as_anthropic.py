@@ -11,11 +11,14 @@ from autoprune.sessions._recorded import (
     CallOrResult,
     Conversation,
     Message,
+    Placed,
     bad_message,
     note,
     pair,
     pairing_notes,
+    placed,
 )
+from autoprune.sessions._requests import Moment
 
 Block = Object
 ID_LENGTH = 64  # characters of a call's id that the API takes
@@ -35,8 +38,16 @@ def words(value: str) -> list[Block]:
     return [{"type": "text", "text": value}]
 
 
+def without_thoughts(speech: Speech) -> Speech:
+    """Return a speech without the model's thinking."""
+    return Speech(speech.role, [block for block in speech.blocks if block.get("type") not in THOUGHTS])
+
+
 def conversation(
-    speeches: Sequence[Speech], missing: str | None = NO_RESULT, notes: Sequence[str] = ()
+    speeches: Sequence[Speech],
+    missing: str | None = NO_RESULT,
+    notes: Sequence[str] = (),
+    moments: Sequence[Moment] = (),
 ) -> Conversation:
     """Make a conversation of speeches in the order of a log.
 
@@ -47,7 +58,7 @@ def conversation(
     for at, speech in enumerate(speeches, 1):
         _check(speech, at)
     start = next((at for at, speech in enumerate(speeches) if speech.role == "user" and _spoken(speech)), len(speeches))
-    speeches = speeches[start:]
+    speeches, moments = speeches[start:], moments[start:]
     blocks = [(at, block) for at, speech in enumerate(speeches) for block in _calls_or_results(speech)]
     exchanges = [_call_or_result(at, block) for at, block in blocks]
     found = pair(exchanges)
@@ -57,7 +68,7 @@ def conversation(
         given = {**blocks[found[index]][1], "tool_use_id": call_id} if index in found else _remark(call_id, missing)
         replies.setdefault(exchanges[index].message, []).append(given)
     early = note("messages before the user's first, left out", start)
-    return Conversation(list(_messages(speeches, replies)), (*notes, *early, *pairing_notes(exchanges, found, missing)))
+    return placed(_messages(speeches, replies), (*notes, *early, *pairing_notes(exchanges, found, missing)), moments)
 
 
 def _check(speech: Speech, at: int) -> None:
@@ -117,8 +128,8 @@ def _remark(call_id: str, missing: str | None) -> Message | None:
     return {"type": "tool_result", "tool_use_id": call_id, "content": missing, "is_error": True}
 
 
-def _messages(speeches: Sequence[Speech], replies: Mapping[int, Sequence[Message | None]]) -> Iterator[Message]:
-    """Make the messages, with what the user says in a row in one."""
+def _messages(speeches: Sequence[Speech], replies: Mapping[int, Sequence[Message | None]]) -> Iterator[Placed]:
+    """Make the messages, the assistant's with the index of its speech, and what the user says in a row in one."""
     content: list[Block] = []
     for at, speech in enumerate(speeches):
         if speech.role == "user":
@@ -130,11 +141,11 @@ def _messages(speeches: Sequence[Speech], replies: Mapping[int, Sequence[Message
         if not blocks:
             continue
         if content:
-            yield {"role": "user", "content": content}
-        yield {"role": "assistant", "content": blocks}
+            yield {"role": "user", "content": content}, None
+        yield {"role": "assistant", "content": blocks}, at
         content = [*results]
     if content:
-        yield {"role": "user", "content": content}
+        yield {"role": "user", "content": content}, None
 
 
 def _answered(speech: Speech, replies: Sequence[Message | None]) -> tuple[list[Block], list[Message]]:

@@ -8,10 +8,13 @@ from autoprune.sessions._recorded import (
     CallOrResult,
     Conversation,
     Message,
+    Placed,
     bad_message,
     pair,
     pairing_notes,
+    placed,
 )
+from autoprune.sessions._requests import Moment
 
 
 def call(call_id: str, name: str, arguments: object) -> Message:
@@ -32,7 +35,10 @@ def result(call_id: str, content: object) -> Message:
 
 
 def conversation(
-    messages: Sequence[Message], missing: str | None = NO_RESULT, notes: Sequence[str] = ()
+    messages: Sequence[Message],
+    missing: str | None = NO_RESULT,
+    notes: Sequence[str] = (),
+    moments: Sequence[Moment] = (),
 ) -> Conversation:
     """Make a conversation of messages in the order of a log.
 
@@ -49,10 +55,11 @@ def conversation(
         if each.is_call:
             reply = messages[exchanges[found[index]].message] if index in found else None
             answers.setdefault(each.message, []).append(reply)
-    kept: list[Message] = []
+    made: list[Placed] = []
     for at, message in enumerate(messages):
-        kept += () if message.get("role") == "tool" else _spoken(message, answers.get(at, []), missing)
-    return Conversation(kept, (*notes, *pairing_notes(exchanges, found, missing)))
+        spoken = () if message.get("role") == "tool" else _spoken(message, answers.get(at, []), missing)
+        made += [(each, None if each.get("role") == "tool" else at) for each in spoken]
+    return placed(made, (*notes, *pairing_notes(exchanges, found, missing)), moments)
 
 
 def _check(message: Object, at: int) -> None:

@@ -6,7 +6,18 @@ The rules are those of Gemini CLI's `historyHardening` module.
 from collections.abc import Sequence
 
 from autoprune.sessions._json import Object, fields, objects, text
-from autoprune.sessions._recorded import NO_RESULT, CallOrResult, Conversation, Message, note, pair, pairing_notes
+from autoprune.sessions._recorded import (
+    NO_RESULT,
+    CallOrResult,
+    Conversation,
+    Message,
+    Placed,
+    note,
+    pair,
+    pairing_notes,
+    placed,
+)
+from autoprune.sessions._requests import Moment
 
 Part = Object
 SENT = (
@@ -29,29 +40,34 @@ def _id(named: Object) -> Message:
     return {"id": named["id"]} if text(named.get("id")) else {}
 
 
-def conversation(contents: Sequence[tuple[str, Sequence[Part]]], notes: Sequence[str] = ()) -> Conversation:
+def conversation(
+    contents: Sequence[tuple[str, Sequence[Part]]],
+    missing: str | None = NO_RESULT,
+    notes: Sequence[str] = (),
+    moments: Sequence[Moment] = (),
+) -> Conversation:
     """Make a conversation of roles with their parts, in the order of a log.
 
     Responses come right after their calls, in their order; neighbors of one role become one content. A call without a
-    response is answered with an error; a response that answers no call, or answers it again, is left out. Thoughts and
-    empty parts are not sent. It begins with the user's words.
+    response is answered with the error `missing`, or left out where that is None; a response that answers no call, or
+    answers it again, is left out. Thoughts and empty parts are not sent. It begins with the user's words.
     """
     start = next((at for at, (role, parts) in enumerate(contents) if role == "user" and _spoken(parts)), len(contents))
-    contents = contents[start:]
-    placed = [(at, part) for at, (role, parts) in enumerate(contents) for part in _calls_or_results(role, parts)]
-    exchanges = [_call_or_result(at, part) for at, part in placed]
+    contents, moments = contents[start:], moments[start:]
+    parts = [(at, part) for at, (role, said) in enumerate(contents) for part in _calls_or_results(role, said)]
+    exchanges = [_call_or_result(at, part) for at, part in parts]
     found = pair(exchanges)
-    replies: dict[int, list[Part]] = {}
+    replies: dict[int, list[Part | None]] = {}
     for index, each in enumerate(exchanges):
         if each.is_call:
-            given = _reply(placed[index][1], placed[found[index]][1] if index in found else {})
+            given = _reply(parts[index][1], parts[found[index]][1] if index in found else None, missing)
             replies.setdefault(each.message, []).append(given)
-    kept: list[Message] = []
+    made: list[Placed] = []
     for at, (role, said) in enumerate(contents):
-        _add(kept, role, [*_spoken(said, role)])
-        _add(kept, "user", replies.get(at, []))
+        _add(made, role, _answered(_spoken(said, role), replies.get(at, ())), at)
+        _add(made, "user", [reply for reply in replies.get(at, ()) if reply], None)
     early = note("contents before the user's first, left out", start)
-    return Conversation(kept, (*notes, *early, *pairing_notes(exchanges, found)))
+    return placed(made, (*notes, *early, *pairing_notes(exchanges, found, missing)), moments)
 
 
 def _spoken(parts: Sequence[Part], role: str = "user") -> list[Part]:
@@ -84,16 +100,25 @@ def _call_or_result(at: int, part: Part) -> CallOrResult:
     return CallOrResult(at, text(held.get("id")) or f"name:{text(held.get('name'))}", "functionCall" in part)
 
 
-def _reply(asked: Part, given: Part) -> Part:
-    """Return the response to a call under the call's own id and name; an error where none was given."""
-    payload = fields(given.get("functionResponse")).get("response") if given else {"error": NO_RESULT}
+def _answered(parts: Sequence[Part], replies: Sequence[Part | None]) -> list[Part]:
+    """Return parts with the calls that have a reply."""
+    left = iter(replies)
+    return [part for part in parts if "functionCall" not in part or next(left)]
+
+
+def _reply(asked: Part, given: Part | None, missing: str | None) -> Part | None:
+    """Return the response to a call under the call's own id and name: what was given, else an error, else None."""
+    if given is None and missing is None:
+        return None
+    payload = fields(given.get("functionResponse")).get("response") if given else {"error": missing}
     is_object = isinstance(payload, dict)
     return response(fields(asked.get("functionCall")), payload if is_object else {"output": payload})
 
 
-def _add(contents: list[Message], role: str, parts: Sequence[Part]) -> None:
+def _add(made: list[Placed], role: str, parts: Sequence[Part], at: int | None) -> None:
     """Say more: in the last content where that has the role."""
-    if parts and contents and contents[-1]["role"] == role:
-        contents[-1] = {"role": role, "parts": [*objects(contents[-1]["parts"]), *parts]}
+    if parts and made and made[-1][0]["role"] == role:
+        last, origin = made[-1]
+        made[-1] = {"role": role, "parts": [*objects(last["parts"]), *parts]}, origin
     elif parts:
-        contents.append({"role": role, "parts": list(parts)})
+        made.append(({"role": role, "parts": list(parts)}, at))

@@ -8,11 +8,14 @@ from autoprune.sessions._recorded import (
     CallOrResult,
     Conversation,
     Message,
+    Placed,
     bad_message,
     note,
     pair,
     pairing_notes,
+    placed,
 )
+from autoprune.sessions._requests import Moment
 
 Item = Object
 # Which output answers which call, and the family that both belong to.
@@ -31,42 +34,47 @@ OUTPUTS = {
 OTHERS = ("user", "system", "developer")  # who speaks besides the model
 
 
-def conversation(items: Sequence[Item], missing: str = NO_RESULT, notes: Sequence[str] = ()) -> Conversation:
+def conversation(
+    items: Sequence[Item],
+    missing: str | None = NO_RESULT,
+    notes: Sequence[str] = (),
+    moments: Sequence[Moment] = (),
+) -> Conversation:
     """Make a conversation of items in the order of a log.
 
-    A call without an output is answered with `missing` right away; an output that answers no call, or answers it again,
-    is left out, and so are an empty message and reasoning that nothing came of, which the API refuses. What the server
-    searches for itself needs no output. Raises SessionError for an item without a type or a role, and for a call or an
-    output without an id.
+    A call without an output is answered with `missing` right away, or left out where that is None; an output that
+    answers no call, or answers it again, is left out, and so are an empty message and reasoning that nothing came of,
+    which the API refuses. What the server searches for itself needs no output. Raises SessionError for an item without
+    a type or a role, and for a call or an output without an id.
     """
     for index, item in enumerate(items, 1):
         _check(item, index)
-    items = [item for item in items if not _is_empty(item)]
-    at = {index: each for index, item in enumerate(items) if (each := _call_or_result(item))}
+    said = {index: item for index, item in enumerate(items) if not _is_empty(item)}
+    at = {index: each for index, item in said.items() if (each := _call_or_result(item))}
     indexes, exchanges = list(at), list(at.values())
     found = {indexes[call]: indexes[output] for call, output in pair(exchanges).items()}
-    kept = [*found, *found.values(), *(index for index in range(len(items)) if index not in at)]
-    calls = {index for index, each in at.items() if each.is_call}
-    said: list[Message] = []
-    for index in sorted({*kept, *calls}):
-        said.append(dict(items[index]))
-        if index in calls and index not in found:
-            said.append(_remark(items[index], missing))
-    followed = _followed(said)
-    alone = note("reasoning that nothing came of, left out", len(said) - len(followed))
-    return Conversation(followed, (*notes, *alone, *pairing_notes(exchanges, found)))
+    paired = {*found, *found.values()}
+    made: list[Placed] = []
+    for index, item in said.items():
+        if index in paired or index not in at:
+            made.append((dict(item), index))
+        elif at[index].is_call and missing is not None:
+            made += [(dict(item), index), (_remark(item, missing), None)]
+    followed = _followed(made)
+    alone = note("reasoning that nothing came of, left out", len(made) - len(followed))
+    return placed(followed, (*notes, *alone, *pairing_notes(exchanges, found, missing)), moments)
 
 
-def _followed(items: Sequence[Message]) -> list[Message]:
+def _followed(made: Sequence[Placed]) -> list[Placed]:
     """Leave out reasoning that no item of the model's stands behind: the log was cut off, or the turn."""
-    kept: list[Message] = []
+    kept: list[Placed] = []
     is_followed = False
-    for item in reversed(items):
+    for item, origin in reversed(made):
         if item.get("type") != "reasoning":
             is_followed = item.get("type") not in OUTPUTS and item.get("role") not in OTHERS
         elif not is_followed:
             continue
-        kept.append(item)
+        kept.append((item, origin))
     return kept[::-1]
 
 
