@@ -5,19 +5,20 @@ parsed JSON with one of the four writers `as_anthropic`, `as_chat`, `as_gemini` 
 with results, and with `fields`, `listed`, `objects` and `text`, which look into values of any shape.
 """
 
-from autoprune.sessions import as_anthropic, as_chat, as_gemini, as_responses
+from autoprune.sessions import as_anthropic, as_chat, as_gemini, as_responses, places
 from autoprune.sessions._files import READABLE, AgentLog, Session, agent_log, decode, load, recordings
 from autoprune.sessions._json import Object, compact, dump, fields, listed, objects, text
-from autoprune.sessions._reader import Reader
 from autoprune.sessions._readers import READERS
 from autoprune.sessions._recorded import (
     NO_RESULT,
     NO_SYSTEM_PROMPT,
     Conversation,
     Message,
+    Reader,
     Recording,
     bad_record,
     note,
+    stretch,
 )
 from autoprune.sessions._requests import Answer, Moment, Request, Usage
 
@@ -51,6 +52,8 @@ __all__ = [
     "load",
     "note",
     "objects",
+    "places",
     "recordings",
+    "stretch",
     "text",
 ]

@@ -5,8 +5,7 @@ from dataclasses import replace
 from itertools import takewhile
 
 from autoprune.sessions._json import Object, fields, listed, objects, text
-from autoprune.sessions._reader import Reader
-from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, bad_record, note
+from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note, stretch
 from autoprune.sessions._requests import Answer, Moment, Usage, seconds, tokens, used
 from autoprune.sessions.as_anthropic import Block, Speech, conversation, without_thoughts, words
 
@@ -43,9 +42,8 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
         chain = _thread(lines)
         is_whole = not (chain and _is_boundary(chain[0]))
         before = {} if is_whole else _before(lines, text(chain[0]["uuid"]))
-        spoken = list(_spoken(chain, lines, before))
-        speeches = [without_thoughts(speech) for speech, _ in spoken]
-        stretches.append(conversation(speeches, None, moments=[moment for _, moment in spoken]))
+        spoken = ((without_thoughts(speech), moment) for speech, moment in _spoken(chain, lines, before))
+        stretches.append(stretch(conversation, spoken))
         lines = before
     return [stretches[::-1]]
 
@@ -256,4 +254,5 @@ def _kept(metadata: Line, parents: Mapping[str, str]) -> tuple[str, Sequence[str
     return text(segment.get("anchorUuid")), list(chain)[::-1] if head in chain else []
 
 
-READER = Reader("claude-code", detect, read, record)
+PLACES = (".claude/projects/*/*.jsonl", ".claude/projects/**/agent-*.jsonl")
+READER = Reader("claude-code", detect, read, record, PLACES)
