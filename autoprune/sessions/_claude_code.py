@@ -39,6 +39,7 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
     stretches: list[Conversation] = []
     is_whole = False
     while not is_whole:
+        lines = _mended(lines)
         chain = _thread(lines)
         is_whole = not (chain and _is_boundary(chain[0]))
         before = {} if is_whole else _before(lines, text(chain[0]["uuid"]))
@@ -57,6 +58,20 @@ def _lines(values: Sequence[object]) -> tuple[dict[str, Line], int]:
     own = {uuid: line for uuid, line in tree.items() if line.get("isSidechain") is not True}
     lines = own if any(line.get("type") in SPOKEN for line in own.values()) else tree
     return lines, len(tree) - len(lines)
+
+
+def _mended(lines: dict[str, Line]) -> dict[str, Line]:
+    """Return the lines with each whose parent was never written behind the line before it, as it was sent.
+
+    Claude Code itself goes on without all that stands before such a line.
+    """
+    mended: dict[str, Line] = {}
+    last = ""
+    for uuid, line in lines.items():
+        parent = text(line.get("parentUuid"))
+        mended[uuid] = {**line, "parentUuid": last} if parent and parent not in lines else line
+        last = uuid
+    return mended
 
 
 def _before(lines: dict[str, Line], uuid: str) -> dict[str, Line]:

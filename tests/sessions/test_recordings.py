@@ -180,6 +180,19 @@ def test_claude_code_is_recorded_in_stretches_and_what_a_compaction_kept_is_no_r
     ]
 
 
+def test_what_was_sent_before_a_lost_line_of_claude_codes_log_is_recorded():
+    text = lines(
+        claude(0, "1", None, "one"),
+        claude(1, "2", "1", words("A."), "m1"),
+        {"type": "progress", "uuid": "3", "parentUuid": "never written"},
+        claude(5, "4", "3", "two"),
+        claude(6, "5", "4", words("B."), "m2"),
+    )
+    assert stretches(text) == [
+        (["user:one", "assistant:A.", "user:two", "assistant:B."], (asked(1, 1, None), asked(3, 6, 4)))
+    ]
+
+
 # Codex
 
 
