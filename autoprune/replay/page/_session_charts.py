@@ -198,11 +198,11 @@ def _counted(results: int) -> str:
 
 
 def _bars(bars: Sequence[Bar], name: str, title: str) -> str:
-    height = 50 + 24 * len(bars)
+    height = 62 + 24 * len(bars)
     words = "; ".join(f"{bar.name}: {bar.tokens:,} tokens, {bar.beside}" for bar in bars)
     with drawing():
         figure = _figure(height)
-        axes = figure.add_axes((122 / WIDTH, 30 / height, 1 - 134 / WIDTH, 1 - 52 / height))
+        axes = figure.add_axes((122 / WIDTH, 40 / height, 1 - 134 / WIDTH, 1 - 64 / height))
         rows = range(len(bars))
         axes.barh(rows, [bar.tokens for bar in bars], color=Ink.CACHED, height=0.7)
         most = max((bar.tokens for bar in bars), default=1)
