@@ -12,14 +12,16 @@ import typer
 
 import autoprune.cli.options as options
 from autoprune.cli.exits import UNREADABLE
+from autoprune.cli.files import write
 from autoprune.cli.output import show, show_json
-from autoprune.cli.replay_run import ON_PAGE, Collected, replayed
-from autoprune.cli.replay_tables import found_here, legend, notes, shape, skipped, verdict_table
+from autoprune.cli.replay_run import ON_PAGE, dearest, replayed
+from autoprune.cli.replay_tables import found_here, legend, noted, notes, shape, skipped, verdict_table
 from autoprune.economics import Prices, of_model, prices
 from autoprune.errors import SettingsError, did_you_mean
-from autoprune.replay import BUILT_IN, FED_BACK, FULL, Figures, Policy, ReplayArgs
+from autoprune.replay import BUILT_IN, FED_BACK, FULL, Policy, ReplayArgs, SessionFigures
 from autoprune.replay.corpus import Engine, why_skipped
 from autoprune.replay.overview import Overview, overview
+from autoprune.replay.page import page
 from autoprune.replay.processes import Processes
 from autoprune.replay.ray import on_ray
 from autoprune.replay.verdict import NONE, Standing, advice, standings
@@ -34,12 +36,13 @@ EXAMPLES = options.examples(
     "replay logs/ --output figures.jsonl --html report.html",
 )
 STYLES = {"full": (FULL,), "fed-back": (FED_BACK,), "both": (FULL, FED_BACK)}
+Placed = dict[Prices, list[Standing]]
 ENGINES = ("processes", "ray")
 
 
 def replay(
     paths: Annotated[
-        list[str] | None, typer.Argument(metavar="[PATH]...", help="Session files, folders of them, globs.")
+        list[str] | None, typer.Argument(metavar="PATH", help="Session files, folders of them, globs.")
     ] = None,
     strategy: Annotated[
         list[str] | None,
@@ -98,8 +101,19 @@ def replay(
     """Say what strategies would have cost on recorded sessions, and what they would have lost. No model is called."""
     args = _args(strategy or (), price or (), model, safe_zone, style)
     files = _files(paths or (), here=here)
-    found = replayed(files, args, _engine(engine, jobs), output, _most(as_json=as_json, html=html))
-    _show(found, args, as_json=as_json)
+    work = _engine(engine, jobs)
+    found = replayed(files, args, work, output, _most(as_json=as_json, html=html))
+    sessions = found.sessions
+    rows = [row for each in sessions for row in each.figures]
+    placed = {each: standings(rows, str(each)) for each in args.prices} if rows else {}
+    whole = overview(sessions)
+    if as_json:
+        show_json(_as_json(sessions, args, whole, placed))
+    else:
+        _show(sessions, args, whole, placed)
+    if html and rows:
+        details = dearest(sessions, args, work, texts=texts)
+        write(html, page(sessions, details, **_said(args, whole, placed)))
     raise typer.Exit(0 if found.is_anything else UNREADABLE)
 
 
@@ -139,38 +153,50 @@ def _files(paths: Sequence[str], *, here: bool) -> list[str]:
     return list(dict.fromkeys(map(str, files)))
 
 
-def _show(found: Collected, args: ReplayArgs, *, as_json: bool) -> None:
-    sessions = found.sessions
-    figures = [row for each in sessions for row in each.figures]
-    placed = {each: standings(figures, str(each)) for each in args.prices} if figures else {}
-    whole = overview(sessions)
-    if as_json:
-        show_json(_as_json(found, args, whole, placed))
-        return
-    if figures:
+def _show(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overview, placed: Placed) -> None:
+    if placed:
         show(shape(whole))
         for each, rows in placed.items():
-            show(verdict_table(each, rows, _unpruned(figures, str(each))))
+            show(verdict_table(each, rows, _unpruned(sessions, str(each))))
         show(legend())
-    show(skipped({each.path: why for each in sessions if (why := why_skipped(each))}), to_stderr=True, wraps=False)
-    if figures:
+    show(skipped(_skipped(sessions)), to_stderr=True, wraps=False)
+    if placed:
         show(notes(whole, args), to_stderr=True)
 
 
-def _unpruned(figures: Sequence[Figures], prices: str) -> float:
-    return sum({row.episode: row.bills[prices].total for row in figures if row.strategy == NONE}.values())
+def _skipped(sessions: Sequence[SessionFigures]) -> dict[str, str]:
+    return {each.path: why for each in sessions if (why := why_skipped(each))}
 
 
-def _as_json(
-    found: Collected, args: ReplayArgs, whole: Overview, placed: dict[Prices, list[Standing]]
-) -> dict[str, Any]:
+def _unpruned(sessions: Sequence[SessionFigures], prices: str) -> float:
+    rows = (row for each in sessions for row in each.figures if row.strategy == NONE)
+    return sum({row.episode: row.bills[prices].total for row in rows}.values())
+
+
+def _said(args: ReplayArgs, whole: Overview, placed: Placed) -> dict[str, Any]:
+    """Return the words of the page."""
+    first = args.prices[0]
+    return {
+        "prices": str(first),
+        "command": _command(),
+        "advice": advice(placed[first]),
+        "notes": list(noted(whole, args)),
+    }
+
+
+def _command() -> str:
+    return f"autoprune {shlex.join(sys.argv[1:])}"
+
+
+def _as_json(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overview, placed: Placed) -> dict[str, Any]:
     """Return all that was found out; what differs between two runs are times alone."""
     return {
-        "command": shlex.join(sys.argv[1:]),
+        "command": _command(),
         "overview": asdict(whole),
         "prices": {str(each): asdict(each) for each in args.prices},
         "strategies": {str(each): [asdict(row) for row in rows] for each, rows in placed.items()},
         "advice": {str(each): advice(rows) for each, rows in placed.items()},
-        "skipped": {each.path: why for each in found.sessions if (why := why_skipped(each))},
-        "sessions": [each.as_json() for each in found.sessions],
+        "notes": list(noted(whole, args)),
+        "skipped": _skipped(sessions),
+        "sessions": [each.as_json() for each in sessions],
     }

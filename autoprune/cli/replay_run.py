@@ -12,7 +12,8 @@ from autoprune.cli.ledger import Ledger, ledger
 from autoprune.cli.output import Terminal
 from autoprune.errors import SessionError
 from autoprune.replay import ReplayArgs, SessionFigures
-from autoprune.replay.corpus import Engine, key, replay_files, without_curves
+from autoprune.replay.corpus import Engine, details_of_files, key, replay_files, without_curves
+from autoprune.replay.detail import SessionDetail, most_expensive
 from autoprune.replay.verdict import NONE
 
 ON_PAGE = 12  # sessions that a page shows one by one
@@ -100,3 +101,14 @@ def _left(found: Collected, files: Sequence[str], output: str | None) -> str:
     if output is None:
         return f"{done}; with --output FILE they are kept, and the same command goes on from there"
     return f"{done} and stand in {output}; the same command goes on from there"
+
+
+def dearest(
+    sessions: Sequence[SessionFigures], args: ReplayArgs, engine: Engine, *, texts: bool
+) -> list[SessionDetail]:
+    """Return the details of the episodes whose unpruned bills are the largest, the largest first."""
+    rows = [row for each in sessions for row in each.figures]
+    names = most_expensive(rows, str(args.prices[0]), ON_PAGE)
+    files = dict.fromkeys(row.session for row in rows if row.episode in names)
+    found = {each.episode: each for each in details_of_files(files, args, texts=texts, engine=engine)}
+    return [found[name] for name in names if name in found]

@@ -161,10 +161,11 @@ def legend() -> Text:
 
 def notes(whole: Overview, args: ReplayArgs) -> RenderableType:
     """Draw what was made up."""
-    return Group(*(Text(f"note: {printable(each)}", style="yellow") for each in _notes(whole, args)))
+    return Group(*(Text(f"note: {printable(each)}", style="yellow") for each in noted(whole, args)))
 
 
-def _notes(whole: Overview, args: ReplayArgs) -> Iterator[str]:
+def noted(whole: Overview, args: ReplayArgs) -> Iterator[str]:
+    """Yield what was made up."""
     for each in args.prices:
         if each.note:
             yield each.note + _models(whole)

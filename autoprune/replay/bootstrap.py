@@ -2,8 +2,8 @@
 
 Each session gives two numbers, and the figure is the sum of the first ones over that of the second ones: a bill and the
 unpruned one, the atoms kept and those needed. The draws are the same for all figures of as many sessions, so a
-difference of two strategies is judged on the same sessions. More than 1,000 sessions are dealt into 1,000 groups, which
-are drawn as one: the interval stays as wide, and the work as small.
+difference of two strategies is judged on the same sessions. More than 1,000 sessions are dealt by chance into 1,000 groups,
+which are drawn as one: the interval stays as wide, and the work as small.
 """
 
 import random
@@ -46,7 +46,14 @@ def _share(part: float, whole: float, nothing: float) -> float:
 def _groups(values: Sequence[float]) -> Sequence[float]:
     if len(values) <= GROUPS:
         return values
-    return [sum(values[group::GROUPS]) for group in range(GROUPS)]
+    dealt = [values[place] for place in _shuffled(len(values))]
+    return [sum(dealt[group::GROUPS]) for group in range(GROUPS)]
+
+
+@lru_cache(maxsize=2)
+def _shuffled(count: int) -> list[int]:
+    """Return the numbers of sessions in an order that has nothing to do with theirs."""
+    return random.Random(SEED).sample(range(count), count)
 
 
 @lru_cache(maxsize=2)

@@ -1,7 +1,8 @@
 """Replay many session files, a file a task, in processes or on a cluster. Keeps nothing of a session but its figures.
 
-The files are read where the work is done. Whatever becomes of one, the others are replayed: what cannot be read, breaks
-a strategy or takes its worker's life gives `SessionFigures` with an `error` in words.
+An *engine* does tasks: `one_by_one` here, `processes.Processes`, or `ray.on_ray`. The files are read where the work is
+done. Whatever becomes of one, the others are replayed: what cannot be read, breaks a strategy or takes its process's
+life gives `SessionFigures` with an `error` in words.
 """
 
 import os
@@ -9,12 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol, TypeVar
 
+from autoprune.errors import AutopruneError
+from autoprune.replay.detail import SessionDetail, session_details
 from autoprune.replay.figures import Figures
 from autoprune.replay.session import ReplayArgs, SessionFigures, replay_session
 from autoprune.strategies.scaffold import is_in_file
 
+T = TypeVar("T")
 TOO_SHORT = "no stretch of 20 requests or more without a compaction"
 
 
@@ -25,16 +29,41 @@ class Task:
     path: str
     args: ReplayArgs
     digest: str = ""
+    texts: bool = False
 
 
-# A task that is done, with its figures; None where the file is the one whose figures are known.
-Done: TypeAlias = tuple[Task, SessionFigures | None]
-Engine: TypeAlias = Callable[[Iterable[Task]], Iterator[Done]]
+@dataclass(frozen=True)
+class Failed:
+    """Why a task could not be done, in words."""
+
+    why: str
 
 
-def one_by_one(tasks: Iterable[Task]) -> Iterator[Done]:
+class Engine(Protocol):
+    """Does something with each task, and yields tasks as they are done, each with what came of it."""
+
+    def __call__(self, do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
+        """Do the tasks; `do` is a function of a module."""
+        ...
+
+
+def one_by_one(do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
     """Work in this process."""
-    return ((task, work(task)) for task in tasks)
+    return ((task, attempt(do, task)) for task in tasks)
+
+
+def attempt(do: Callable[[Task], T], task: Task) -> T | Failed:
+    """Return what comes of a task. Raises nothing."""
+    try:
+        return do(task)
+    except AutopruneError as error:
+        return Failed(str(error))
+    except OSError as error:
+        return Failed(f"it cannot be read: {error.strerror or error}")
+    except MemoryError:
+        return Failed("it takes more memory than there is")
+    except Exception as error:  # a strategy of the user's own may raise anything
+        return Failed(f"it cannot be replayed: {type(error).__name__}: {error}")
 
 
 def replay_files(
@@ -43,27 +72,31 @@ def replay_files(
     """Yield each file with its figures, as they come; None for one whose digest is the one that `known` has for it."""
     digests = known or {}
     tasks = (Task(file, args, digests.get(file, "")) for file in files)
-    return ((task.path, found) for task, found in engine(tasks))
+    for task, found in engine(figures_of, tasks):
+        yield task.path, SessionFigures(task.path, error=found.why) if isinstance(found, Failed) else found
 
 
-def work(task: Task) -> SessionFigures | None:
-    """Return the figures of a file; None where they are known. Raises nothing."""
-    try:
-        return _figures(task)
-    except OSError as error:
-        return SessionFigures(task.path, error=f"it cannot be read: {error.strerror or error}")
-    except MemoryError:
-        return SessionFigures(task.path, error="it takes more memory than there is")
-    except Exception as error:  # a strategy of the user's own may raise anything
-        return SessionFigures(task.path, error=f"it cannot be replayed: {type(error).__name__}: {error}")
+def details_of_files(
+    files: Iterable[str], args: ReplayArgs, *, texts: bool = False, engine: Engine = one_by_one
+) -> list[SessionDetail]:
+    """Return the details of session files; those that cannot be had are left out."""
+    done = engine(details_of, (Task(file, args, texts=texts) for file in files))
+    found = {task.path: details for task, details in done if not isinstance(details, Failed)}
+    return [detail for path in sorted(found) for detail in found[path]]
 
 
-def _figures(task: Task) -> SessionFigures | None:
+def figures_of(task: Task) -> SessionFigures | None:
+    """Return the figures of a file; None where they are known."""
     data = Path(task.path).read_bytes()
     digest = sha256(data).hexdigest()
     if digest == task.digest:
         return None
     return replace(replay_session(task.path, data, task.args), digest=digest)
+
+
+def details_of(task: Task) -> list[SessionDetail]:
+    """Return the details of a file's episodes."""
+    return list(session_details(task.path, Path(task.path).read_bytes(), task.args, texts=task.texts))
 
 
 def why_skipped(found: SessionFigures) -> str:

@@ -2,13 +2,14 @@
 
 import os
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
+from typing import Generic, TypeVar
 
-from autoprune.replay.corpus import Done, Task, work
-from autoprune.replay.session import SessionFigures
+from autoprune.replay.corpus import Failed, Task, attempt
 
+T = TypeVar("T")
 LARGE = 64_000_000  # bytes of a file that is replayed when all others are done, and alone
 CONTEXT = get_context("spawn")  # to fork is not safe where there are threads, as those of a progress bar
 
@@ -20,12 +21,12 @@ class Processes:
         """Start nothing yet."""
         self.jobs = jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
-    def __call__(self, tasks: Iterable[Task]) -> Iterator[Done]:
+    def __call__(self, do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
         """Yield tasks as they are done. What is still running when nobody asks any more is ended."""
         tasks = list(tasks)
         large = [task for task in tasks if _size(task) > LARGE]
-        yield from _run([task for task in tasks if _size(task) <= LARGE], self.jobs)
-        yield from _run(large, 1)
+        yield from _run(do, [task for task in tasks if _size(task) <= LARGE], self.jobs)
+        yield from _run(do, large, 1)
 
 
 def _size(task: Task) -> int:
@@ -35,10 +36,10 @@ def _size(task: Task) -> int:
         return 0
 
 
-class _Worker:
-    def __init__(self) -> None:
+class _Worker(Generic[T]):
+    def __init__(self, do: Callable[[Task], T]) -> None:
         self.pipe, theirs = CONTEXT.Pipe()
-        self._process = CONTEXT.Process(target=serve, args=(theirs,), daemon=True)
+        self._process = CONTEXT.Process(target=serve, args=(do, theirs), daemon=True)
         self._process.start()
         theirs.close()
         self._task: Task | None = None
@@ -47,12 +48,12 @@ class _Worker:
         self._task = task
         self.pipe.send(task)
 
-    def end(self) -> Done:
+    def end(self) -> tuple[Task, T | Failed]:
         assert self._task
         try:
             return self._task, self.pipe.recv()
         except (EOFError, ConnectionError):
-            return self._task, SessionFigures(self._task.path, error=self._why_dead())
+            return self._task, Failed(self._why_dead())
 
     @property
     def is_alive(self) -> bool:
@@ -70,14 +71,14 @@ class _Worker:
         self.pipe.close()
 
 
-def _run(tasks: list[Task], jobs: int) -> Iterator[Done]:
+def _run(do: Callable[[Task], T], tasks: list[Task], jobs: int) -> Iterator[tuple[Task, T | Failed]]:
     waiting = iter(tasks)
-    idle: list[_Worker] = []
-    busy: list[_Worker] = []
+    idle: list[_Worker[T]] = []
+    busy: list[_Worker[T]] = []
     try:
         while True:
             while len(busy) < jobs and (task := next(waiting, None)):
-                worker = idle.pop() if idle else _Worker()
+                worker = idle.pop() if idle else _Worker(do)
                 worker.begin(task)
                 busy.append(worker)
             if not busy:
@@ -94,7 +95,7 @@ def _run(tasks: list[Task], jobs: int) -> Iterator[Done]:
             worker.kill()
 
 
-def serve(pipe: Connection) -> None:
+def serve(do: Callable[[Task], object], pipe: Connection) -> None:
     """Do tasks until there are no more. Ctrl-C is for the process that gives them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
@@ -102,4 +103,4 @@ def serve(pipe: Connection) -> None:
             task = pipe.recv()
         except EOFError:
             return
-        pipe.send(work(task))
+        pipe.send(attempt(do, task))

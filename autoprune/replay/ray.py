@@ -3,31 +3,31 @@
 Each node reads the files itself, so they must have the same paths there, and needs autoprune.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from autoprune.errors import SettingsError
-from autoprune.replay.corpus import Done, Task, work
-from autoprune.replay.session import SessionFigures
+from autoprune.replay.corpus import Failed, Task, attempt
 
+T = TypeVar("T")
 WAITING = 2  # tasks for each core that are handed to the cluster before one comes back
 
 
-def on_ray(tasks: Iterable[Task]) -> Iterator[Done]:
+def on_ray(do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
     """Yield tasks as they are done. A task whose node or process dies gives an error, and the others go on."""
     ray = _connected()
-    do = ray.remote(num_cpus=1, max_retries=0)(work)
+    begin = ray.remote(num_cpus=1, max_retries=0)(attempt).remote
     waiting = iter(tasks)
     running: dict[Any, Task] = {}
     try:
         while True:
             room = max(1, WAITING * int(ray.cluster_resources().get("CPU", 1))) - len(running)
-            running.update((do.remote(task), task) for task in islice(waiting, max(0, room)))
+            running.update((begin(do, task), task) for task in islice(waiting, max(0, room)))
             if not running:
                 return
             for done in ray.wait(list(running))[0]:
-                yield _done(ray, running.pop(done), done)
+                yield running.pop(done), _outcome(ray, done)
     finally:
         ray.shutdown()
 
@@ -46,8 +46,8 @@ def _connected() -> Any:
     return ray
 
 
-def _done(ray: Any, task: Task, reference: Any) -> Done:
+def _outcome(ray: Any, done: Any) -> Any:
     try:
-        return task, ray.get(reference)
+        return ray.get(done)
     except ray.exceptions.RayError as error:
-        return task, SessionFigures(task.path, error=f"it took the life of the process that replayed it ({error})")
+        return Failed(f"it took the life of the process that replayed it ({type(error).__name__})")
