@@ -21,7 +21,7 @@ from autoprune.errors import SettingsError, did_you_mean
 from autoprune.replay import BUILT_IN, FED_BACK, FULL, Policy, ReplayArgs, SessionFigures
 from autoprune.replay.corpus import Engine, why_skipped
 from autoprune.replay.overview import Overview, overview
-from autoprune.replay.page import page
+from autoprune.replay.page import check_libraries, page
 from autoprune.replay.processes import Processes
 from autoprune.replay.ray import on_ray
 from autoprune.replay.verdict import NONE, Standing, advice, standings
@@ -99,6 +99,8 @@ def replay(
     engine: Annotated[str, typer.Option(metavar="NAME", help="Where the work is done: processes or ray.")] = ENGINES[0],
 ) -> None:
     """Say what strategies would have cost on recorded sessions, and what they would have lost. No model is called."""
+    if html:
+        check_libraries()
     args = _args(strategy or (), price or (), model, safe_zone, style)
     files = _files(paths or (), here=here)
     work = _engine(engine, jobs)

@@ -79,7 +79,8 @@ def _prompts(axes: "Axes", detail: SessionDetail, outcome: Outcome) -> None:
     ]
     for (low, high), ink in zip(pairwise(levels), (Ink.CACHED, Ink.WRITTEN, Ink.CLEARED), strict=True):
         _shapes(axes, [[*_stairs(bounds, high), *reversed(_stairs(bounds, low))]], ink)
-    axes.plot(range(len(prompts)), detail.unpruned, drawstyle="steps-post", color=Ink.SOFT, linewidth=0.8)
+    whole = [*detail.unpruned, detail.unpruned[-1]]
+    axes.plot(range(len(whole)), whole, drawstyle="steps-post", color=Ink.SOFT, linewidth=0.8)
     axes.set_xlim(0, max(1, len(prompts)))
     _tokens(axes, 1.05 * max(detail.unpruned))
     _named(axes, "prompt, tokens")
