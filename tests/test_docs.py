@@ -13,7 +13,7 @@ from pages import ROOT, blocks, run_commands
 from shipped import PRESETS
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
-from autoprune.cli.readers import readers
+from autoprune.cli.files import readers
 from autoprune.strategies.by_name import folding_named
 
 DOCS = ROOT / "docs"
@@ -57,7 +57,7 @@ def test_every_page_is_in_the_menu_of_the_site():
 
 def test_the_glossary_is_short():
     words = re.findall(r"^\| (\w[\w ]*) \|", text("glossary.md"), re.MULTILINE)[1:]
-    assert len(words) == len({*words}) <= 25
+    assert len(words) == len({*words}) <= 30
 
 
 def vercel() -> types.ModuleType:
@@ -103,7 +103,7 @@ def test_the_page_names_the_formats_that_ship():
 
 
 def test_the_reader_of_the_page_reads_a_file_of_the_command_line(tmp_path: Path):
-    _, reader, usage = code("session_files.md")
+    *_, reader, usage, _ = code("session_files.md")
     (tmp_path / "my_agent.py").write_text(reader)
     log = re.findall(r'"""\n(.*?)"""', usage, re.DOTALL)[0]
     (tmp_path / "session.jsonl").write_text(log)
@@ -112,6 +112,19 @@ def test_the_reader_of_the_page_reads_a_file_of_the_command_line(tmp_path: Path)
     assert [message["role"] for message in json.loads(done.stdout)] == ["user", *["assistant", "tool"] * 2]
     assert "note: my-agent session\nnote: ticks of the clock, left out: 1\n" in done.stderr
     assert set(re.findall(r"from (autoprune\S*) import", reader)) == {"autoprune.sessions"}
+
+
+def test_the_provider_of_the_page_is_used_by_hand_and_by_the_command_line(tmp_path: Path):
+    _, provider, usage = code("validation.md")
+    names: dict[str, object] = {}
+    for block in (provider, usage):
+        exec(compile(block, "validation.md", "exec"), names)
+    assert names["messages"] == [{"role": "user", "content": "What is in a.py?"}]
+    (tmp_path / "gateway.py").write_text(provider)
+    (tmp_path / "session.json").write_text('[{"role": "user", "name": "ann", "content": "Go."}]')
+    command = [sys.executable, "-m", "autoprune", "check", "session.json", "--provider", "gateway.py:GATEWAY", "--json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, [problem["rule"] for problem in json.loads(done.stdout)]) == (4, ["unknown_field"])
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Exit codes, and how an error becomes one line and its code."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -9,11 +10,12 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from autoprune.cli.wording import as_typed
 from autoprune.errors import AutopruneError, ConversationError, RuleError, SessionError
+from autoprune.pruners.by_name import parameter
 
 OVER_SAFE_ZONE, WRONG_OPTION, UNREADABLE, RULE_BROKEN = 1, 2, 3, 4
 INTERRUPTED, CLOSED_PIPE = 130, 141  # 128 + the number of the signal, as a shell reports it
+FIELD = re.compile(r"^(\w+): (\w+)(?= is )")  # of a strategy, in an error about its value
 
 
 class Commands(TyperGroup):
@@ -40,7 +42,7 @@ def _exit_codes() -> Iterator[None]:
         try:
             yield
         except AutopruneError as error:
-            _say(as_typed(str(error)))
+            _say(_as_typed(str(error)))
             raise typer.Exit(_code(error)) from error
         finally:
             sys.stdout.flush()
@@ -54,6 +56,11 @@ def _exit_codes() -> Iterator[None]:
     except KeyboardInterrupt as error:
         _say("interrupted")
         raise typer.Exit(INTERRUPTED) from error
+
+
+def _as_typed(words: str) -> str:
+    """Return an error in which the field of a strategy has the name of the parameter that sets it."""
+    return FIELD.sub(lambda match: f"{match[1]}: {parameter(match[1], match[2])}", words)
 
 
 def _code(error: AutopruneError) -> int:

@@ -1,4 +1,4 @@
-"""Files in and out: a session is read whole, and what is written takes the place of what was there in one step."""
+"""Files in and out: a session is read whole, a file takes the place of the old one in one step, Python is run."""
 
 import gzip
 import os
@@ -8,11 +8,15 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
-from autoprune.errors import SessionError
+from autoprune.errors import SessionError, SettingsError
 from autoprune.sessions import Reader, Session, agent_log, decode, load
+from autoprune.strategies.scaffold import run_file
 
 TO_DEVICES = ("/dev/", "/proc/")
+
+Kind = TypeVar("Kind")
 
 
 def read(name: str, number: int = 1, readers: Sequence[Reader] = (), *, skip_broken: bool = False) -> Session:
@@ -34,6 +38,26 @@ def _bytes(name: str, called: str) -> bytes:
         return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:
         raise SessionError(f"{called} cannot be read: {error.strerror}") from error
+
+
+def value_in_file(named: str, kind: type[Kind], such_as: str) -> Kind:
+    """Return the value of a kind that `path/to/file.py:NAME` names; the file is run.
+
+    Raises SettingsError where there is none; what the file's own code raises comes through.
+    """
+    path, _, name = named.rpartition(":")
+    what = kind.__name__.lower()
+    if not path:
+        raise SettingsError(f"the {what} is {named!r}: write it as path/to/file.py:NAME")
+    found = getattr(run_file(path), name, None)
+    if not isinstance(found, kind):
+        raise SettingsError(f"{path} has no {what} {name}: it needs {name} = {such_as}")
+    return found
+
+
+def readers(named: str | None) -> tuple[Reader, ...]:
+    """Return the session reader of one's own that the option `--reader` names; none where it was not given."""
+    return (value_in_file(named, Reader, "Reader(name, detect, read)"),) if named is not None else ()
 
 
 def refuse_log(to: str | None, readers: Sequence[Reader] = (), *, force: bool) -> None:

@@ -54,7 +54,7 @@ Window = Annotated[
 ]
 Overhead = Annotated[
     int | None,
-    typer.Option(metavar="TOKENS", help="Tokens sent beside the messages: system prompt, tool schemas."),
+    typer.Option(metavar="TOKENS", min=0, help="Tokens sent beside the messages: system prompt, tool schemas."),
 ]
 Format = Annotated[
     str | None,

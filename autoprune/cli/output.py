@@ -1,13 +1,15 @@
-"""What commands print: tables, JSON, a bar."""
+"""What commands print: tables, JSON, a bar, where a session came from."""
 
 import os
 import time
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn
+from rich.text import Text
 
 from autoprune.pruners.by_name import AnyPruner
-from autoprune.sessions import dump
+from autoprune.report.tables import printable
+from autoprune.sessions import Session, dump
 
 PIPE_WIDTH = 140  # columns of a table that is not printed on a terminal, and whose width nobody gave
 SLOW_SECONDS = 1.0
@@ -31,6 +33,14 @@ def show(table: RenderableType, *, to_stderr: bool = False, wraps: bool = True) 
 def show_json(value: object) -> None:
     """Print a value as JSON."""
     print(dump(value, 2))
+
+
+def origin(session: Session) -> RenderableType:
+    """Say whose session file it is, which of its conversations, and what was left out of it or made up."""
+    lines = [f"{session.agent} session" if session.agent else "", *session.notes]
+    if session.conversations > 1:
+        lines.insert(1, f"one of {session.conversations} conversations in the file (choose with --conversation)")
+    return Group(*(Text(f"note: {printable(line)}", style="dim") for line in lines if line))
 
 
 def count_with_progress(pruner: AnyPruner, messages: list[object]) -> None:

@@ -9,16 +9,15 @@ from loguru import logger
 
 import autoprune.cli.options as options
 from autoprune.cli.exits import OVER_SAFE_ZONE
-from autoprune.cli.files import read, refuse_log, write
-from autoprune.cli.output import count_with_progress, show, show_json
-from autoprune.cli.readers import readers
-from autoprune.cli.tables import origin
-from autoprune.cli.wording import as_typed
+from autoprune.cli.files import read, readers, refuse_log, write
+from autoprune.cli.output import count_with_progress, origin, show, show_json
+from autoprune.errors import SettingsError
 from autoprune.pruners.by_name import chosen, pruner_for
 from autoprune.report import Report
 from autoprune.report.explanation import Explanation
 from autoprune.report.tables import summary
 from autoprune.settings import PruneArgs
+from autoprune.strategies.by_name import STRATEGIES, is_named
 
 EXAMPLES = options.examples(
     "prune session.jsonl -s 50k -o pruned.json",
@@ -62,6 +61,8 @@ def prune(
         raise typer.BadParameter("--json and -o - both want standard output")
     if verbose:
         logger.enable("autoprune")
+    if safe_zone and is_named(safe_zone, STRATEGIES):
+        raise SettingsError(f"the safe zone is {safe_zone!r}: a strategy is given with --strategy")
     plan = chosen(strategy, os.environ)
     args = _args(
         conversation_prune_safe_zone_tokens=safe_zone,
@@ -103,5 +104,5 @@ def _show(report: Report, *, explain: bool, as_json: bool, is_output_taken: bool
     if as_json:
         show_json(report.to_dict())
     elif explain:
-        show(Explanation(report, as_typed), to_stderr=is_output_taken)
-    show(summary(report, as_typed), to_stderr=True)
+        show(Explanation(report), to_stderr=is_output_taken)
+    show(summary(report), to_stderr=True)

@@ -104,6 +104,8 @@ def replay(
     args = _args(strategy or (), price or (), model, safe_zone, style)
     files = _files(paths or (), here=here)
     work = _engine(engine, jobs)
+    if html:  # what the page needs is missing now rather than when all is done
+        page((), (), prices="", command="", advice="")
     found = replayed(files, args, work, output, _most(as_json=as_json, html=html))
     sessions = found.sessions
     rows = [row for each in sessions for row in each.figures]
@@ -116,7 +118,7 @@ def replay(
     if html and rows:
         details = dearest(sessions, args, work, texts=texts)
         write(html, page(sessions, details, **_said(args, whole, placed)))
-    raise typer.Exit(0 if found.is_anything else UNREADABLE)
+    raise typer.Exit(0 if rows else UNREADABLE)
 
 
 def _args(

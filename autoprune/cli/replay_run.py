@@ -2,8 +2,9 @@
 
 import heapq
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from typing import TypeVar
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -16,6 +17,7 @@ from autoprune.replay.corpus import Engine, details_of_files, key, replay_files,
 from autoprune.replay.detail import SessionDetail, most_expensive
 from autoprune.replay.verdict import NONE
 
+T = TypeVar("T")
 ON_PAGE = 12  # sessions that a page shows one by one
 
 
@@ -41,11 +43,6 @@ class Collected:
         """All sessions in the order of their paths."""
         return [self._found[path] for path in sorted(self._found)]
 
-    @property
-    def is_anything(self) -> bool:
-        """Whether any session was replayed."""
-        return any(each.figures for each in self._found.values())
-
 
 def _unpruned(found: SessionFigures) -> float:
     bills = (bill.total for row in found.figures if row.strategy == NONE for bill in list(row.bills.values())[:1])
@@ -60,11 +57,12 @@ def replayed(files: Sequence[str], args: ReplayArgs, engine: Engine, output: str
     found = Collected(most)
     with ledger(output, _key(args)) if output else nullcontext() as known:
         try:
-            for path, figures in _with_bar(files, args, engine, known):
-                done = figures or _known(known, path)
-                found.add(done)
+            digests = known.digests if known else None
+            done = replay_files(files, args, known=digests, engine=engine)
+            for path, figures in _with_bar(done, "replaying", len(files)):
                 if known and figures:
                     known.add(figures)
+                found.add(figures or _known(known, path))
         except KeyboardInterrupt:
             print(f"autoprune: {_left(found, files, output)}", file=sys.stderr)
             raise
@@ -78,16 +76,12 @@ def _key(args: ReplayArgs) -> str:
         raise SessionError(f"{error.filename} cannot be read: {error.strerror}") from error
 
 
-def _with_bar(
-    files: Sequence[str], args: ReplayArgs, engine: Engine, known: Ledger | None
-) -> Iterator[tuple[str, SessionFigures | None]]:
-    """Yield files as they are done, with a bar on standard error where that is a terminal."""
+def _with_bar(done: Iterable[T], what: str, total: int) -> Iterator[T]:
+    """Yield what is done, with a bar on standard error where that is a terminal."""
     console = Terminal(stderr=True)
-    columns = TextColumn("replaying"), BarColumn(), MofNCompleteColumn(), TextColumn("left:"), TimeRemainingColumn()
-    progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-    with progress:
-        done = replay_files(files, args, known=known.digests if known else None, engine=engine)
-        yield from progress.track(done, total=len(files))
+    columns = TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("left:"), TimeRemainingColumn()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        yield from progress.track(done, total=total)
 
 
 def _known(known: Ledger | None, path: str) -> SessionFigures:
@@ -110,5 +104,6 @@ def dearest(
     rows = [row for each in sessions for row in each.figures]
     names = most_expensive(rows, str(args.prices[0]), ON_PAGE)
     files = dict.fromkeys(row.session for row in rows if row.episode in names)
-    found = {each.episode: each for each in details_of_files(files, args, texts=texts, engine=engine)}
+    done = _with_bar(details_of_files(files, args, texts=texts, engine=engine), "opening the dearest", len(files))
+    found = {each.episode: each for details in done for each in details}
     return [found[name] for name in names if name in found]

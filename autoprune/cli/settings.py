@@ -4,14 +4,18 @@ import os
 import sys
 from dataclasses import asdict
 
+from rich.text import Text
+
 import autoprune.cli.options as options
 from autoprune.cli.output import show, show_json
-from autoprune.cli.tables import settings
 from autoprune.errors import did_you_mean
 from autoprune.pruners.agentic import AgenticConversationPruner
+from autoprune.report.tables import table_of
 from autoprune.settings import VARIABLES, PruneArgs, effective_settings, unknown_variables
 
 EXAMPLES = options.examples("settings", "settings --json")
+# What counts where nobody gave a setting that has no default value.
+NOBODYS = {"strategy": "tool_output_cleanup", "format": "found out for each message", "thinking_policy": "by the model"}
 
 
 def list_settings(as_json: options.AsJson = False) -> None:
@@ -21,6 +25,11 @@ def list_settings(as_json: options.AsJson = False) -> None:
     if as_json:
         show_json([asdict(each) for each in found])
     else:
-        show(settings(found))
+        table = table_of(("setting", "left"), ("value", "left"), ("from", "left"))
+        for each in found:
+            value = NOBODYS.get(each.name, "none") if each.value is None else each.value
+            shown = Text(f"{value:,}" if isinstance(value, int) else str(value))
+            table.add_row(each.name, shown, each.where or "default")
+        show(table)
     for name in unknown_variables(os.environ):
         print(f"autoprune: there is no setting {name}{did_you_mean(name, VARIABLES.values())}", file=sys.stderr)

@@ -5,9 +5,8 @@ from typing import Annotated
 import typer
 
 import autoprune.cli.options as options
-from autoprune.cli.files import read
+from autoprune.cli.files import read, readers
 from autoprune.cli.output import show, show_json
-from autoprune.cli.readers import readers
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.report.tables import statistics
 from autoprune.settings import PruneArgs

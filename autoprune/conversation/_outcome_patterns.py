@@ -91,6 +91,17 @@ SUMMARY = re.compile(
     r")[ \t\r]*$",
     re.MULTILINE,
 )
+# What runners of evaluations and scripts of checks say of the whole, on a line of its own, perhaps before a report. A
+# word or a number right behind it belongs to a count ("failed tests: 0"); a good verdict takes back one before it.
+JUDGED = (
+    r"(?:[=*]{1,80} ?|[✗✘✖❌] ?)?(?=[A-Z])"
+    r"(?i:(?:(?:overall|final|test|build) )?(?:results?|status|verdict|outcome)|overall):[ \t]*"
+)
+FAILED_VERDICT = (
+    rf"{JUDGED}(?:[✗✘✖❌] ?)?(?i:fail(?:ed|ure)?)"
+    r"(?:[ \t]+(?:\((?!0\)).*|[-–—] (?!0\b).*))?[ \t\r=*!.]*"
+)
+VERDICT = re.compile(rf"^(?:(?P<failed>{FAILED_VERDICT})|{JUDGED}[^\w\n]{{0,4}}(?i:pass|ok\b|succe).*)$", re.MULTILINE)
 # How a text ends that counts all tests, or all problems, and no failure among them.
 PASSED = re.compile(
     r"(?:=* ?(?:\d+ (?:passed|skipped|deselected|xfailed|xpassed|warnings?|subtests passed)(?:, )?)+ in [\d.]+m?s\b.*"
@@ -130,7 +141,9 @@ EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?::\s|\Z)")
 FIGURES = re.compile(r"\d+")
 TRACEBACK = re.compile(r"Traceback \(most recent call last\):\r?\n(?P<frames>(?:[ \t][^\n]*\n)+)[^\n]*\n?")
 # A quick search for parts of words, and then a look at the line: code that speaks of errors is no error line.
-TELLING = re.compile(r"rror|ERR|FAIL|atal|FATAL|xception|panic|CRITICAL|SEVERE|t found|xit|aused|core dumped|\*\*\* ")
+TELLING = re.compile(
+    r"rror|ERR|FAIL|atal|FATAL|xception|panic|CRITICAL|SEVERE|t found|xit|aused|core dumped|\*\*\* |:[ \t]*[Ff]ail"
+)
 ERROR_LINE = re.compile(
     r"(?:\x1b\[[\d;]*m)*(?:"
     r"(?:E +)?[A-Za-z_][\w.]*(?:Error|Exception)(?:: \S|\s*\Z)"  # Python, pytest, JavaScript, Java
@@ -140,5 +153,6 @@ ERROR_LINE = re.compile(
     r"|(?:\S+ ){0,4}\[?(?:\x1b\[[\d;]*m)?(?:ERROR|FATAL|CRITICAL|SEVERE)\b(?!\s*[=(])"  # logs
     r"|.{0,60}(?:command not found|core dumped\))\s*\Z"
     r"|.{0,60}\b(?i:exit(?:ed)?(?: with)?(?: code| status):?) [1-9]"
+    rf"|{FAILED_VERDICT}$"
     r")"
 )

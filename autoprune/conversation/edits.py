@@ -50,13 +50,16 @@ CALLS_IN_TEXT = "calls in text"  # the model has spoken, and has made no native 
 NO_ANSWER = "no answer yet"  # the model has not spoken
 
 
+CALLS_LATER = "calls later"  # the model has not spoken before the first message that stays, and made native calls after
+
+
 @dataclass(frozen=True)
 class Running:
     """The summary that stands in a conversation at message `at`, for `messages` earlier ones.
 
     Its text has at most `room` tokens. `rest` is the message without it, None where it holds nothing else. `tokens` is
     what the summary adds to the prompt. `calls` says how the model had made its calls when it was written, one
-    of `CALLS_IN_TEXT`, `NO_ANSWER` and "" for natively, or nobody knows.
+    of `CALLS_IN_TEXT`, `NO_ANSWER`, `CALLS_LATER` and "" for natively, or nobody knows.
     """
 
     at: int

@@ -28,6 +28,7 @@ from autoprune.conversation._outcome_patterns import (
     SUMMARY,
     TELLING,
     TRACEBACK,
+    VERDICT,
     WORDS,
 )
 from autoprune.conversation.commands import command, has_other_way, hides_failures, shows
@@ -104,9 +105,17 @@ def _says_failed(text: str, call: ToolCall | None) -> bool | None:
         last = tail[tail.rfind("\n") + 1 :]
         if SUMMARY.search(last) or (is_anywhere and (SUMMARY.search(head) or SUMMARY.search(tail))):
             return True
+        if not is_made_up_for and _verdict_failed(head, tail):
+            return True
         if PASSED.fullmatch(last):
             return False
     return False if DONE.match(head) else None
+
+
+def _verdict_failed(head: str, tail: str) -> bool:
+    """Return whether the last verdict in the two ends of a text, on a line of its own, is that something failed."""
+    verdicts = [*VERDICT.finditer(head), *VERDICT.finditer(tail)]
+    return bool(verdicts) and verdicts[-1]["failed"] is not None
 
 
 def _inside(text: str) -> tuple[str, str]:

@@ -10,8 +10,9 @@ A summary is a message of the user's, or the head of one, since providers want r
 
 The mark carries all that the next prune must know, because nothing else remembers it: how many messages the summary
 stands for, the tokens that its text may have (its room, by which every later prompt is weighed, whatever the text
-says), and how the model had made its calls ("calls in text", "no answer yet", or nothing for native calls), which
-decides what counts as a result in the texts behind it. `running` reads the mark, `apart` gives the summary a message of
+says), and how the model had made its calls ("calls in text", "no answer yet", "calls later" for native ones that come
+behind a first message with results, or nothing for native calls), which decides what counts as a result in the texts
+behind it. `running` reads the mark, `apart` gives the summary a message of
 its own, and `assembled` puts a new one in place of the messages that it stands for.
 """
 
@@ -19,13 +20,12 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from autoprune.conversation.edits import CALLS_IN_TEXT, NO_ANSWER, Running
+from autoprune.conversation.edits import CALLS_IN_TEXT, CALLS_LATER, NO_ANSWER, Running
 from autoprune.conversation.messages import fields_of, with_item
 from autoprune.tokens import Count
 
-HEAD = re.compile(
-    rf"\[Summary of (\d{{1,9}}) earlier messages \(max (\d{{1,9}}) tokens(?:; ({CALLS_IN_TEXT}|{NO_ANSWER}))?\)\]\n"
-)
+CALLS = "|".join((CALLS_IN_TEXT, NO_ANSWER, CALLS_LATER))
+HEAD = re.compile(rf"\[Summary of (\d{{1,9}}) earlier messages \(max (\d{{1,9}}) tokens(?:; ({CALLS}))?\)\]\n")
 END = "\n[/Summary]"
 SLACK_TOKENS = 2
 GAP = "\n\n"  # between the summary and the words of the user's that follow it
@@ -54,9 +54,8 @@ def overhead(count: Count, messages: int, room: int) -> int:
 def running(messages: Sequence[object]) -> Running | None:
     """Return the summary that an earlier prune left right behind the system's messages; None where there is none."""
     for at, message in enumerate(messages):
-        held = fields_of(message)
-        if held.get("role") not in SYSTEM_ROLES:
-            return _found(at, message) if held.get("role") == "user" else None
+        if fields_of(message).get("role") not in SYSTEM_ROLES:
+            return _found(at, message) if is_users(message) else None
     return None
 
 

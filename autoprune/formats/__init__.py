@@ -15,7 +15,7 @@ from autoprune.conversation.messages import fields, fields_of, listed, nested, w
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolInput, ToolResult
 from autoprune.formats import texts
 from autoprune.formats._detection import SHIPPED, dominant, named, new_parser
-from autoprune.formats._media import is_media, media, media_tokens
+from autoprune.formats._media import is_media, media
 from autoprune.formats._native import UNKNOWN, native_call, native_result
 from autoprune.formats._payloads import Payload, as_json, json_text, payload, seen_block, text_block, tokens
 from autoprune.formats.parsing import Format, Parser, parse
@@ -46,7 +46,6 @@ __all__ = [
     "json_text",
     "listed",
     "media",
-    "media_tokens",
     "named",
     "native_call",
     "native_result",

@@ -84,7 +84,7 @@ def detected(message: Mapping[str, object], at: int, formats: Sequence[Format]) 
         return known
     if marks:
         what = " and ".join(f"{name} ({mark})" for name, (_, mark) in marks.items())
-        raise ConversationError(f"message {at} looks like {what}: name its format, as in PruneArgs(format=...)", (at,))
+        raise ConversationError(f"message {at} looks like {what}: name the format of all messages", (at,))
     if not has_role:
         raise _unknown(message, at)
     return openai_chat

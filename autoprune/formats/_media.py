@@ -1,75 +1,136 @@
-"""What images and other media cost in tokens, by rule. Decodes no more than a header, counts no base64 as text."""
+"""What images and other media cost in tokens: by the published rule of the vendor whose API writes a block so.
 
-import base64
-import binascii
+Each API has its `Rules`: how it writes media, and what they cost there. A format's own rules are asked first, then
+those of the others, so that a block that was carried over from another API is not counted as text.
+"""
+
 import math
 import re
-import struct
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias
 
-from autoprune.conversation.messages import fields
+from autoprune.conversation.messages import fields, fields_of
+from autoprune.formats._media_bytes import byte_count, decoded, image_size
 
-# Source: OpenAI's vision guide for the GPT-4o family: 85 tokens for an image, and 170 for each tile of 512 pixels
-# once it is scaled to fit 2048 x 2048 and then to a shortest side of 768.
-IMAGE_TOKENS = 85
-TILE_TOKENS = 170
-TILE_PIXELS = 512
-LONGEST_SIDE = 2048
-SHORTEST_SIDE = 768
-UNKNOWN_SIZE = (1024, 1024)  # an image behind a URL or a file id: the size that vendors use in their examples
-AUDIO_TOKENS_PER_SECOND = 10  # OpenAI's audio guide: one token for 100 ms of the user's speech
-AUDIO_BYTES_PER_SECOND = {"wav": 48_000, "mp3": 16_000}  # 24 kHz PCM16; 128 kbit/s
-FILE_TOKENS = 1_500  # a page of a document; one whose pages cannot be seen counts as one page
+Block: TypeAlias = Mapping[str, object]
+# A format's own rules: the tokens of a block that is a medium, with a counter for texts; None for any other block.
+Media: TypeAlias = Callable[[Block, Callable[[str], int]], int | None]
+
+# Where the vendors say nothing, because it depends on what cannot be seen here.
+UNKNOWN_SIZE = (1024, 1024)  # of an image behind a URL or a file id: the size that vendors use in their examples
+UNKNOWN_SECONDS = 60  # of a sound or a video behind one
+UNCOMPRESSED = ("wav", "x-wav", "l16", "pcm")
+BYTES_PER_SECOND = {"wav": 48_000, "audio": 16_000, "video": 250_000}  # 24 kHz PCM16; 128 kbit/s; 2 Mbit/s
+
 PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")  # an object of a PDF
-IMAGES = ("image", "image_url", "input_image", "computer_screenshot")
-SOUNDS = ("audio", "input_audio", "audio_url")
-FILES = ("file", "input_file", "document", "video", "input_video", "video_url")
-KINDS = frozenset((*IMAGES, *SOUNDS, *FILES))
-CONVERSE = ("image", "audio", "document", "video")  # Bedrock's blocks have no `type`: the one field says what they are
-CONVERSE_SOURCES = ("bytes", "s3Location")
-GEMINI = (("mimeType", "mime_type"), ("data", "data"), ("fileUri", "file_uri"))  # on the wire, and in the SDK
-GEMINI_NAMES = frozenset((*(name for pair in GEMINI for name in pair), "displayName", "display_name"))
+TEXT_FORMS = ("text/", "application/json", "application/xml", "application/yaml", "application/x-yaml")
+TEXT_FORMATS = ("txt", "md", "csv", "html")  # Bedrock's
+
+
+class Medium(NamedTuple):
+    """An image, sound, video or document, however an API writes it."""
+
+    kind: str  # "image", "audio", "video" or "document"
+    data: str | bytes = ""  # bytes, base64, a data URL or an address; "" where there is an id alone
+    form: str = ""  # a MIME type, or a format such as "wav"
+    detail: object = None  # OpenAI's
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How one API writes media, and what they cost there. They are called as the `media` of a format."""
+
+    find: Callable[[Block], Medium | None]  # the medium in a block of this API; None for any other block
+    image: Callable[[Medium], int]
+    page: int  # tokens of a page; a document whose pages cannot be seen counts as one
+    audio: int  # tokens a second
+    video: int  # likewise
+
+    def __call__(self, block: Block, count: Callable[[str], int]) -> int | None:
+        """Return the tokens of a media block, by the rules of the API whose shape it has; None for any other block."""
+        for rules in (self, *APIS):
+            if (medium := rules.find(block)) is not None:
+                return rules.tokens(medium, count)
+        return None
+
+    def tokens(self, medium: Medium, count: Callable[[str], int]) -> int:
+        """Return the tokens of a medium; of a document that holds a text those of the text, by `count`."""
+        if medium.kind == "image":
+            return self.image(medium)
+        if medium.kind == "document":
+            return self._document_tokens(medium, count)
+        return math.ceil(_seconds(medium) * (self.audio if medium.kind == "audio" else self.video))
+
+    def _document_tokens(self, medium: Medium, count: Callable[[str], int]) -> int:
+        data = decoded(medium.data)
+        if data and (medium.form.startswith(TEXT_FORMS) or medium.form in TEXT_FORMATS):
+            return count(data.decode("utf-8", "replace"))
+        return self.page * max(1, len(PAGE.findall(data)))
+
+
+def find_medium(block: Block) -> Medium | None:
+    """Return the medium in a block of any of the APIs; None for any other block."""
+    return next((medium for rules in APIS if (medium := rules.find(block)) is not None), None)
+
+
+def is_media(block: Block) -> bool:
+    """Return whether a block is an image, sound, video or document as one of the APIs writes it."""
+    return find_medium(block) is not None
+
+
+def _size(medium: Medium) -> tuple[int, int]:
+    return image_size(medium.data) or UNKNOWN_SIZE
+
+
+def _seconds(medium: Medium) -> float:
+    """Return how long a sound or a video is, as far as the number of its bytes tells."""
+    is_wav = medium.form.rpartition("/")[2].startswith(UNCOMPRESSED)
+    return byte_count(medium.data) / BYTES_PER_SECOND["wav" if is_wav else medium.kind] or UNKNOWN_SECONDS
+
+
+# Blocks with a `type`: OpenAI's and Anthropic's
+
+OPENAI_TYPES = {
+    **dict.fromkeys(("image_url", "input_image", "computer_screenshot", "image"), "image"),
+    **dict.fromkeys(("input_audio", "audio_url", "audio"), "audio"),
+    **dict.fromkeys(("input_video", "video_url", "video"), "video"),
+    **dict.fromkeys(("file", "input_file"), "document"),
+}
+ANTHROPIC_TYPES = {"image": "image", "document": "document"}
 # Where a block has its medium; one that has something else and none of these is data of the same `type`.
-SOURCES = (
-    *("source", "file", "file_id", "file_data", "file_url", "url", "data", "base64", "bytes", "uri"),
-    *("image_url", "image", "input_audio", "audio_url", "audio", "video_url", "video", "document"),
-)
+DATA = ("data", "bytes", "base64", "file_data", "url", "file_url", "image_url", "image", "uri")
+SOURCES = (*DATA, *("source", "file", "file_id", "input_audio", "audio_url", "audio", "video_url", "video", "document"))
 BESIDE = frozenset(("type", "id", "name", "title", "context", "citations", "cache_control", "detail", "format"))
 TEXTS = ("text", "content")  # where a source holds its text as it is
-TEXT_KINDS = ("text/", "application/json", "application/xml", "application/yaml", "application/x-yaml")
-TEXT_FORMATS = ("txt", "md", "csv", "html")  # Bedrock's
-UNCOMPRESSED = ("wav", "x-wav", "l16", "pcm")
-HEADER_CHARACTERS = 88_000  # base64 characters that are decoded to find an image's size (JPEG headers can be long)
 
 
-# A format's own rules: the tokens of a block that is a medium, with a counter for texts; None for any other block.
-Media: TypeAlias = Callable[[Mapping[str, object], Callable[[str], int]], int | None]
-Medium: TypeAlias = tuple[str, Mapping[str, object]]  # what a block is, and the fields that say what it costs
+def _openai(block: Block) -> Medium | None:
+    """Return the medium in a block of Chat Completions or Responses, or of servers that speak like them."""
+    is_anthropic = block.get("type") == "image" and block.get("source") is not None
+    return None if is_anthropic else _typed(block, OPENAI_TYPES)
 
 
-def media(block: Mapping[str, object], count: Callable[[str], int]) -> int | None:
-    """Return the tokens of a media block by the rules that all formats share; None for any other block."""
-    return media_tokens(block, count) if is_media(block) else None
+def _anthropic(block: Block) -> Medium | None:
+    """Return the medium in a block of Anthropic Messages."""
+    return _typed(block, ANTHROPIC_TYPES)
 
 
-def is_media(block: Mapping[str, object]) -> bool:
-    """Return whether a block is an image, sound, video or document as one of the APIs writes it."""
-    return _medium(block) is not None
-
-
-def _medium(block: Mapping[str, object]) -> Medium | None:
-    """Return what a block is, and its fields, however an API writes it; None where it is no medium."""
-    return _converse(block) or _gemini(block) or _typed(block)
-
-
-def _typed(block: Mapping[str, object]) -> Medium | None:
-    """Return the `type` of a block of OpenAI's or Anthropic's, and its fields; None where it is no medium."""
+def _typed(block: Block, types: Mapping[str, str]) -> Medium | None:
+    """Return the medium in a block whose `type` says what it is."""
     kind = block.get("type")
-    if not isinstance(kind, str) or kind not in KINDS:
+    if not isinstance(kind, str) or kind not in types:
         return None
     given = {name for name, value in block.items() if value is not None} - BESIDE
-    return (kind, block) if not given or any(_is_source(block.get(name)) for name in SOURCES) else None
+    if given and not any(_is_source(block.get(name)) for name in SOURCES):
+        return None
+    held = next((inner for name in SOURCES if (inner := fields(block.get(name)))), block)
+    found = (value for name in DATA if isinstance(value := held.get(name), str | bytes) and value)
+    data = next(found, "")
+    form = next((held[name] for name in ("media_type", "mimeType", "mime_type", "format") if held.get(name)), "")
+    if isinstance(data, str) and data.startswith("data:"):
+        form = data[5:].partition(";")[0] or form
+    return Medium(types[kind], data, str(form).lower(), held.get("detail"))
 
 
 def _is_source(value: object) -> bool:
@@ -82,131 +143,82 @@ def _is_source(value: object) -> bool:
     return any(isinstance(held.get(name), str | bytes) for name in SOURCES)
 
 
-def media_tokens(block: Mapping[str, object], count: Callable[[str], int] = len) -> int:
-    """Return the tokens of one media block, by rule; of a document that holds a text those of the text, by `count`."""
-    kind, block = _medium(block) or (str(block.get("type")), block)
-    if kind in IMAGES:
-        return _image_tokens(block)
-    if kind in SOUNDS:
-        return _audio_tokens(block)
-    mime, data = _document(block)
-    if mime.startswith(TEXT_KINDS):
-        return count(data.decode("utf-8", "replace"))
-    return FILE_TOKENS * max(1, len(PAGE.findall(data)))
+def _openai_image(medium: Medium) -> int:
+    """Return 85 tokens and 170 for each tile of 512 pixels, once it fits 2048 x 2048 and its shortest side is 768.
+
+    Source: OpenAI's guide "Images and vision", for the GPT-4o family.
+    """
+    if medium.detail == "low":
+        return 85
+    width, height = _size(medium)
+    scale = min(1.0, 2048 / max(width, height, 1))
+    scale *= min(1.0, 768 / max(min(width, height) * scale, 1))
+    across, down = (math.ceil(round(side * scale, 6) / 512) for side in (width, height))
+    return 85 + 170 * across * down
 
 
-def _document(block: Mapping[str, object]) -> tuple[str, bytes]:
-    """Return the MIME type of a document, and its bytes where the block holds them."""
-    held = fields(block.get("source")) or fields(block.get("file")) or block
-    mime = next((held[name] for name in ("media_type", "mimeType", "mime_type") if held.get(name)), "")
-    if block.get("format") in TEXT_FORMATS:
-        mime = "text/plain"
-    data = next((held[name] for name in ("data", "bytes", "file_data") if held.get(name)), b"")
-    if isinstance(data, bytes):
-        return str(mime), data
-    address, is_url, encoded = str(data).partition("base64,")
-    if is_url:
-        mime = address.removeprefix("data:") or mime
-    try:
-        return str(mime), base64.b64decode(encoded if is_url else address)
-    except (binascii.Error, ValueError):
-        return "", b""
+def _anthropic_image(medium: Medium) -> int:
+    """Return a token for 750 pixels, 1,600 at most, once its long edge is scaled to 1568.
+
+    Source: Anthropic's guide "Vision". Models since Claude 4.7 read up to 2576 pixels and 4,784 tokens.
+    """
+    width, height = _size(medium)
+    scale = min(1.0, 1568 / max(width, height, 1))
+    return min(1_600, math.ceil(round(width * height * scale**2 / 750, 6)))
 
 
-def _converse(block: Mapping[str, object]) -> Medium | None:
-    """Return what a block of Bedrock's is, and its fields; None for no medium, or a document that holds its text."""
+# Blocks without a `type`: Bedrock's and Gemini's
+
+CONVERSE = ("image", "audio", "document", "video")  # the one field says what a block of Bedrock's is
+GEMINI_FIELDS = (("mimeType", "mime_type"), ("data", "data"), ("fileUri", "file_uri"))  # on the wire, and in the SDK
+GEMINI_NAMES = frozenset((*(name for pair in GEMINI_FIELDS for name in pair), "displayName", "display_name"))
+
+
+def _converse(block: Block) -> Medium | None:
+    """Return the medium in a block of Bedrock's; None for a document that holds its text."""
     if len(block) != 1:
         return None
     ((kind, value),) = block.items()
-    held = fields(value) if kind in CONVERSE else None
-    source = fields(held.get("source")) if held else None
-    is_medium = source is not None and any(name in source for name in CONVERSE_SOURCES)
-    return (kind, held) if held and is_medium else None
+    held = fields_of(value) if kind in CONVERSE else {}
+    source = fields_of(held.get("source"))
+    if "bytes" not in source and "s3Location" not in source:
+        return None
+    data = source.get("bytes")
+    return Medium(kind, data if isinstance(data, str | bytes) else "", str(held.get("format") or ""))
 
 
-def _gemini(block: Mapping[str, object]) -> Medium | None:
-    """Return what Gemini's inline or file data is by its MIME type, and its bytes or base64; None for anything else."""
-    mime, data, address = (block.get(camel) or block.get(snake) for camel, snake in GEMINI)
+def _gemini(block: Block) -> Medium | None:
+    """Return what Gemini's inline or file data is by its MIME type."""
     if any(value is not None and name not in GEMINI_NAMES for name, value in block.items()):
         return None
-    if not (isinstance(address, str) or (isinstance(mime, str) and isinstance(data, str | bytes))):
+    mime, data, address = (block.get(camel) or block.get(snake) for camel, snake in GEMINI_FIELDS)
+    data = data if isinstance(mime, str) and isinstance(data, str | bytes) else None
+    if data is None and not isinstance(address, str):
         return None
-    kind, _, form = str(mime or "").lower().partition("/")
-    if kind == "image" or (kind == "audio" and data):
-        return kind, {"data": data, "format": "wav" if form.startswith(UNCOMPRESSED) else form}
-    return "file", block
+    form = str(mime or "").lower()
+    kind = form.partition("/")[0]
+    return Medium(kind if kind in CONVERSE else "document", data or "", form)
 
 
-def _image_tokens(block: Mapping[str, object]) -> int:
-    source = fields(block.get("image_url")) or fields(block.get("source")) or block
-    if source.get("detail") == "low":
-        return IMAGE_TOKENS
-    address = source.get("url") or source.get("data") or source.get("bytes") or block.get("image_url")
-    width, height = image_size(address if isinstance(address, str | bytes) else "") or UNKNOWN_SIZE
-    return IMAGE_TOKENS + TILE_TOKENS * _tiles(width, height)
+def _gemini_image(medium: Medium) -> int:
+    """Return 258 tokens where both sides have at most 384 pixels, else for each tile.
+
+    A tile is the shorter side divided by 1.5, from 256 to 768 pixels. Sources: "Understand and count tokens" and "Image
+    understanding" at ai.google.dev, "Count tokens" of Firebase AI Logic. Gemini 3 goes by `media_resolution` instead.
+    """
+    width, height = _size(medium)
+    tile = 384 if max(width, height) <= 384 else min(max(min(width, height) * 2 // 3, 256), 768)
+    return 258 * max(1, math.ceil(width / tile) * math.ceil(height / tile))
 
 
-def _tiles(width: int, height: int) -> int:
-    scale = min(1.0, LONGEST_SIDE / max(width, height, 1))
-    scale *= min(1.0, SHORTEST_SIDE / max(min(width, height) * scale, 1))
-    across, down = (math.ceil(round(side * scale, 6) / TILE_PIXELS) for side in (width, height))
-    return across * down
-
-
-def _audio_tokens(block: Mapping[str, object]) -> int:
-    audio = fields(block.get("input_audio")) or block
-    data = (fields(audio.get("source")) or {}).get("bytes") or audio.get("data")
-    form = str(audio.get("format", "wav"))
-    size = len(data) * 3 // 4 if isinstance(data, str) else len(data) if isinstance(data, bytes) else 0
-    return math.ceil(size / AUDIO_BYTES_PER_SECOND.get(form, 16_000) * AUDIO_TOKENS_PER_SECOND)
-
-
-def image_size(address: str | bytes) -> tuple[int, int] | None:
-    """Return an image's width and height in pixels, from bytes, a data URL or base64; or None."""
-    head = address[:HEADER_CHARACTERS] if isinstance(address, bytes) else _decoded(address)
-    if head[:8] == b"\x89PNG\r\n\x1a\n" and len(head) >= 24:
-        return struct.unpack(">II", head[16:24])
-    if head[:6] in (b"GIF87a", b"GIF89a") and len(head) >= 10:
-        return struct.unpack("<HH", head[6:10])
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        return _webp_size(head)
-    return _jpeg_size(head) if head[:2] == b"\xff\xd8" else None
-
-
-def _decoded(address: str) -> bytes:
-    """Return the first bytes of an image in base64; none where it stands behind an address."""
-    if address.startswith(("http:", "https:", "file-")):
-        return b""
-    encoded = address.partition("base64,")[2] if address.startswith("data:") else address
-    try:
-        return base64.b64decode("".join(encoded[:HEADER_CHARACTERS].split()) + "===")
-    except (binascii.Error, ValueError):
-        return b""
-
-
-def _webp_size(head: bytes) -> tuple[int, int] | None:
-    """Return the size in the first chunk: lossy (VP8), lossless (VP8L), or extended (VP8X)."""
-    if len(head) < 30:
-        return None
-    if head[12:16] == b"VP8 ":
-        width, height = struct.unpack("<HH", head[26:30])
-        return width & 0x3FFF, height & 0x3FFF
-    if head[12:16] == b"VP8L":
-        bits = int.from_bytes(head[21:25], "little")
-        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-    return int.from_bytes(head[24:27], "little") + 1, int.from_bytes(head[27:30], "little") + 1
-
-
-def _jpeg_size(head: bytes) -> tuple[int, int] | None:
-    """Return the size in the first start-of-frame segment (C0 to CF without C4, C8, CC)."""
-    at = 2
-    while at + 9 <= len(head) and head[at] == 0xFF:
-        marker = head[at + 1]
-        if marker == 0xFF:  # a fill byte
-            at += 1
-            continue
-        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            height, width = struct.unpack(">HH", head[at + 5 : at + 9])
-            return width, height
-        at += 2 + int(struct.unpack(">H", head[at + 2 : at + 4])[0])
-    return None
+# Sound: "Managing costs" of the Realtime API, a token for 100 ms of the user's speech. What a page costs, of which the
+# model reads the text and an image, OpenAI does not say. It takes no video: Gemini's rate stands in.
+OPENAI = Rules(_openai, _openai_image, page=1_500, audio=10, video=263)
+# Pages: "PDF support" names 1,500 to 3,000 tokens of text, and about 7,000 for both text and images of three pages.
+# Anthropic takes neither sound nor video: OpenAI's and Gemini's rates stand in.
+ANTHROPIC = Rules(_anthropic, _anthropic_image, page=2_333, audio=10, video=263)
+BEDROCK = replace(ANTHROPIC, find=_converse)  # which has no rule of its own: it depends on the model
+# "Understand and count tokens" and "Document understanding" at ai.google.dev.
+GEMINI = Rules(_gemini, _gemini_image, page=258, audio=32, video=263)
+APIS = (OPENAI, ANTHROPIC, BEDROCK, GEMINI)
+media = OPENAI  # what a format goes by that has no rules of its own

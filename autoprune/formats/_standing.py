@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from autoprune.conversation.edits import NO_ANSWER, Running
+from autoprune.conversation.edits import CALLS_LATER, NO_ANSWER, Running
 from autoprune.conversation.transcript import ToolCall
 
 OPENING = re.compile(r"<([A-Za-z][A-Za-z0-9_-]*)")
@@ -30,7 +30,8 @@ class Standing:
 
     `is_folded`: earlier messages were summarized, so nobody knows any more how the model made its calls. `has_calls`
     says that what the model said last holds calls that could be read. `is_free`: whatever looks like a result is one,
-    as where a conversation is compared with what is left of it.
+    as where a conversation is compared with what is left of it. `calls_later`: native calls were summarized that the
+    model made behind this message.
     """
 
     has_spoken: bool = False
@@ -38,12 +39,13 @@ class Standing:
     is_folded: bool = False
     has_calls: bool = False
     is_free: bool = False
+    calls_later: bool = False
     _said: list[tuple[str, Sequence[ToolCall]]] = field(default_factory=list)
     _tags: frozenset[str] | None = None
 
     def next_request(self) -> "Standing":
         """Return the standing behind a new request, in which the model has said nothing yet."""
-        return Standing(True, self.is_native, self.is_folded, is_free=self.is_free)
+        return Standing(True, self.is_native or self.calls_later, self.is_folded, is_free=self.is_free)
 
     def say(self, text: str, calls: Sequence[ToolCall]) -> None:
         """Add a text of the model's, with the calls in it."""
@@ -99,4 +101,6 @@ def standing_behind(summary: Running | None) -> Standing:
     """Return the standing before the first message, where a summary may stand for earlier ones."""
     if summary is None or summary.calls == NO_ANSWER:
         return Standing()
+    if summary.calls == CALLS_LATER:
+        return Standing(calls_later=True)
     return Standing(has_spoken=True) if summary.calls else Standing(is_folded=True)

@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from autoprune.conversation.messages import fields, fields_of, listed, nested
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolResult
 from autoprune.formats import texts
-from autoprune.formats._media import is_media
+from autoprune.formats._media import ANTHROPIC, is_media
 from autoprune.formats._native import native_call, native_result
 from autoprune.formats._payloads import Payload, encrypted_tokens, json_text, payload, text_block, tokens
 from autoprune.formats.parsing import Parser
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
 NAME = "anthropic"
+media = ANTHROPIC
 SPEAKERS: Mapping[str, Speaker] = {"system": Speaker.SYSTEM, "user": Speaker.USER, "assistant": Speaker.MODEL}
 CALL, RESULT, REFERENCE = "tool_use", "tool_result", "tool_reference"
 CALLS = frozenset((CALL, "server_tool_use", "mcp_tool_use"))
@@ -155,7 +156,7 @@ def _input(block: Mapping[str, object]) -> object:
 
 def _all_tokens(content: object, count: Count) -> int:
     blocks = content if isinstance(content, list | tuple) else None
-    return tokens(content, count) if blocks is None else sum(_tokens(item, count) for item in blocks)
+    return tokens(content, count, media) if blocks is None else sum(_tokens(item, count) for item in blocks)
 
 
 def _tokens(item: object, count: Count) -> int:
@@ -168,7 +169,7 @@ def _tokens(item: object, count: Count) -> int:
         return tokens(block.get("name"), count) + tokens(written, count)
     if kind in THINKING:
         return tokens(block.get("thinking"), count) + encrypted_tokens(block.get("data"))
-    return _read_tokens(block, count) if kind in READ or kind.endswith(SERVER_RESULT) else tokens(item, count)
+    return _read_tokens(block, count) if kind in READ or kind.endswith(SERVER_RESULT) else tokens(item, count, media)
 
 
 def _read_tokens(block: Mapping[str, object], count: Count) -> int:
@@ -180,7 +181,7 @@ def _read_tokens(block: Mapping[str, object], count: Count) -> int:
         if isinstance(value, list | tuple):
             open_values.extend(value)
         elif held is None or is_media(held):
-            total += tokens(value, count)
+            total += tokens(value, count, media)
         else:
             total += sum(encrypted_tokens(held.get(name)) for name in ENCRYPTED)
             open_values.extend(item for name, item in held.items() if name not in UNREAD)

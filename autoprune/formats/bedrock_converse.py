@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from autoprune.conversation.messages import fields, fields_of, listed, nested
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolResult
 from autoprune.formats import texts
-from autoprune.formats._media import is_media
+from autoprune.formats._media import BEDROCK, is_media
 from autoprune.formats._native import native_call, native_result
 from autoprune.formats._payloads import ENCRYPTED_CHARACTERS, Payload, encrypted_tokens, json_text, payload, tokens
 from autoprune.formats.parsing import Parser
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
 NAME = "bedrock"
+media = BEDROCK
 SPEAKERS: Mapping[str, Speaker] = {"system": Speaker.SYSTEM, "user": Speaker.USER, "assistant": Speaker.MODEL}
 CALL, RESULT, THINKING, CACHE_POINT = "toolUse", "toolResult", "reasoningContent", "cachePoint"
 MEDIA = frozenset(("image", "audio", "video"))
@@ -163,7 +164,7 @@ def _text_block(blocks: object, text: str) -> list[object]:
 
 def _all_tokens(content: object, count: Count) -> int:
     blocks = content if isinstance(content, list | tuple) else None
-    return tokens(content, count) if blocks is None else sum(_tokens(item, count) for item in blocks)
+    return tokens(content, count, media) if blocks is None else sum(_tokens(item, count) for item in blocks)
 
 
 def _tokens(item: object, count: Count) -> int:
@@ -171,7 +172,7 @@ def _tokens(item: object, count: Count) -> int:
     kind, value = _member(item)
     if kind in ("text", "json") or (kind in BLOCKS and fields(value)):
         return _read_tokens(item, count)
-    return tokens(item, count)
+    return tokens(item, count, media)
 
 
 def _read_tokens(item: object, count: Count) -> int:
@@ -183,7 +184,7 @@ def _read_tokens(item: object, count: Count) -> int:
         if isinstance(value, list | tuple):
             open_values.extend(value)
         elif held is None or is_media(held):
-            total += tokens(value, count)
+            total += tokens(value, count, media)
         else:
             total += _encrypted_tokens(held.get(ENCRYPTED))
             total += sum(count(json_text(held[name])) for name in AS_JSON & held.keys())

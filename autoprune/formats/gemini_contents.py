@@ -6,12 +6,14 @@ from autoprune.conversation.messages import fields, fields_of, with_items
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall
 from autoprune.errors import ConversationError
 from autoprune.formats import texts
+from autoprune.formats._media import GEMINI
 from autoprune.formats._native import native_call, native_result
 from autoprune.formats._payloads import Payload, json_text, tokens
 from autoprune.formats.parsing import Parser
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
 NAME = "gemini"
+media = GEMINI
 SPEAKERS: Mapping[object, Speaker] = {
     None: Speaker.USER,
     "user": Speaker.USER,
@@ -110,7 +112,7 @@ def _part(item: object, path: Path, who: Speaker, parser: Parser) -> Entry:
     """Return one part as an entry of its own."""
     part = fields(item)
     if part is None:
-        return _text(item, path, who, parser) if isinstance(item, str) else Entry(who, tokens(item, parser.count))
+        return _text(item, path, who, parser) if isinstance(item, str) else Entry(who, parser.tokens(item))
     if part.get("thought"):
         who = Speaker.OTHER  # what stands in the model's thoughts is no call
     found = [
@@ -133,8 +135,8 @@ def _held(kind: str, value: object, path: Path, who: Speaker, parser: Parser) ->
     if held is not None and kind == "function_response":
         return _response(held, path, who, parser)
     if held is not None and kind in READ:
-        return Entry(who, sum(tokens(held.get(name), parser.count) for name in READ[kind]))
-    return Entry(who, tokens(value, parser.count))
+        return Entry(who, sum(parser.tokens(held.get(name)) for name in READ[kind]))
+    return Entry(who, parser.tokens(value))
 
 
 def _text(text: str, path: Path, who: Speaker, parser: Parser) -> Entry:
@@ -184,12 +186,12 @@ def _media(parts: object) -> Iterator[object]:
 
 def _payload(response: object, parts: object, count: Count) -> Payload:
     """Return the payload of a response: the one string that it holds, or else its JSON text."""
-    media = [*_media(parts)]
-    beside = sum(tokens(value, count) for value in media)
+    found = [*_media(parts)]
+    beside = sum(tokens(value, count, media) for value in found)
     text = _json(response) if _only(response) is None else _only(response)
     if text is None:
         return Payload("", tokens(response, count) + beside, is_fixed=True)
-    return Payload(text, count(text) + beside, _with_text, is_plain=not media)
+    return Payload(text, count(text) + beside, _with_text, is_plain=not found)
 
 
 def _only(response: object) -> str | None:

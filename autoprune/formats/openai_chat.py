@@ -11,6 +11,7 @@ from autoprune.conversation.transcript import (
     ToolResult,
 )
 from autoprune.formats import texts
+from autoprune.formats._media import OPENAI
 from autoprune.formats._native import native_call, native_result
 from autoprune.formats._payloads import Payload, payload, seen_block, text_block, tokens
 from autoprune.formats.parsing import Parser
@@ -25,6 +26,7 @@ SPEAKERS: Mapping[object, Speaker] = {
     "function": Speaker.TOOL,
 }
 NAME = "openai_chat"
+media = OPENAI
 # What a provider receives besides the content; `reasoning_content` is what DeepSeek, Qwen and others take back.
 TEXT_FIELDS = ("refusal", "reasoning_content")
 

@@ -5,13 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from autoprune.conversation.messages import fields, fields_of, listed, nested, with_items
 from autoprune.conversation.transcript import Entry, Location, Speaker, ToolCall, ToolResult
 from autoprune.formats import texts
-from autoprune.formats._media import is_media, media_tokens
+from autoprune.formats._media import OPENAI, Medium
 from autoprune.formats._native import native_call, native_result
 from autoprune.formats._payloads import Payload, encrypted_tokens, payload, seen_block, tokens
 from autoprune.formats.parsing import Parser
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
 NAME = "openai_responses"
+media = OPENAI
 SPEAKERS: Mapping[object, Speaker] = {
     "system": Speaker.SYSTEM,
     "developer": Speaker.SYSTEM,
@@ -217,7 +218,7 @@ def _weight(message: Mapping[str, object], count: Count) -> int:
             total += encrypted_tokens(value)
         elif name == "result" and isinstance(value, str) and _kind(message) == "image_generation_call":
             # A picture of a few pixels has fewer bytes than tokens; a message's bytes bound its tokens.
-            total += min(media_tokens({"type": "input_image", "image_url": value}), len(value))
+            total += min(media.tokens(Medium("image", value), count), len(value))
         elif name not in BESIDE and (name != "output" or _kind(message) != "mcp_call"):
             total += _tokens(value, count)
     return total
@@ -233,8 +234,8 @@ def _tokens(value: object, count: Count) -> int:
             open_values.extend(held)
         elif block is None:
             total += tokens(held, count)
-        elif is_media(block):
-            total += media_tokens(block, count)
+        elif (spent := media(block, count)) is not None:
+            total += spent
         elif (text := _text_of(block)) is not None:
             total += count(text)
         else:

@@ -9,7 +9,7 @@ from autoprune.conversation.messages import fields, fields_of
 from autoprune.conversation.transcript import Entry, Path, ToolCall, ToolResult
 from autoprune.formats import _cline_text, _function_results_text, _tool_response_text, harness
 from autoprune.formats import xml_tool_result as xml
-from autoprune.formats._media import IMAGES, SOUNDS, is_media
+from autoprune.formats._media import find_medium
 
 Span = tuple[int, int]
 
@@ -110,8 +110,8 @@ class _Reader:
     def _block(self, block: Mapping[str, object], path: Path) -> Iterator[str]:
         if block.get("type") in SILENT or block.get("thought") is True:
             return
-        if is_media(block):
-            yield f"[{_label(_medium(block), block)}]"
+        if (medium := find_medium(block)) is not None:
+            yield f"[{_label(medium.kind, block)}]"
             return
         kind = _kind(block)
         if kind in SILENT_FIELDS:
@@ -137,16 +137,6 @@ def _kind(block: Mapping[str, object]) -> str:
     if isinstance(kind := block.get("type"), str):
         return kind
     return next((name for name, value in block.items() if value is not None), "text")
-
-
-def _medium(block: Mapping[str, object]) -> str:
-    """Return what a medium is: image, audio, video or document."""
-    kind = _kind(block)
-    mime = block.get("mimeType") or block.get("mime_type")
-    kind = mime.partition("/")[0] if isinstance(mime, str) else kind
-    if kind in IMAGES:
-        return "image"
-    return "audio" if kind in SOUNDS else "video" if "video" in kind else "document"
 
 
 def _label(kind: str, block: Mapping[str, object]) -> str:

@@ -10,13 +10,14 @@ With S for the system, U for the user, A for the model, A[c] for a call and R[c]
 A group stays if it holds a message that is retained (here the system's, 0), the user's current request (9), or what the
 model has not seen yet; 1, 2-3, 4-7 and 8 may go. Two rules look at neighbors, since providers want the roles to
 alternate: between two groups of one speaker that stay, something of the other speaker stays too; and two messages of
-the user's never become neighbors because what stood between them goes (`keep_apart`).
+one speaker never become neighbors because what stood between them goes (`keep_apart`, `keep_answers_apart`).
 
 A cut that is safe at a request is safe at every later one, so only the newest groups are cut anew as messages come.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
+from typing import TypeAlias
 
 from autoprune.conversation.summary import is_users
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall
@@ -24,6 +25,7 @@ from autoprune.formats.words import has_role, is_note
 from autoprune.planning.retention import Retention
 from autoprune.planning.view import Group
 
+Mend: TypeAlias = Callable[[int, int, set[int]], set[int]]  # two neighbors and what goes, to what goes instead
 OTHERS = {Speaker.MODEL: Speaker.USER, Speaker.USER: Speaker.MODEL}
 RECUT = 3  # of the newest groups: what has come since may belong to them
 
@@ -80,6 +82,7 @@ class Groups:
         self.systems = 0
         self._staying: set[int] = set()
         self._words: set[int] = set()  # messages of the model's that are nothing but words
+        self._models: set[int] = set()
         self._users: set[int] = set()  # messages of the user's role, those with results too
         self._units: list[range] = []
         self._units_end = 0
@@ -92,15 +95,20 @@ class Groups:
     def append(self, at: int, message: object) -> None:
         """Take the next message, whose entry is there already."""
         entry = self.entries[at]
-        if entry.speaker is Speaker.USER and not entry.results:
+        if self._is_said_by_user(at):
             (self._notes if is_note(message, entry) else self._requests).append(at)
         self.systems += entry.speaker is Speaker.SYSTEM
         if is_users(message):
             self._users.add(at)
-        if entry.speaker is Speaker.MODEL and not entry.calls and not entry.thinking and has_role(message):
-            self._words.add(at)
+        if entry.speaker is Speaker.MODEL:
+            self._models.add(at)
+            if not entry.calls and not entry.thinking and has_role(message):
+                self._words.add(at)
         if self.retain.stays(at, message, entry):
             self._staying.add(at)
+
+    def _is_said_by_user(self, at: int) -> bool:
+        return self.entries[at].speaker is Speaker.USER and not self.entries[at].results
 
     def free(self, gone: Collection[int], *, begins_with_user: bool = False) -> list[range]:
         """Return the groups that may go, oldest first; `gone` are the messages that went before.
@@ -123,18 +131,61 @@ class Groups:
         their results.
         """
         alone = {messages[0] for messages in offered if len(messages) == 1}
+
+        def mended(before: int, after: int, going: set[int]) -> set[int]:
+            return {*going, after} if after in alone else going - {*self._separator(before, after, gone, going, weigh)}
+
+        return self._parted(gone, going, self._users, mended)
+
+    def keep_answers_apart(
+        self, gone: Collection[int], going: set[int], offered: Collection[tuple[int, ...]]
+    ) -> set[int]:
+        """Return what goes in place of `going` so that no two messages of the model's become neighbors by it.
+
+        Some providers refuse neighbors, and in pruned output that is fed back they would be one answer. The later one
+        goes too if it is `offered` and nothing but words, or else the earlier one; else the user's last words between
+        them stay.
+        """
+        answers = {at: messages for messages in offered if self._words.issuperset(messages) for at in messages}
+
+        def mended(before: int, after: int, going: set[int]) -> set[int]:
+            said = [at for at in range(before, after) if at in going and self._is_said_by_user(at)]
+            return (
+                {*going, *answers.get(after, answers.get(before, ()))}
+                if said and {before, after} & answers.keys()
+                else going - {*said[-1:]}
+            )
+
+        return self._parted(gone, going, self._models, mended)
+
+    def opening(self, gone: Collection[int], free: Collection[int]) -> Iterator[int]:
+        """Yield the groups of the model's at the head that may go, by their first messages, which are among `free`."""
+        kept = (unit for unit in self._all_units() if not all(at in gone for at in unit))
+        for unit in kept:
+            first = next(at for at in unit if at not in gone)
+            if self.entries[first].speaker is Speaker.SYSTEM:
+                continue
+            if first not in self._models or first not in free:
+                return
+            yield first
+
+    def _parted(self, gone: Collection[int], going: set[int], among: Collection[int], mended: Mend) -> set[int]:
+        """Return what goes once `mended` has dealt with any two of some messages that become neighbors."""
         kept = [at for at in range(len(self.entries)) if at not in gone and at not in going]
         number = 1
         while number < len(kept):
             before, after = kept[number - 1 : number + 1]
-            if after == before + 1 or not {before, after} <= self._users or going.isdisjoint(range(before, after)):
+            if (
+                after == before + 1
+                or before not in among
+                or after not in among
+                or going.isdisjoint(range(before, after))
+            ):
                 number += 1
-            elif after in alone:
-                going = {*going, after}
-                del kept[number]
-            else:
-                going = going - set(self._separator(before, after, gone, going, weigh))
-                number += 1
+                continue
+            going, had = mended(before, after, going), going
+            kept = [at for at in kept if at not in going]
+            number = number + 1 if going <= had else max(1, number - (before in going))
         return going
 
     def _separator(

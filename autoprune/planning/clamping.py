@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice, pairwise
+from typing import ClassVar
 
 from autoprune.conversation.outcomes import error_lines
 from autoprune.errors import SettingsError, check_flag, check_number, is_share
@@ -56,6 +57,8 @@ class Clamp:
     The result has at most `max_result_tokens` tokens and never more than the text had. It is not blank, and is not cut
     again.
     """
+
+    in_text: ClassVar[str] = "{'max_result_tokens': 4000}"
 
     max_result_tokens: int | None = None
     head: float = 0.5

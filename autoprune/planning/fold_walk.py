@@ -21,19 +21,15 @@ from dataclasses import replace
 from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.reasons import told
-from autoprune.conversation.summary import overhead
 from autoprune.conversation.transcript import Entry, Path, Speaker, Transcript
 from autoprune.planning._groups import Groups, joined
+from autoprune.planning._room import Room
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.retention import BY_AGE, Retention
 from autoprune.planning.view import Candidate, FoldingStrategy, Given, Group, Strategy, option
 from autoprune.planning.walk import Walk
-from autoprune.tokens import MESSAGE_TOKENS
 
-REQUEST_SHARE = 0.5  # of the summary's room, that the user's first request may take
-SMALL_ROOM = 64  # tokens, in which it may take all
 START: Path = (0,)  # all that stays is behind a summary
-SUMMARY_SHARE = 4  # a summary takes at most one part in so many of the safe zone
 
 
 def planned(walk: "FoldWalk", messages: Sequence[object]) -> Plan:
@@ -68,13 +64,12 @@ class FoldWalk(Walk):
         self.given = given
         self.gone: set[int] = set()
         self.folds: list[Fold] = []
-        self.room = given.running.room if given.running else 0
-        self.folded = given.running.messages if given.running else 0
-        self.tokens += self.summary_tokens
+        self._room = Room(placeholder.count, limit, given.running)
+        self.tokens += self._room.taken
         self._groups = Groups(self.entries, self.retain)
         self._harmful: set[int] = set()
         self._keep = 0  # messages that the strategy wants to stay, as it said last
-        self._held: set[int] = set()  # at this request, between two messages of the user's
+        self._held: set[int] = set()  # while the strategy is asked, between two messages of one speaker
         self._spoke_at = 0
         self._request_before = 0
         self._wants_user = False
@@ -88,19 +83,15 @@ class FoldWalk(Walk):
         return bool(self.folds) or super().is_at_work
 
     @property
-    def summary_tokens(self) -> int:
-        """The tokens that the summary takes at most, with its mark."""
-        return self._reserve(self.folded, self.room) if self.room else 0
+    def room(self) -> int:
+        """The tokens that the text of the summary may have; 0 if there is no summary."""
+        return self._room.tokens
 
     @property
     def planned(self) -> int:
         """The tokens of the prompt with the summary at its largest, as they are counted here."""
         kept = (at for at in range(len(self.entries)) if at not in self.gone)
-        return self.fixed_tokens + sum(map(self._weight, kept)) + self.summary_tokens
-
-    def _reserve(self, messages: int, room: int) -> int:
-        """Return the tokens to keep free for a summary of so many messages, with its mark."""
-        return room + overhead(self.placeholder.count, messages, room) + MESSAGE_TOKENS
+        return self.fixed_tokens + sum(map(self._weight, kept)) + self._room.taken
 
     @property
     def head(self) -> int | None:
@@ -149,15 +140,23 @@ class FoldWalk(Walk):
         self._asked_at = len(self.entries)
         self._believe_usage()
         self._done_before = self._done
-        self._held = set()
         self._strip()
+        is_done = False
+        while not is_done:
+            edits_made, self._held = self.edits_made, set()
+            self._step()
+            # What was held for what was there then may go now: a walk over the output would find that too.
+            is_done = not self._held or edits_made == self.edits_made
+        self._strip()
+
+    def _step(self) -> None:
+        """Make the edits of the strategy."""
         for edit in self.folder.step(self):
             if isinstance(edit, Fold):
                 self._fold(edit)
             else:
                 self._put(edit)
         self._forget()
-        self._strip()
 
     def _put(self, edit: Replace) -> None:
         """Put a strategy's own text in place of a part that it was offered, if that is smaller."""
@@ -171,17 +170,11 @@ class FoldWalk(Walk):
 
     def gain(self, tokens: int, room: int) -> int:
         """Return the tokens saved by folding messages of so many tokens into a summary of at most `room`."""
-        return tokens + self.summary_tokens - self._reserve(self.folded + 1, self._room(tokens, 1, room))
+        return self._room.gain(tokens, room)
 
     def added(self, room: int) -> int:
         """Return the tokens that the summary adds to the prompt when it gets at most `room`."""
-        largest = min(room, max(1, self.limit // SUMMARY_SHARE))
-        return max(0, self._reserve(self.folded + len(self.entries), largest) - self.summary_tokens)
-
-    def _room(self, tokens: int, messages: int, room: int) -> int:
-        """Return the tokens that a summary's text may have: fewer than what it stands for."""
-        around = self._reserve(self.folded + messages, room) - room
-        return min(room, max(1, self.limit // SUMMARY_SHARE), tokens + self.summary_tokens - around - 1)
+        return self._room.added(len(self.entries), room)
 
     @property
     def turn(self) -> int:
@@ -199,24 +192,25 @@ class FoldWalk(Walk):
             return
         edit = self._without_bridges(edit)
         weight = sum(map(self._weight, edit.messages))
-        room = 0 if edit.is_drop else self._room(weight, len(edit.messages), edit.room)
+        room = 0 if edit.is_drop else self._room.allowed(weight, len(edit.messages), edit.room)
         if not edit.messages or (room <= 0 and not edit.is_drop):
             return
-        if room and (first := self._first_request(edit.messages, room, edit.room)) is not None:
+        first = next(iter(self._groups.requests), -1)
+        if room and first in edit.messages and self._room.is_too_small(self._weight(first), room, edit.room):
             self._fold(replace(edit, messages=tuple(at for at in edit.messages if at != first)))
             return
-        before = self.summary_tokens
+        before = self._room.taken
         if room:
-            self.folded += len(edit.messages)
-            self.room = max(room, self.room)
-        self.tokens -= weight + before - self.summary_tokens
+            self._room.take(len(edit.messages), room)
+        self.tokens -= weight + before - self._room.taken
         self._leave(replace(edit, reason=told(edit.reason), saved=weight, room=room, request=self.request))
 
     def _without_bridges(self, edit: Fold) -> Fold:
-        """Return an edit without the messages that must keep two of the user's apart."""
+        """Return an edit without the messages that must keep two of one speaker apart."""
         by_role = bool(self.retain.roles)
-        offered = [] if by_role else [group.messages for group in self._free(self._keep)]
-        going = self._groups.keep_apart(self.gone, set(edit.messages), offered, self._weight)
+        offered = [group.messages for group in self._free(self._keep)]
+        going = self._groups.keep_apart(self.gone, set(edit.messages), [] if by_role else offered, self._weight)
+        going = self._groups.keep_answers_apart(self.gone, going, offered)
         if by_role:  # what stays between must not be chosen again in place of what may go by its role
             self._held.update(at for at in edit.messages if at not in going)
         return replace(edit, messages=tuple(sorted(going)))
@@ -234,25 +228,13 @@ class FoldWalk(Walk):
 
     def _is_offered(self, messages: set[int]) -> bool:
         """Return whether messages are all of some groups: no half of a pair goes alone."""
-        if messages and messages == self._harmful - self.gone:
-            return True
-        groups = [set(group.messages) for group in self._free()]
-        touched = [group for group in groups if not group.isdisjoint(messages)]
-        return bool(messages) and messages == set().union(*touched)
+        touched = (group.messages for group in self._free() if not messages.isdisjoint(group.messages))
+        is_whole = messages == set().union(*touched)
+        return bool(messages) and (is_whole or messages == self._harmful - self.gone)
 
     def candidates(self) -> Iterator[Candidate]:
         """Return the parts that may be cleared now, whatever is cleared of them meanwhile."""
         return iter([*super().candidates()])
-
-    def _first_request(self, messages: Sequence[int], room: int, most: int) -> int | None:
-        """Return the user's first request if it is to go but the summary has no room for it yet."""
-        first = next(iter(self._groups.requests), None)
-        if first is None or first not in messages:
-            return None
-        weight = self._weight(first)
-        largest = min(most, max(1, self.limit // SUMMARY_SHARE))
-        is_short = weight > max(room * REQUEST_SHARE, min(room, SMALL_ROOM))
-        return first if is_short and weight <= largest * REQUEST_SHARE else None
 
     def _weight(self, at: int) -> int:
         """Return what a message weighs now."""
@@ -291,12 +273,7 @@ class FoldWalk(Walk):
         """Return what must go too so that the conversation begins with the user, if its provider wants that."""
         if not self._wants_user or self.room:
             return []
+        held, self._held = self._held, set()  # at the head nothing is between two messages
         free = {group.messages[0]: group for group in self._free()}
-        found: list[Group] = []
-        for at, entry in enumerate(self.entries):
-            if at in self.gone or entry.speaker is Speaker.SYSTEM or (found and at in found[-1].messages):
-                continue
-            if entry.speaker is not Speaker.MODEL or at not in free:
-                break
-            found.append(free[at])
-        return found
+        self._held = held
+        return [free[at] for at in self._groups.opening(self.gone, free)]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from autoprune.conversation.answers import ANSWER_TOOLS, is_answer
 from autoprune.conversation.calls import is_instruction_file, matches, paths
@@ -29,6 +29,8 @@ class Protections:
     the like, `minimum_tokens` results that are smaller. `pinned` is a set of message indexes, or a predicate that gets
     the caller's message and gives the same answer once its results were cleared or cut.
     """
+
+    in_text: ClassVar[str] = "{'last_results': 5}"
 
     tools: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from autoprune.conversation.messages import fields_of
 from autoprune.conversation.transcript import Entry, Speaker
@@ -18,8 +19,11 @@ class Retention:
     user's, whole. `pinned`: a set of indexes of the messages that are passed, or a predicate that gets the caller's
     message. `tags`: messages whose field `tags` (or `metadata["tags"]`) holds one of them. `roles`: which of "tool"
     (calls with their results), "assistant" and "user" go first, in this order; roles that are not named go last, and
-    with () the oldest messages go first. A call that stays keeps its results, and a result its call.
+    with () the oldest messages go first. A call that stays keeps its results, and a result its call; and an answer in
+    words goes with what the user said before or after it, where two answers would come to stand beside each other.
     """
+
+    in_text: ClassVar[str] = "{'turns': 2}"
 
     system: bool = True
     first_request: bool = False

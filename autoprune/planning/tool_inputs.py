@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import ClassVar
 
 from autoprune.conversation.outcomes import failed
 from autoprune.conversation.transcript import ToolInput, ToolResult
@@ -23,6 +24,8 @@ class ToolInputs:
     Only calls whose result is known to be successful are shortened. JSON arguments keep their shape: the same keys, the
     same types, shorter strings; all else in them stays to the letter.
     """
+
+    in_text: ClassVar[str] = "{'above': 200}"
 
     tools: tuple[str, ...] = ("*",)
     above: int = 200

@@ -20,7 +20,7 @@ those that fold or drop whole messages too.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 from autoprune.conversation.calls import target
 from autoprune.conversation.edits import Fold, Replace, Running
@@ -185,7 +185,9 @@ class FoldingStrategy(Protocol):
 
 
 class Option(Protocol):
-    """A value that says what the walk does for a strategy."""
+    """A value that says what the walk does for a strategy; `in_text` is an example of it where it is typed."""
+
+    in_text: ClassVar[str]
 
     def check(self) -> None:
         """Raise SettingsError for a parameter that cannot be used."""
@@ -200,7 +202,8 @@ def option(strategy: object, name: str, kind: type[Kind]) -> Kind | None:
     if value is None:
         return None
     if not isinstance(value, kind):
-        raise SettingsError(f"the strategy's {name} is {value!r}: give a {kind.__name__}, such as {kind.__name__}(...)")
+        such_as = f"{kind.__name__}, such as {kind.__name__}(...), or in a text {name}={kind.in_text}"
+        raise SettingsError(f"the strategy's {name} is {value!r}: give a {such_as}")
     value.check()
     return value
 

@@ -7,9 +7,9 @@ pruners: it raises where a provider would refuse what was pruned.
 Thinking that is bound to what stands before it is `thinking`'s: `ThinkingPolicy` says what becomes of it behind an
 edit, `merged` puts what the next request must say besides into its arguments.
 
-Each API has a module with its rules and its repair (`_anthropic`, `_bedrock`, `_gemini`, `_openai_chat`,
-`_openai_responses`) and a row in `_table`. The three whose messages are lists of blocks are mended by the same steps,
-in `_turns`, which read and write messages through the `Shape` that each of the three modules is.
+A provider is a `Provider`: a value with a name, rules and their repair. Each that ships has a module (`_anthropic`,
+`_bedrock`, `_gemini`, `_openai_chat`, `_openai_responses`) and a line in `_table`. The three whose messages are lists
+of blocks are mended by the same steps, in `_turns`, which read and write messages through a `Shape`.
 """
 
 from autoprune.planning.plan import ThinkingPolicy
@@ -18,13 +18,15 @@ from autoprune.providers._problem import (
     EMPTY,
     NO_RESULT,
     NO_WORDS,
+    OpenCalls,
     Problem,
+    Provider,
     Repair,
     Repaired,
+    Round,
 )
-from autoprune.providers._repair import UNREPAIRED, repair
-from autoprune.providers._table import USER_FIRST
-from autoprune.providers._validation import accepted, problems, resolved
+from autoprune.providers._table import PROVIDERS, USER_FIRST, resolved
+from autoprune.providers._validation import UNREPAIRED, accepted, problems, repair
 from autoprune.providers.thinking import merged
 
 __all__ = [
@@ -32,11 +34,15 @@ __all__ = [
     "EMPTY",
     "NO_RESULT",
     "NO_WORDS",
+    "PROVIDERS",
     "UNREPAIRED",
     "USER_FIRST",
+    "OpenCalls",
     "Problem",
+    "Provider",
     "Repair",
     "Repaired",
+    "Round",
     "ThinkingPolicy",
     "accepted",
     "merged",

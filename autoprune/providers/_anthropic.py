@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import partial
 
-from autoprune.conversation.messages import with_item
-from autoprune.providers._messages import Turn, id_keys, is_bare, is_blank, is_empty_text, known, listed, text, turn
-from autoprune.providers._problem import EMPTY, Path, Problem, neighbors
+from autoprune.conversation.messages import fields_of, with_item
+from autoprune.providers._blocks import Shape
+from autoprune.providers._messages import Turn, id_keys, is_bare, is_blank, is_empty_text, listed, text, turn
+from autoprune.providers._problem import EMPTY, Path, Problem, Provider, neighbors
+from autoprune.providers._turns import mended
 
-PROVIDER = "anthropic"
+NAME = "anthropic"
 CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
 NOBODY = turn(None)
 FIRST_ROLE = 'messages: first message must use the "user" role'
@@ -79,13 +82,13 @@ def _roles(turns: Sequence[Turn]) -> Iterator[Problem]:
         elif one.role == "system" and not is_directive(one):
             waiting.append(at)
         elif one.role is None and one.fields:
-            yield Problem(PROVIDER, "unknown_role", (at, "role"), f"messages.{at}.role: Field required")
+            yield Problem(NAME, "unknown_role", (at, "role"), f"messages.{at}.role: Field required")
         elif one.role not in (None, "system"):
             said = f'messages: Unexpected role "{one.role}". Allowed roles are "user" or "assistant"'
-            yield Problem(PROVIDER, "unknown_role", (at, "role"), said)
+            yield Problem(NAME, "unknown_role", (at, "role"), said)
     yield from _system(waiting, spoken, NOBODY)
     if turns and turns[0].role == "assistant":
-        yield Problem(PROVIDER, "first_message", (0,), FIRST_ROLE)
+        yield Problem(NAME, "first_message", (0,), FIRST_ROLE)
 
 
 def _system(places: Sequence[int], before: Turn, after: Turn) -> Iterator[Problem]:
@@ -99,7 +102,7 @@ def _system(places: Sequence[int], before: Turn, after: Turn) -> Iterator[Proble
     else:
         return
     for at in places:
-        yield Problem(PROVIDER, "misplaced_system", (at,), said.format(at))
+        yield Problem(NAME, "misplaced_system", (at,), said.format(at))
 
 
 def _ends_in_server_result(one: Turn) -> bool:
@@ -110,9 +113,9 @@ def _ends_in_server_result(one: Turn) -> bool:
 def _contents(at: int, one: Turn, *, is_last: bool) -> Iterator[Problem]:
     if is_bare(one.content):
         if one.role in NO_CONTENT and not is_directive(one) and not (is_last and one.role == "assistant"):
-            yield Problem(PROVIDER, "empty_content", (at, "content"), NO_CONTENT[one.role].format(at))
+            yield Problem(NAME, "empty_content", (at, "content"), NO_CONTENT[one.role].format(at))
     elif is_blank(one.content):
-        yield Problem(PROVIDER, "empty_text", (at, "content"), BLANK_TEXT)
+        yield Problem(NAME, "empty_text", (at, "content"), BLANK_TEXT)
     for index, block in enumerate(one.blocks):
         yield from _block((at, "content", index), one.role, block)
     if is_last and one.role == "assistant":
@@ -125,18 +128,18 @@ def _block(path: Path, role: str | None, block: Mapping[str, object]) -> Iterato
             yield from _text(path, block)
         case "thinking" | "redacted_thinking" as kind if role in OTHERS:
             said = PLACE.format(path[0], kind, "assistant")
-            yield Problem(PROVIDER, "misplaced_thinking", path, said)
+            yield Problem(NAME, "misplaced_thinking", path, said)
         case "thinking" if block.get("signature") is None:
             place = ".".join(map(str, path))
             said = f"messages.{place}.thinking.signature: Field required"
-            yield Problem(PROVIDER, "thinking_signature", path, said)
+            yield Problem(NAME, "thinking_signature", path, said)
         case "tool_use" if role in OTHERS:
-            yield Problem(PROVIDER, "misplaced_call", path, PLACE.format(path[0], "tool_use", "assistant"))
+            yield Problem(NAME, "misplaced_call", path, PLACE.format(path[0], "tool_use", "assistant"))
         case "tool_result":
             for index, part in enumerate(listed(block.get("content"))):
-                held = known(part)
+                held = fields_of(part)
                 if held.get("type") == "text" and is_empty_text(held.get("text")):
-                    yield Problem(PROVIDER, "empty_text", (*path, "content", index), NO_TEXT)
+                    yield Problem(NAME, "empty_text", (*path, "content", index), NO_TEXT)
 
 
 def _text(path: Path, block: Mapping[str, object]) -> Iterator[Problem]:
@@ -145,7 +148,7 @@ def _text(path: Path, block: Mapping[str, object]) -> Iterator[Problem]:
     said = BLANK_TEXT if block.get("text") else NO_TEXT
     if block.get("cache_control") is not None and not block.get("text"):
         said = f"messages.{'.'.join(map(str, path))}.text: cache_control cannot be set for empty text blocks"
-    yield Problem(PROVIDER, "empty_text", path, said)
+    yield Problem(NAME, "empty_text", path, said)
 
 
 def _ending(at: int, one: Turn) -> Iterator[Problem]:
@@ -154,7 +157,7 @@ def _ending(at: int, one: Turn) -> Iterator[Problem]:
     if one.blocks and one.blocks[-1].get("type") == "text":
         path, words = (*path, len(one.blocks) - 1), one.blocks[-1].get("text")
     if isinstance(words, str) and words.strip() and words != words.rstrip():
-        yield Problem(PROVIDER, "trailing_whitespace", path, TRAILING)
+        yield Problem(NAME, "trailing_whitespace", path, TRAILING)
 
 
 def _calls(at: int, one: Turn, ids: set[str]) -> Iterator[Problem]:
@@ -166,14 +169,14 @@ def _calls(at: int, one: Turn, ids: set[str]) -> Iterator[Problem]:
         call_id = text(block.get("id"))
         if call_id is not None and not CALL_ID.fullmatch(call_id):
             said = f"{place}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"
-            yield Problem(PROVIDER, "call_id_pattern", path, said)
+            yield Problem(NAME, "call_id_pattern", path, said)
         elif call_id in ids:
-            yield Problem(PROVIDER, "duplicate_call_id", path, f"{place}: `tool_use` ids must be unique")
+            yield Problem(NAME, "duplicate_call_id", path, f"{place}: `tool_use` ids must be unique")
         ids |= {call_id} if call_id else set()
         arguments = block.get("input")
         if arguments is None or isinstance(arguments, str | int | float | list | tuple):
             said = f"{place}.tool_use.input: Input should be a valid dictionary"
-            yield Problem(PROVIDER, "call_input", (*path, "input"), said)
+            yield Problem(NAME, "call_input", (*path, "input"), said)
 
 
 def _unanswered(at: int, calls: Sequence[str], following: Turn) -> Iterator[Problem]:
@@ -188,10 +191,10 @@ def _unanswered(at: int, calls: Sequence[str], following: Turn) -> Iterator[Prob
             places[answered] = index
             misplaced += [] if is_leading or answered not in wanted else [(index, answered)]
     if missing := [call for call in dict.fromkeys(calls) if call not in places]:
-        yield Problem(PROVIDER, "unanswered_call", (at,), UNANSWERED.format(at, ", ".join(missing)))
+        yield Problem(NAME, "unanswered_call", (at,), UNANSWERED.format(at, ", ".join(missing)))
     if misplaced:
         said = UNANSWERED.format(at, ", ".join(call for _, call in misplaced))
-        yield Problem(PROVIDER, "results_not_first", (at + 1, "content", misplaced[0][0]), said)
+        yield Problem(NAME, "results_not_first", (at + 1, "content", misplaced[0][0]), said)
 
 
 def _results(at: int, one: Turn, calls: Sequence[str]) -> Iterator[Problem]:
@@ -202,81 +205,68 @@ def _results(at: int, one: Turn, calls: Sequence[str]) -> Iterator[Problem]:
             continue
         path, answered = (at, "content", index), text(block.get("tool_use_id"))
         if one.role in ("assistant", "system"):
-            yield Problem(PROVIDER, "misplaced_result", path, PLACE.format(at, "tool_result", "user"))
+            yield Problem(NAME, "misplaced_result", path, PLACE.format(at, "tool_result", "user"))
         elif answered is None:
             said = f"messages.{at}.content.{index}.tool_result.tool_use_id: Field required"
-            yield Problem(PROVIDER, "orphan_result", path, said)
+            yield Problem(NAME, "orphan_result", path, said)
         elif answered not in open_calls:
-            yield Problem(PROVIDER, "orphan_result", path, ORPHAN.format(at, index, answered))
+            yield Problem(NAME, "orphan_result", path, ORPHAN.format(at, index, answered))
         elif answered in seen:
-            yield Problem(PROVIDER, "duplicate_result", path, SECOND_RESULT.format(at, index, answered))
+            yield Problem(NAME, "duplicate_result", path, SECOND_RESULT.format(at, index, answered))
         seen |= {answered} if answered else set()
 
 
 def alternation(messages: Sequence[object]) -> Iterator[Problem]:
     """Yield where user and assistant do not take turns, as gateways and local chat templates want them to."""
-    yield from neighbors(PROVIDER, [text(known(message).get("role")) for message in messages])
+    yield from neighbors(NAME, [text(fields_of(message).get("role")) for message in messages])
 
 
-# How a repair reads and writes its messages
+class _AnthropicShape(Shape):
+    """Messages with a list of typed blocks, or a text."""
 
-FIELD = "content"
-MODEL = "assistant"
-USERS: tuple[str | None, ...] = ("user",)
+    def text_block(self, words: str) -> object:
+        """Return a block of text."""
+        return {"type": "text", "text": words}
 
+    def new_message(self, role: str, blocks: Sequence[object], like: object) -> object:
+        """Return a message of blocks; a single block of text becomes a string."""
+        one = fields_of(blocks[0]) if len(blocks) == 1 else {}
+        return {"role": role, self.field: one["text"] if one.keys() == {"type", "text"} else list(blocks)}
 
-def text_block(words: str) -> object:
-    """Return a block of text."""
-    return {"type": "text", "text": words}
+    def call_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
+        """Return the id of a call; None for any other block."""
+        one = fields_of(found)
+        if role != self.model or one.get("type") != "tool_use":
+            return None
+        return id_keys(one.get("id"))
 
+    def result_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
+        """Return the id of the call that a result answers; None for any other block."""
+        one = fields_of(found)
+        return id_keys(one.get("tool_use_id")) if one.get("type") == "tool_result" else None
 
-def new_message(role: str, blocks: Sequence[object], like: object) -> object:
-    """Return a message of blocks; a single block of text becomes a string."""
-    one = known(blocks[0]) if len(blocks) == 1 else {}
-    return {"role": role, FIELD: one["text"] if one.keys() == {"type", "text"} else list(blocks)}
+    def no_result(self, call: object, reason: str) -> object:
+        """Return a failed result for a call that has none."""
+        call_id = fields_of(call).get("id")
+        return {"type": "tool_result", "tool_use_id": call_id, "content": reason, "is_error": True}
 
+    def with_id(self, found: object, call_id: str) -> object:
+        """Return a copy of a call or a result with another id."""
+        return with_item(found, "id" if fields_of(found).get("type") == "tool_use" else "tool_use_id", call_id)
 
-def call_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
-    """Return the id of a call; None for any other block."""
-    one = known(found)
-    if role != MODEL or one.get("type") != "tool_use":
-        return None
-    return id_keys(one.get("id"))
-
-
-def result_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
-    """Return the id of the call that a result answers; None for any other block."""
-    one = known(found)
-    return id_keys(one.get("tool_use_id")) if one.get("type") == "tool_result" else None
-
-
-def nearby_keys(found: object) -> tuple[Hashable, ...]:
-    """Return nothing: a result answers only the call whose id it names."""
-    return ()
-
-
-def answering(found: object, call: object) -> object:
-    """Return the result itself: it names its call by the id alone."""
-    return found
-
-
-def result_name(found: object) -> str:
-    """Return nothing: a result does not name its tool."""
-    return ""
+    def mended_result(self, found: object) -> object:
+        """Return a copy of a result without its empty texts."""
+        parts = [
+            part for part in listed(fields_of(found).get("content")) if not is_empty_text(fields_of(part).get("text"))
+        ]
+        return with_item(found, "content", parts or EMPTY)
 
 
-def no_result(call: object, reason: str) -> object:
-    """Return a failed result for a call that has none."""
-    call_id = known(call).get("id")
-    return {"type": "tool_result", "tool_use_id": call_id, "content": reason, "is_error": True}
-
-
-def with_id(found: object, call_id: str) -> object:
-    """Return a copy of a call or a result with another id."""
-    return with_item(found, "id" if known(found).get("type") == "tool_use" else "tool_use_id", call_id)
-
-
-def mended_result(found: object, problems: Sequence[Problem]) -> object:
-    """Return a copy of a result without its empty texts."""
-    parts = [part for part in listed(known(found).get("content")) if not is_empty_text(known(part).get("text"))]
-    return with_item(found, "content", parts or EMPTY)
+PROVIDER = Provider(
+    NAME,
+    problems,
+    partial(mended, _AnthropicShape()),
+    other_names=("claude", "anthropic_messages"),
+    alternation=alternation,
+    begins_with_user=True,
+)

@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from functools import partial
 
-from autoprune.conversation.messages import with_item
-from autoprune.providers._messages import Turn, id_keys, is_bare, is_blank, known, listed, text, turn
-from autoprune.providers._problem import EMPTY, Path, Problem
+from autoprune.conversation.messages import fields_of, with_item
+from autoprune.providers._blocks import Shape
+from autoprune.providers._messages import Turn, id_keys, is_bare, is_blank, listed, text, turn
+from autoprune.providers._problem import EMPTY, Path, Problem, Provider
+from autoprune.providers._turns import mended
 
-PROVIDER = "bedrock"
+NAME = "bedrock"
 ROLES = ("user", "assistant", "system")  # botocore's service model of bedrock-runtime
 CALL_ID = re.compile(r"[a-zA-Z0-9_.:-]{1,64}")  # likewise
 NOBODY = turn(None)
@@ -56,7 +59,7 @@ def problems(messages: Sequence[object]) -> Iterator[Problem]:
 def calls(one: Turn) -> Iterator[tuple[int, Mapping[str, object]]]:
     """Yield the calls that the next message must answer. The provider answers those of its own tools."""
     for index, block in enumerate(one.blocks if one.role == "assistant" else ()):
-        call = known(block.get("toolUse"))
+        call = fields_of(block.get("toolUse"))
         if call and text(call.get("type")) != "server_tool_use":
             yield index, call
 
@@ -69,33 +72,33 @@ def call_ids(one: Turn) -> list[str]:
 def results(one: Turn) -> Iterator[tuple[int, Mapping[str, object]]]:
     """Yield the results of the caller's tools. The model's messages hold those of the provider's own."""
     for index, block in enumerate(one.blocks if one.role != "assistant" else ()):
-        if result := known(block.get("toolResult")):
+        if result := fields_of(block.get("toolResult")):
             yield index, result
 
 
 def _role(at: int, one: Turn, before: Turn) -> Iterator[Problem]:
     if one.fields and one.role not in ROLES:
         said = INVALID.format(one.role, f"messages.{at + 1}.member.role", f"enum value set: [{', '.join(ROLES)}]")
-        yield Problem(PROVIDER, "unknown_role", (at, "role"), said)
+        yield Problem(NAME, "unknown_role", (at, "role"), said)
     if at == 0 and one.role == "assistant":
-        yield Problem(PROVIDER, "first_message", (at,), FIRST_ROLE)
+        yield Problem(NAME, "first_message", (at,), FIRST_ROLE)
     elif one.role in ("user", "assistant") and one.role == before.role:
-        yield Problem(PROVIDER, "alternation", (at,), ALTERNATE)
+        yield Problem(NAME, "alternation", (at,), ALTERNATE)
 
 
 def _contents(at: int, one: Turn) -> Iterator[Problem]:
     if one.fields and is_bare(one.content):
-        yield Problem(PROVIDER, "empty_content", (at, "content"), NO_CONTENT.format(at))
+        yield Problem(NAME, "empty_content", (at, "content"), NO_CONTENT.format(at))
     for index, block in enumerate(one.blocks):
         path: Path = (at, "content", index)
         if is_blank(block.get("text")):
             yield _blank(path)
-        result = known(block.get("toolResult"))
+        result = fields_of(block.get("toolResult"))
         inside: Path = (*path, "toolResult", "content")
         if text(result.get("status")) == "error" and is_bare(result.get("content")):
-            yield Problem(PROVIDER, "empty_result", inside, EMPTY_ERROR.format(_place(path)))
+            yield Problem(NAME, "empty_result", inside, EMPTY_ERROR.format(_place(path)))
         for part, held in enumerate(listed(result.get("content"))):
-            if is_blank(known(held).get("text")):
+            if is_blank(fields_of(held).get("text")):
                 yield _blank((*inside, part))
 
 
@@ -103,15 +106,15 @@ def _places(at: int, one: Turn, served: set[str]) -> Iterator[Problem]:
     """Yield the blocks in a message of the wrong role. `served` collects the ids of the provider's own calls."""
     for index, block in enumerate(one.blocks):
         path: Path = (at, "content", index)
-        call, result = known(block.get("toolUse")), known(block.get("toolResult"))
+        call, result = fields_of(block.get("toolUse")), fields_of(block.get("toolResult"))
         if call and text(call.get("type")) == "server_tool_use":
             served.add(text(call.get("toolUseId")) or "")
         elif call and one.role in OTHERS:
-            yield Problem(PROVIDER, "misplaced_call", path, PLACE.format(at, "tool_use", "assistant"))
+            yield Problem(NAME, "misplaced_call", path, PLACE.format(at, "tool_use", "assistant"))
         elif block.get("reasoningContent") is not None and one.role in OTHERS:
-            yield Problem(PROVIDER, "misplaced_thinking", path, PLACE.format(at, "thinking", "assistant"))
+            yield Problem(NAME, "misplaced_thinking", path, PLACE.format(at, "thinking", "assistant"))
         elif is_misplaced(one.role, result, served):
-            yield Problem(PROVIDER, "misplaced_result", path, PLACE.format(at, "tool_result", "user"))
+            yield Problem(NAME, "misplaced_result", path, PLACE.format(at, "tool_result", "user"))
 
 
 def is_misplaced(role: str | None, result: Mapping[str, object], served: Collection[str]) -> bool:
@@ -130,14 +133,14 @@ def _calls(at: int, one: Turn) -> Iterator[Problem]:
         if not CALL_ID.fullmatch(call_id):
             place = f"messages.{at + 1}.member.content.{index + 1}.member.toolUse.toolUseId"
             said = INVALID.format(call_id, place, "regular expression pattern: [a-zA-Z0-9_.:-]+, and length 1 to 64")
-            yield Problem(PROVIDER, "call_id_pattern", path, said)
+            yield Problem(NAME, "call_id_pattern", path, said)
         elif call_id in seen:
-            yield Problem(PROVIDER, "duplicate_call_id", path, DUPLICATE.format("toolUse", at, call_id))
+            yield Problem(NAME, "duplicate_call_id", path, DUPLICATE.format("toolUse", at, call_id))
         seen.add(call_id)
 
 
 def _blank(path: Path) -> Problem:
-    return Problem(PROVIDER, "empty_text", path, BLANK.format(_place(path)))
+    return Problem(NAME, "empty_text", path, BLANK.format(_place(path)))
 
 
 def _place(path: Path) -> str:
@@ -149,14 +152,14 @@ def _unanswered(at: int, wanted: Sequence[str], following: Turn) -> Iterator[Pro
     given = list(results(following)) if following.role == "user" else []
     ids = {text(result.get("toolUseId")) for _, result in given}
     if missing := [call for call in dict.fromkeys(wanted) if call not in ids]:
-        yield Problem(PROVIDER, "unanswered_call", (at,), UNANSWERED.format(at + 1, ", ".join(missing)))
+        yield Problem(NAME, "unanswered_call", (at,), UNANSWERED.format(at + 1, ", ".join(missing)))
     others = (index for index, block in enumerate(following.blocks) if not BEFORE_RESULTS & block.keys())
     first = next(others, len(following.blocks))
     if late := [
         (index, call) for index, one in given if index > first and (call := text(one.get("toolUseId"))) in wanted
     ]:
         said = NOT_FIRST.format(at, ", ".join(str(call) for _, call in late))
-        yield Problem(PROVIDER, "results_not_first", (at + 1, "content", late[0][0]), said)
+        yield Problem(NAME, "results_not_first", (at + 1, "content", late[0][0]), said)
 
 
 def _results(at: int, one: Turn, wanted: set[str]) -> Iterator[Problem]:
@@ -164,73 +167,52 @@ def _results(at: int, one: Turn, wanted: set[str]) -> Iterator[Problem]:
     for index, result in results(one):
         path, answered = (at, "content", index), text(result.get("toolUseId"))
         if answered is None or answered not in wanted:
-            yield Problem(PROVIDER, "orphan_result", path, ORPHAN.format(at))
+            yield Problem(NAME, "orphan_result", path, ORPHAN.format(at))
         elif answered in seen:
-            yield Problem(PROVIDER, "duplicate_result", path, DUPLICATE.format("toolResult", at, answered))
+            yield Problem(NAME, "duplicate_result", path, DUPLICATE.format("toolResult", at, answered))
         else:
             seen.add(answered)
 
 
-# How a repair reads and writes its messages
+class _BedrockShape(Shape):
+    """Messages with a list of blocks, each under the name of its kind."""
 
-FIELD = "content"
-MODEL = "assistant"
-USERS: tuple[str | None, ...] = ("user",)
+    def call_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
+        """Return the id of a call; None for any other block, and for a call of the provider's own tools."""
+        call = fields_of(fields_of(found).get("toolUse"))
+        if role != self.model or not call or text(call.get("type")) == "server_tool_use":
+            return None
+        return id_keys(call.get("toolUseId"))
 
+    def result_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
+        """Return the id of the call that a result answers; None for any other block."""
+        result = fields_of(fields_of(found).get("toolResult"))
+        return id_keys(result.get("toolUseId")) if result and role != self.model else None
 
-def text_block(words: str) -> object:
-    """Return a block of text."""
-    return {"text": words}
+    def no_result(self, call: object, reason: str) -> object:
+        """Return a failed result for a call that has none."""
+        call_id = fields_of(fields_of(call).get("toolUse")).get("toolUseId")
+        return {"toolResult": {"toolUseId": call_id, "status": "error", "content": [self.text_block(reason)]}}
 
+    def with_id(self, found: object, call_id: str) -> object:
+        """Return a copy of a call or a result with another id."""
+        name = "toolUse" if fields_of(found).get("toolUse") is not None else "toolResult"
+        return with_item(found, name, with_item(fields_of(found)[name], "toolUseId", call_id))
 
-def new_message(role: str, blocks: Sequence[object], like: object) -> object:
-    """Return a message of blocks."""
-    return {"role": role, FIELD: list(blocks)}
-
-
-def call_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
-    """Return the id of a call; None for any other block, and for a call of the provider's own tools."""
-    call = known(known(found).get("toolUse"))
-    if role != MODEL or not call or text(call.get("type")) == "server_tool_use":
-        return None
-    return id_keys(call.get("toolUseId"))
-
-
-def result_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
-    """Return the id of the call that a result answers; None for any other block."""
-    result = known(known(found).get("toolResult"))
-    return id_keys(result.get("toolUseId")) if result and role != MODEL else None
-
-
-def nearby_keys(found: object) -> tuple[Hashable, ...]:
-    """Return nothing: a result answers only the call whose id it names."""
-    return ()
+    def mended_result(self, found: object) -> object:
+        """Return a copy of a result without its blank texts."""
+        result = fields_of(found)["toolResult"]
+        parts = [
+            part for part in listed(fields_of(result).get(self.field)) if not is_blank(fields_of(part).get("text"))
+        ]
+        return with_item(found, "toolResult", with_item(result, self.field, parts or [self.text_block(EMPTY)]))
 
 
-def answering(found: object, call: object) -> object:
-    """Return the result itself: it names its call by the id alone."""
-    return found
-
-
-def result_name(found: object) -> str:
-    """Return nothing: a result does not name its tool."""
-    return ""
-
-
-def no_result(call: object, reason: str) -> object:
-    """Return a failed result for a call that has none."""
-    call_id = known(known(call).get("toolUse")).get("toolUseId")
-    return {"toolResult": {"toolUseId": call_id, "status": "error", "content": [text_block(reason)]}}
-
-
-def with_id(found: object, call_id: str) -> object:
-    """Return a copy of a call or a result with another id."""
-    name = "toolUse" if known(found).get("toolUse") is not None else "toolResult"
-    return with_item(found, name, with_item(known(found)[name], "toolUseId", call_id))
-
-
-def mended_result(found: object, problems: Sequence[Problem]) -> object:
-    """Return a copy of a result without its blank texts."""
-    result = known(found)["toolResult"]
-    parts = [part for part in listed(known(result).get(FIELD)) if not is_blank(known(part).get("text"))]
-    return with_item(found, "toolResult", with_item(result, FIELD, parts or [text_block(EMPTY)]))
+PROVIDER = Provider(
+    NAME,
+    problems,
+    partial(mended, _BedrockShape()),
+    other_names=("aws", "amazon", "amazon_bedrock", "aws_bedrock", "converse", "bedrock_converse"),
+    alternates=True,
+    begins_with_user=True,
+)

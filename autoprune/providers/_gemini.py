@@ -2,12 +2,15 @@
 
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import partial
 
-from autoprune.conversation.messages import fields, with_item
-from autoprune.providers._messages import Turn, first, is_bare, is_empty_text, known, listed, text, turn, with_blocks
-from autoprune.providers._problem import Path, Problem, neighbors
+from autoprune.conversation.messages import fields, fields_of, with_item
+from autoprune.providers._blocks import Shape
+from autoprune.providers._messages import Turn, first, is_bare, is_empty_text, listed, text, turn, with_blocks
+from autoprune.providers._problem import Path, Problem, Provider, neighbors
+from autoprune.providers._turns import mended
 
-PROVIDER = "gemini"
+NAME = "gemini"
 ROLES = (None, "user", "model", "function")  # absent is the user's, by the SDK's types
 # On the wire and in the SDK.
 CALL = ("functionCall", "function_call")
@@ -46,7 +49,7 @@ def problems(messages: Sequence[object]) -> Iterator[Problem]:
     before = NOBODY
     for at, one in enumerate(turns):
         if one.fields and one.role not in ROLES:
-            yield Problem(PROVIDER, "unknown_role", (at, "role"), NO_ROLE)
+            yield Problem(NAME, "unknown_role", (at, "role"), NO_ROLE)
         yield from _parts(at, one)
         yield from _places(at, one)
         yield from _responses(at, one, calls(before))
@@ -56,25 +59,25 @@ def problems(messages: Sequence[object]) -> Iterator[Problem]:
 
 def calls(one: Turn) -> list[Mapping[str, object]]:
     """Return the function calls of a content of the model's."""
-    return [known(call) for _, _, call in first(one.blocks, CALL)] if one.role == "model" else []
+    return [fields_of(call) for _, _, call in first(one.blocks, CALL)] if one.role == "model" else []
 
 
 def _parts(at: int, one: Turn) -> Iterator[Problem]:
     # The SDK also takes bare parts in place of contents.
     if one.fields and is_bare(one.content) and (one.role is not None or _is_empty(one.fields)):
-        yield Problem(PROVIDER, "empty_content", (at, "parts"), NO_PARTS.format(at))
+        yield Problem(NAME, "empty_content", (at, "parts"), NO_PARTS.format(at))
     for index, (part, held) in enumerate(zip(one.blocks, listed(one.content), strict=True)):
         path: Path = (at, "parts", index)
         if _is_empty(part) and fields(held) is not None:
-            yield Problem(PROVIDER, "empty_part", path, NO_DATA.format(at, index))
+            yield Problem(NAME, "empty_part", path, NO_DATA.format(at, index))
         elif is_empty_text(part.get("text")) and part.get("thought") is not True and not _is_signed(part):
-            yield Problem(PROVIDER, "empty_text", path, NO_TEXT)
+            yield Problem(NAME, "empty_text", path, NO_TEXT)
     for index, name, found in first(one.blocks, RESPONSE):
-        response = known(found).get("response")
+        response = fields_of(found).get("response")
         if isinstance(response, str | int | float | list | tuple):
             said = LIST_FOR_STRUCT if isinstance(response, list | tuple) else NO_STRUCT
             where: Path = (at, "parts", index, name, "response")
-            yield Problem(PROVIDER, "result_shape", where, said.format(at, index))
+            yield Problem(NAME, "result_shape", where, said.format(at, index))
 
 
 def _is_empty(part: Mapping[str, object]) -> bool:
@@ -90,9 +93,9 @@ def _is_signed(part: Mapping[str, object]) -> bool:
 def _calls(at: int, one: Turn, before: Turn, following: Turn) -> Iterator[Problem]:
     wanted = len(calls(one))
     if wanted and (at == 0 or before.role == "model"):
-        yield Problem(PROVIDER, "call_place", (at,), CALL_PLACE)
+        yield Problem(NAME, "call_place", (at,), CALL_PLACE)
     if wanted > sum(1 for _ in first(following.blocks, RESPONSE)):
-        yield Problem(PROVIDER, "unanswered_call", (at,), COUNT)
+        yield Problem(NAME, "unanswered_call", (at,), COUNT)
 
 
 def _places(at: int, one: Turn) -> Iterator[Problem]:
@@ -100,23 +103,23 @@ def _places(at: int, one: Turn) -> Iterator[Problem]:
     is_model = one.role == "model"
     for index, name, _ in first(one.blocks, RESPONSE if is_model else CALL):
         rule, said = ("misplaced_result", ORPHAN) if is_model else ("misplaced_call", CALL_PLACE)
-        yield Problem(PROVIDER, rule, (at, "parts", index, name), said)
+        yield Problem(NAME, rule, (at, "parts", index, name), said)
 
 
 def _responses(at: int, one: Turn, wanted: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
     """Check that a content has as many responses as the one before has calls, with the same names."""
     given = list(first(one.blocks, RESPONSE)) if one.role != "model" else []
-    answered = _answered(wanted, [known(found) for _, _, found in given])
+    answered = _answered(wanted, [fields_of(found) for _, _, found in given])
     for number, (index, name, found) in enumerate(given):
         path: Path = (at, "parts", index, name)
-        response, call = text(known(found).get("name")), answered.get(number)
+        response, call = text(fields_of(found).get("name")), answered.get(number)
         if call is None and len(given) > len(wanted):
-            yield Problem(PROVIDER, "orphan_result", path, COUNT if wanted else ORPHAN)
+            yield Problem(NAME, "orphan_result", path, COUNT if wanted else ORPHAN)
         elif call is None:
-            yield Problem(PROVIDER, "result_names", path, NO_NAME.format(at, index, response))
+            yield Problem(NAME, "result_names", path, NO_NAME.format(at, index, response))
         elif text(call.get("name")) != response:
             said = OTHER_NAME.format(at, index, response, text(call.get("name")))
-            yield Problem(PROVIDER, "result_names", path, said)
+            yield Problem(NAME, "result_names", path, said)
 
 
 def _answered(
@@ -139,95 +142,91 @@ def _answered(
 
 def alternation(messages: Sequence[object]) -> Iterator[Problem]:
     """Yield where user and model do not take turns, as local chat templates want them to."""
-    yield from neighbors(PROVIDER, [_speaker(message) for message in messages], MODEL)
+    yield from neighbors(NAME, [_speaker(message) for message in messages], "model")
 
 
 def _speaker(message: object) -> str | None:
     """Return the role of a content. The user's may be left out, and responses may have one of their own."""
-    found = known(message)
+    found = fields_of(message)
     role = text(found.get("role"))
     return "user" if role == "function" or (found and found.get("role") is None) else role
 
 
-# How a repair reads and writes its messages
+class _GeminiShape(Shape):
+    """Contents with a list of parts, each under the name of its kind."""
 
-FIELD = "parts"
-MODEL = "model"
-USERS: tuple[str | None, ...] = ("user", None, "function")
+    field = "parts"
+    model = "model"
+    users = ("user", None, "function")
 
+    def new_message(self, role: str, blocks: Sequence[object], like: object) -> object:
+        """Return a content of parts, of the type of `like` where that is an SDK's object."""
+        if isinstance(like, Mapping) or not fields_of(like):
+            return super().new_message(role, blocks, like)
+        return with_blocks(with_item(like, "role", role), self.field, blocks)
 
-def text_block(words: str) -> object:
-    """Return a part of text."""
-    return {"text": words}
+    def call_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
+        """Return what a response may know a call by: its id and name, its id, its name."""
+        for _, _, call in first([fields_of(found)], CALL) if role == self.model else ():
+            name, call_id = _named(call)
+            own = (("name", name),) if call_id is None else (("id", name, call_id), ("id", call_id))
+            return (*own, ("any", name))
+        return None
 
+    def result_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
+        """Return what a response knows its call by, best first.
 
-def new_message(role: str, blocks: Sequence[object], like: object) -> object:
-    """Return a content of parts, of the type of `like` where that is an SDK's object."""
-    if isinstance(like, Mapping) or not known(like):
-        return {"role": role, FIELD: list(blocks)}
-    return with_blocks(with_item(like, "role", role), FIELD, blocks)
+        With an id it answers the call that has the id, or one of its name that has none; without, any of its name.
+        """
+        for _, _, response in first([fields_of(found)], RESPONSE):
+            name, call_id = _named(response)
+            return (("any", name),) if call_id is None else (("id", name, call_id), ("id", call_id), ("name", name))
+        return None
 
+    def nearby_keys(self, found: object) -> tuple[Hashable, ...]:
+        """Return the name of a response: directly behind the calls it may answer one of that name, whatever the ids."""
+        return (("any", self.result_name(found)),)
 
-def call_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
-    """Return what a response may know a call by: its id and name, its id, its name."""
-    for _, _, call in first([known(found)], CALL) if role == MODEL else ():
-        name, call_id = _named(call)
-        own = (("name", name),) if call_id is None else (("id", name, call_id), ("id", call_id))
-        return (*own, ("any", name))
-    return None
+    def answering(self, found: object, call: object) -> object:
+        """Return a response with the name of its call; itself where it has it."""
+        ((_, _, called),), ((_, spelled, response),) = (
+            first([fields_of(call)], CALL),
+            first([fields_of(found)], RESPONSE),
+        )
+        wanted = fields_of(called).get("name")
+        if wanted is None or wanted == fields_of(response).get("name"):
+            return found
+        return with_item(found, spelled, with_item(response, "name", wanted))
 
+    def result_name(self, found: object) -> str:
+        """Return the name of a response."""
+        ((_, _, response),) = first([fields_of(found)], RESPONSE)
+        return _named(response)[0]
 
-def result_keys(role: str | None, found: object) -> tuple[Hashable, ...] | None:
-    """Return what a response knows its call by, best first.
+    def no_result(self, call: object, reason: str) -> object:
+        """Return a response with an error for a call that has none."""
+        ((_, spelled, found),) = first([fields_of(call)], CALL)
+        named = {name: value for name in ("id", "name") if (value := fields_of(found).get(name)) is not None}
+        return {RESPONSE[CALL.index(spelled)]: {**named, "response": {"error": reason}}}
 
-    With an id it answers the call that has the id, or one of its name that has none; without, any of its name.
-    """
-    for _, _, response in first([known(found)], RESPONSE):
-        name, call_id = _named(response)
-        return (("any", name),) if call_id is None else (("id", name, call_id), ("id", call_id), ("name", name))
-    return None
-
-
-def nearby_keys(found: object) -> tuple[Hashable, ...]:
-    """Return the name of a response: directly behind the calls it may answer one of that name, whatever the ids."""
-    return (("any", result_name(found)),)
-
-
-def answering(found: object, call: object) -> object:
-    """Return a response with the name of its call; itself where it has it."""
-    ((_, _, called),), ((_, spelled, response),) = first([known(call)], CALL), first([known(found)], RESPONSE)
-    wanted = known(called).get("name")
-    if wanted is None or wanted == known(response).get("name"):
-        return found
-    return with_item(found, spelled, with_item(response, "name", wanted))
-
-
-def result_name(found: object) -> str:
-    """Return the name of a response."""
-    ((_, _, response),) = first([known(found)], RESPONSE)
-    return _named(response)[0]
+    def mended_result(self, found: object) -> object:
+        """Return a copy of a response in which the value is an object."""
+        ((_, spelled, response),) = first([fields_of(found)], RESPONSE)
+        output = {"output": fields_of(response)["response"]}
+        return with_item(found, spelled, with_item(response, "response", output))
 
 
 def _named(value: object) -> tuple[str, str | None]:
-    one = known(value)
+    one = fields_of(value)
     call_id = one.get("id")
     return str(one.get("name")), None if call_id is None else str(call_id)
 
 
-def no_result(call: object, reason: str) -> object:
-    """Return a response with an error for a call that has none."""
-    ((_, spelled, found),) = first([known(call)], CALL)
-    named = {name: value for name in ("id", "name") if (value := known(found).get(name)) is not None}
-    return {RESPONSE[CALL.index(spelled)]: {**named, "response": {"error": reason}}}
-
-
-def with_id(found: object, call_id: str) -> object:
-    """Return the part itself: no rule asks for another id."""
-    return found
-
-
-def mended_result(found: object, problems: Sequence[Problem]) -> object:
-    """Return a copy of a response in which the value is an object."""
-    ((_, spelled, response),) = first([known(found)], RESPONSE)
-    output = {"output": known(response)["response"]}
-    return with_item(found, spelled, with_item(response, "response", output))
+PROVIDER = Provider(
+    NAME,
+    problems,
+    partial(mended, _GeminiShape()),
+    other_names=("google", "genai", "google_genai", "vertex", "vertex_ai", "vertexai"),
+    alternation=alternation,
+    begins_with_user=True,
+)

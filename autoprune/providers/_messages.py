@@ -21,14 +21,9 @@ class Turn:
 
 def turn(message: object, name: str = "content") -> Turn:
     """Return a message as a turn, with its content under `name`."""
-    found = known(message)
+    found = fields_of(message)
     content = found.get(name)
-    return Turn(found, text(found.get("role")), content, [known(block) for block in listed(content)])
-
-
-def known(value: object) -> Mapping[str, object]:
-    """Return the fields of a mapping or an object; none for anything else."""
-    return fields_of(value)
+    return Turn(found, text(found.get("role")), content, [fields_of(block) for block in listed(content)])
 
 
 def listed(value: object) -> Sequence[object]:

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from autoprune.conversation.messages import with_item
-from autoprune.providers._messages import is_bare, known, listed, text, without
+from autoprune.conversation.messages import fields_of, with_item
+from autoprune.providers._messages import is_bare, listed, text, without
 from autoprune.providers._pairing import ASTRAY, Event, answers, note, pairs, unanswered
-from autoprune.providers._problem import ALTERNATE, BEGINNING, EMPTY, NO_WORDS, Log, OpenCalls, Problem, Round
+from autoprune.providers._problem import ALTERNATE, BEGINNING, EMPTY, NO_WORDS, Log, OpenCalls, Problem, Provider, Round
 
-PROVIDER = "openai_chat"
+NAME = "openai_chat"
 ROLES = ("system", "assistant", "user", "function", "tool", "developer")
 ROLE = "Invalid value: '{}'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'."
 NO_ROLE = "Missing required parameter: 'messages[{}].role'."
@@ -32,8 +32,8 @@ IN_PLACE = ("tool_calls", "function_call", "refusal", "audio")
 
 
 def problems(messages: Sequence[object]) -> Iterator[Problem]:
-    """Yield what the API would refuse. A run of results answers the calls of the message directly before it."""
-    found = [known(message) for message in messages]
+    """Yield what the API would refuse. Results answer the calls of the message directly before them."""
+    found = [fields_of(message) for message in messages]
     at = 0
     while at < len(found):
         yield from _message(at, found[at])
@@ -53,12 +53,12 @@ def alternation(messages: Sequence[object]) -> Iterator[Problem]:
     """
     wanted = "user"
     for at, message in enumerate(messages):
-        found = known(message)
+        found = fields_of(message)
         role = text(found.get("role"))
         if role not in ("user", "assistant") or has_calls(found):
             continue
         if role != wanted:
-            yield Problem(PROVIDER, "alternation", (at,), ALTERNATE)
+            yield Problem(NAME, "alternation", (at,), ALTERNATE)
         wanted = "assistant" if role == "user" else "user"
 
 
@@ -70,23 +70,23 @@ def has_calls(message: Mapping[str, object]) -> bool:
 def call_ids(message: Mapping[str, object]) -> list[str]:
     """Return the ids of the calls that the next messages must answer; an id may be there more than once."""
     calls = listed(message.get("tool_calls")) if has_calls(message) else ()
-    return [call_id for call in calls if (call_id := text(known(call).get("id"))) is not None]
+    return [call_id for call in calls if (call_id := text(fields_of(call).get("id"))) is not None]
 
 
 def _message(at: int, message: Mapping[str, object]) -> Iterator[Problem]:
     role, calls = text(message.get("role")), message.get("tool_calls")
     if message and role not in ROLES:
         said = NO_ROLE.format(at) if message.get("role") is None else ROLE.format(role)
-        yield Problem(PROVIDER, "unknown_role", (at, "role"), said)
+        yield Problem(NAME, "unknown_role", (at, "role"), said)
     if isinstance(calls, list | tuple) and not calls:
-        yield Problem(PROVIDER, "empty_tool_calls", (at, "tool_calls"), NO_CALLS.format(at))
+        yield Problem(NAME, "empty_tool_calls", (at, "tool_calls"), NO_CALLS.format(at))
     elif calls and role in ROLES and role != "assistant":
-        yield Problem(PROVIDER, "misplaced_call", (at, "tool_calls"), UNKNOWN.format(at, "tool_calls"))
+        yield Problem(NAME, "misplaced_call", (at, "tool_calls"), UNKNOWN.format(at, "tool_calls"))
     if text(message.get("tool_call_id")) and role in ROLES and role not in ("tool", "function"):
-        yield Problem(PROVIDER, "misplaced_result", (at, "tool_call_id"), UNKNOWN.format(at, "tool_call_id"))
+        yield Problem(NAME, "misplaced_result", (at, "tool_call_id"), UNKNOWN.format(at, "tool_call_id"))
     is_needed = role in ROLES and role != "function"
     if is_needed and message.get("content") is None and all(is_bare(message.get(name)) for name in IN_PLACE):
-        yield Problem(PROVIDER, "null_content", (at, "content"), NO_CONTENT)
+        yield Problem(NAME, "null_content", (at, "content"), NO_CONTENT)
 
 
 def _results(found: Sequence[Mapping[str, object]], at: int, stop: int, calls: Sequence[str]) -> Iterator[Problem]:
@@ -95,19 +95,19 @@ def _results(found: Sequence[Mapping[str, object]], at: int, stop: int, calls: S
     for place in range(at, stop):
         answered = text(found[place].get("tool_call_id"))
         if answered is None:
-            yield Problem(PROVIDER, "missing_call_id", (place, "tool_call_id"), NO_ID)
+            yield Problem(NAME, "missing_call_id", (place, "tool_call_id"), NO_ID)
         elif not calls:
-            yield Problem(PROVIDER, "orphan_result", (place,), ORPHAN)
+            yield Problem(NAME, "orphan_result", (place,), ORPHAN)
         elif answered not in wanted:
-            yield Problem(PROVIDER, "orphan_result", (place,), UNKNOWN_ID.format(answered))
+            yield Problem(NAME, "orphan_result", (place,), UNKNOWN_ID.format(answered))
         elif not wanted[answered]:
             said = SECOND_RESULT.format(answered, seen[answered], place)
-            yield Problem(PROVIDER, "duplicate_result", (place,), said)
+            yield Problem(NAME, "duplicate_result", (place,), said)
         else:
             wanted[answered] -= 1
             seen[answered] = place
     if missing := [call for call in wanted if wanted[call]]:
-        yield Problem(PROVIDER, "unanswered_call", (at - 1,), UNANSWERED.format(", ".join(missing)))
+        yield Problem(NAME, "unanswered_call", (at - 1,), UNANSWERED.format(", ".join(missing)))
 
 
 SAID = ("refusal", "audio", "function_call", "reasoning_content")
@@ -120,7 +120,7 @@ def mended(messages: Sequence[object], problems: Sequence[Problem], open_calls: 
     log = Log(problems)
     if any(problem.rule in MISPLACED for problem in problems):
         return Round(_separated(messages, log), log.repairs)
-    kept = _answered(messages, [known(message) for message in messages], log, open_calls)
+    kept = _answered(messages, [fields_of(message) for message in messages], log, open_calls)
     kept = [(at, _filled(at, message, log)) for at, message in kept]
     return Round(_in_turn(kept, log), log.repairs)
 
@@ -130,31 +130,31 @@ def _separated(messages: Sequence[object], log: Log) -> list[Any]:
     is_open: set[str | None] = set()
     kept: list[Any] = []
     for at, message in enumerate(messages):
-        answered = text(known(message).get("tool_call_id"))
+        answered = text(fields_of(message).get("tool_call_id"))
         for problem in log.at(at, "misplaced_result"):
             # What answers no call is somebody's words.
             is_result = answered in is_open
             message = with_item(message, "role", "tool") if is_result else without(message, "tool_call_id")
             log.add(problem, "gave it the role 'tool'" if is_result else "removed the id, which no open call has")
-        is_open = (is_open - {answered}) | {*_ids(known(message))}
+        is_open = (is_open - {answered}) | {*_ids(fields_of(message))}
         calls: list[Any] = []
         for problem in log.at(at, "misplaced_call"):
-            calls = [{"role": "assistant", "content": None, "tool_calls": known(message)["tool_calls"]}]
+            calls = [{"role": "assistant", "content": None, "tool_calls": fields_of(message)["tool_calls"]}]
             message = without(message, "tool_calls")
             log.add(problem, "put the calls in a message of the assistant's")
-        kept += calls if calls and is_bare(known(message).get("content")) else [message, *calls]
+        kept += calls if calls and is_bare(fields_of(message).get("content")) else [message, *calls]
     return kept
 
 
 def _ids(message: Mapping[str, object]) -> list[str | None]:
-    return [text(known(call).get("id")) for call in listed(message.get("tool_calls"))]
+    return [text(fields_of(call).get("id")) for call in listed(message.get("tool_calls"))]
 
 
 def _answered(
     messages: Sequence[object], found: Sequence[Mapping[str, object]], log: Log, open_calls: OpenCalls
 ) -> Kept:
-    """Return the messages with each result behind its call. Runs that break no rule stay as they are."""
-    caller: list[int] = []  # of each message, the one that its run of results stands behind; itself for others
+    """Return the messages with each result behind its call. Results that break no rule stay as they are."""
+    caller: list[int] = []  # of each message, the one whose calls its results answer; itself for others
     for at, one in enumerate(found):
         caller.append(caller[-1] if at and text(one.get("role")) == "tool" else at)
     astray = {at for at in range(len(found)) if log.at(at, *ASTRAY)}
@@ -178,10 +178,10 @@ def _answered(
 
 def _without_calls(message: object, removed: Collection[int]) -> object | None:
     """Return a copy of a message without some of its calls; None where nothing is left of it."""
-    calls = [call for at, call in enumerate(listed(known(message).get("tool_calls"))) if at not in removed]
+    calls = [call for at, call in enumerate(listed(fields_of(message).get("tool_calls"))) if at not in removed]
     if calls:
         return with_item(message, "tool_calls", calls)
-    is_empty = all(is_bare(known(message).get(name)) for name in ("content", "refusal", "audio"))
+    is_empty = all(is_bare(fields_of(message).get(name)) for name in ("content", "refusal", "audio"))
     return None if is_empty else without(message, "tool_calls")
 
 
@@ -191,12 +191,12 @@ def _events(found: Sequence[Mapping[str, object]], is_open: set[int], taken: set
             answered = text(message.get("tool_call_id"))
             yield Event((at, 0), False, () if answered is None else (answered,))
         for index, call in enumerate(listed(message.get("tool_calls")) if has_calls(message) else ()):
-            call_id = text(known(call).get("id"))
+            call_id = text(fields_of(call).get("id"))
             yield Event((at, index), True, () if call_id is None else (call_id,), at in is_open)
 
 
 def _no_result(found: Sequence[Mapping[str, object]], call: tuple[int, int], reason: str) -> object:
-    call_id = known(listed(found[call[0]].get("tool_calls"))[call[1]]).get("id")
+    call_id = fields_of(listed(found[call[0]].get("tool_calls"))[call[1]]).get("id")
     return {"role": "tool", "tool_call_id": call_id, "content": reason}
 
 
@@ -213,38 +213,41 @@ def _filled(at: int, message: object, log: Log) -> object:
 
 def _in_turn(messages: Kept, log: Log) -> list[Any]:
     """Make user and assistant take turns: merge neighbors of one role, or put a placeholder between them."""
-    runs: list[list[Any]] = []
+    groups: list[list[Any]] = []
     has_begun = False
     for at, message in messages:
-        role = text(known(message).get("role"))
+        role = text(fields_of(message).get("role"))
         found = log.at(at, "alternation")
-        before = known(runs[-1][0]) if runs else {}
+        before = fields_of(groups[-1][0]) if groups else {}
         is_same = text(before.get("role")) == role and not has_calls(before) and not _says_more(message)
         if found and not is_same:
             speaker, words = "assistant" if role == "user" else "user", NO_WORDS if has_begun else BEGINNING
-            runs.append([{"role": speaker, "content": words}])
+            groups.append([{"role": speaker, "content": words}])
             log.add(found[0], f"put a message of the {speaker}'s before it: {words!r}")
         if found and is_same:
-            runs[-1].append(message)
+            groups[-1].append(message)
             log.add(found[0], "made one message of this and the one before")
         else:
-            runs.append([message])
+            groups.append([message])
         has_begun = has_begun or role in ("user", "assistant")
-    return [_merged(run) if len(run) > 1 else run[0] for run in runs]
+    return [_merged(group) if len(group) > 1 else group[0] for group in groups]
 
 
 def _says_more(message: object) -> bool:
     """Return whether a message says something beside its content, which would be lost in another message."""
-    return any(not is_bare(known(message).get(name)) for name in SAID)
+    return any(not is_bare(fields_of(message).get(name)) for name in SAID)
 
 
-def _merged(run: Sequence[object]) -> object:
+def _merged(group: Sequence[object]) -> object:
     """Merge messages: texts with an empty line between them, other contents as a list of blocks."""
-    contents = [known(message).get("content") for message in run]
+    contents = [fields_of(message).get("content") for message in group]
     if all(isinstance(content, str) for content in contents):
-        return with_item(run[0], "content", "\n\n".join(map(str, contents)))
-    return with_item(run[0], "content", [block for content in contents for block in _blocks(content)])
+        return with_item(group[0], "content", "\n\n".join(map(str, contents)))
+    return with_item(group[0], "content", [block for content in contents for block in _blocks(content)])
 
 
 def _blocks(content: object) -> Sequence[object]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else listed(content)
+
+
+PROVIDER = Provider(NAME, problems, mended, other_names=("chat", "chat_completions"), alternation=alternation)

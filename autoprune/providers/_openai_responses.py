@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from autoprune.conversation.messages import with_item
-from autoprune.providers._messages import known, text, without
-from autoprune.providers._problem import EMPTY, Log, OpenCalls, Problem, Round
+from autoprune.conversation.messages import fields_of, with_item
+from autoprune.providers._messages import text, without
+from autoprune.providers._problem import EMPTY, Log, OpenCalls, Problem, Provider, Round
 
-PROVIDER = "openai_responses"
+NAME = "openai_responses"
 # Each kind of call that the caller's own code answers, by the kind of its output.
 CALLS = {
     "function_call_output": "function_call",
@@ -45,7 +45,7 @@ SECOND_ITEM = "Duplicate item found with id {}. Remove duplicate items from your
 
 def problems(items: Sequence[object]) -> Iterator[Problem]:
     """Yield what the API would refuse of an `input` that is sent without a `previous_response_id`."""
-    found = [known(item) for item in items]
+    found = [fields_of(item) for item in items]
     for at, item in enumerate(found):
         yield from _missing(at, item)
     yield from _pairs(found)
@@ -54,11 +54,11 @@ def problems(items: Sequence[object]) -> Iterator[Problem]:
     for at, item in enumerate(found):
         item_id = text(item.get("id"))
         if item_id is not None and item_id in ids:
-            yield Problem(PROVIDER, "duplicate_item", (at,), SECOND_ITEM.format(item_id))
+            yield Problem(NAME, "duplicate_item", (at,), SECOND_ITEM.format(item_id))
         ids |= {item_id} if item_id else set()
         role = text(item.get("role"))
         if is_message(item) and role not in ROLES:
-            yield Problem(PROVIDER, "unknown_role", (at, "role"), ROLE.format(role or ""))
+            yield Problem(NAME, "unknown_role", (at, "role"), ROLE.format(role or ""))
 
 
 def kind(item: Mapping[str, object]) -> str:
@@ -93,9 +93,9 @@ def _missing(at: int, item: Mapping[str, object]) -> Iterator[Problem]:
     for name in REQUIRED.get(kind(item), ()) if item else ():
         if name == "call_id" and pair_key(item) is None:
             said = MISSING.format(at, name) if item.get(name) is None else EMPTY_ID.format(at)
-            yield Problem(PROVIDER, "missing_field", (at, name), said)
+            yield Problem(NAME, "missing_field", (at, name), said)
         elif name != "call_id" and item.get(name) is None:
-            yield Problem(PROVIDER, "missing_field", (at, name), MISSING.format(at, name))
+            yield Problem(NAME, "missing_field", (at, name), MISSING.format(at, name))
 
 
 def _pairs(found: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
@@ -112,15 +112,15 @@ def _pairs(found: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
         elif waiting := is_open.get(key):
             waiting.pop(0)
         elif key in is_open:
-            yield Problem(PROVIDER, "duplicate_result", (at,), SECOND_OUTPUT.format(name, key[1]))
+            yield Problem(NAME, "duplicate_result", (at,), SECOND_OUTPUT.format(name, key[1]))
         else:
-            yield Problem(PROVIDER, "orphan_result", (at,), ORPHAN.format(name.replace("_", " "), key[1]))
+            yield Problem(NAME, "orphan_result", (at,), ORPHAN.format(name.replace("_", " "), key[1]))
     for (name, call_id), waiting in is_open.items():
         for at in waiting:
             # A call that is marked as asynchronous may be answered in a later request.
             if found[at].get("async") is not True:
                 said = UNANSWERED.format(name.replace("_", " "), call_id)
-                yield Problem(PROVIDER, "unanswered_call", (at,), said)
+                yield Problem(NAME, "unanswered_call", (at,), said)
 
 
 def _alone(found: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
@@ -130,7 +130,7 @@ def _alone(found: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
         if kind(found[at]) != "reasoning":
             is_followed = is_from_model(found[at])
         elif not is_followed and (item_id := text(found[at].get("id"))):
-            yield Problem(PROVIDER, "reasoning_alone", (at,), ALONE.format(item_id))
+            yield Problem(NAME, "reasoning_alone", (at,), ALONE.format(item_id))
 
 
 # What stands for a field that an item must have and does not.
@@ -162,7 +162,7 @@ def mended(items: Sequence[object], problems: Sequence[Problem], open_calls: Ope
     kept: list[Any] = []
     waiting: list[object] = []  # placeholders for the outputs of the run of calls that is being read
     for at, item in enumerate(items):
-        found = known(item)
+        found = fields_of(item)
         if kind(found) not in OUTPUTS:
             kept += waiting
             waiting = []
@@ -179,7 +179,7 @@ def _filled(items: Sequence[object], log: Log) -> list[Any]:
 
     An output without an id gets that of the oldest call of its kind before it that has no output.
     """
-    found = [known(item) for item in items]
+    found = [fields_of(item) for item in items]
     used = {text(item.get("call_id")) for item in found}
     answered = {key for item in found if kind(item) in CALLS and (key := pair_key(item))}
     waiting: dict[str, deque[object]] = {}
@@ -210,13 +210,13 @@ def _strays(items: Sequence[object]) -> dict[int, int]:
     """Return the places of outputs that stand before their call, and of the calls; nothing else has their id."""
     places: dict[object, list[int]] = {}
     for at, item in enumerate(items):
-        if (key := pair_key(known(item))) is not None:
+        if (key := pair_key(fields_of(item))) is not None:
             places.setdefault(key, []).append(at)
     pairs = [tuple(found) for found in places.values() if len(found) == 2]
     return {
         first: second
         for first, second in pairs
-        if kind(known(items[first])) not in OUTPUTS and kind(known(items[second])) in OUTPUTS
+        if kind(fields_of(items[first])) not in OUTPUTS and kind(fields_of(items[second])) in OUTPUTS
     }
 
 
@@ -234,7 +234,7 @@ def _moved(items: Sequence[object], strays: Mapping[int, int], log: Log) -> Roun
 def _single(at: int, item: object, log: Log) -> object | None:
     """Return an item with an id that no other has. Words of others lose their id; the model's second copy goes."""
     for problem in log.at(at, "duplicate_item"):
-        if is_message(known(item)) and not is_from_model(known(item)):
+        if is_message(fields_of(item)) and not is_from_model(fields_of(item)):
             log.add(problem, "removed the id")
             return without(item, "id")
         log.add(problem, "removed the second item")
@@ -271,3 +271,6 @@ def _no_output(call: Mapping[str, object], reason: str) -> dict[str, object] | N
             return {**output, "status": "failed", "output": reason}
     # The output of a computer's call is a screenshot.
     return None
+
+
+PROVIDER = Provider(NAME, problems, mended, other_names=("responses",))

@@ -1,8 +1,8 @@
-"""What a check finds and what a repair does: values, and the words that stand where something was lost."""
+"""The values of a check and of a repair: a provider, what it refuses, what was done; and the words for what is lost."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, NamedTuple, TypeAlias
 
 Path = tuple[int | str, ...]
 # What a provider's errors call the list of messages, where it is not "messages".
@@ -79,6 +79,30 @@ class Round(NamedTuple):
 
     messages: list[Any]
     repairs: list[Repair]
+
+
+Rules: TypeAlias = Callable[[Sequence[object]], Iterable[Problem]]
+Mend: TypeAlias = Callable[[Sequence[object], Sequence[Problem], OpenCalls, bool], Round]
+
+
+@dataclass(frozen=True)
+class Provider:
+    """An API: its name, what it refuses of a conversation, and how that is mended.
+
+    `problems` yields the rules that a list of messages breaks. `mended` makes one round of repairs: it is called with
+    the messages, their problems, what becomes of calls without results, and whether roles must take turns; without it
+    nothing is mended. `alternation` yields where local chat templates, or the API itself where it `alternates`, want
+    roles in turns. The first message is the user's where it `begins_with_user`.
+    """
+
+    name: str
+    problems: Rules
+    mended: Mend | None = None
+    _: KW_ONLY
+    other_names: tuple[str, ...] = ()
+    alternation: Rules | None = None
+    alternates: bool = False
+    begins_with_user: bool = False
 
 
 class Log:

@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from autoprune.conversation.messages import with_item
-from autoprune.providers._blocks import MISPLACED, NEW, Draft, Shape, draft, is_part, new, separated, written
-from autoprune.providers._messages import known
+from autoprune.conversation.messages import fields_of, with_item
+from autoprune.providers._blocks import MISPLACED, NEW, Draft, Shape, draft, is_part, message_of, new, separated
 from autoprune.providers._pairing import ASTRAY, Event, Place, answers, note, pairs, unanswered
 from autoprune.providers._problem import BEGINNING, EMPTY, Log, OpenCalls, Problem, Round
 
@@ -33,7 +32,7 @@ def mended(
     if any(problem.rule in MISPLACED for problem in problems):
         # Which calls are answered is seen when every block stands in a message of its role.
         drafts = separated(drafts, shape, log)
-        return Round([written(one, shape) for one in drafts if one.blocks or not one.is_touched], log.repairs)
+        return Round([message_of(one, shape) for one in drafts if one.blocks or not one.is_touched], log.repairs)
     drafts = [_cleaned(one, shape, log) for one in drafts]
     drafts = _renamed(drafts, shape, log)
     drafts = _placed(drafts, shape, log, open_calls)
@@ -41,21 +40,21 @@ def mended(
     drafts = _in_turn(drafts, shape, log)
     if drafts and drafts[-1].at >= 0:
         drafts[-1] = _trimmed(drafts[-1], log)
-    return Round([written(one, shape) for one in drafts], log.repairs)
+    return Round([message_of(one, shape) for one in drafts], log.repairs)
 
 
 def _cleaned(one: Draft, shape: Shape, log: Log) -> Draft:
     """Return a message without its empty blocks, with its results mended."""
-    removed, inside = set[int](), dict[int, list[Problem]]()
+    removed, changed = set[int](), set[int]()
     for problem in log.at(one.at, *REMOVED, *MENDED):
         if len(problem.path) <= 3:
             removed.add(int(problem.path[2]) if len(problem.path) == 3 else 0)
             log.add(problem, REMOVED[problem.rule])
         else:
-            inside.setdefault(int(problem.path[2]), []).append(problem)
+            changed.add(int(problem.path[2]))
             log.add(problem, MENDED[problem.rule])
     kept = [(at, block) for at, block in one.blocks if at not in removed]
-    return one.holding([(at, shape.mended_result(block, inside[at]) if at in inside else block) for at, block in kept])
+    return one.holding([(at, shape.mended_result(block) if at in changed else block) for at, block in kept])
 
 
 def _settled(drafts: Sequence[Draft], shape: Shape, log: Log, *, alternates: bool) -> list[Draft]:
@@ -71,10 +70,10 @@ def _settled(drafts: Sequence[Draft], shape: Shape, log: Log, *, alternates: boo
             kept.append(one)
             continue
         before = kept[-1].role if kept else None
-        opens = before is None and one.role == "user" and after == shape.MODEL
+        opens = before is None and one.role == "user" and after == shape.model
         between = alternates and before is not None and before == after and one.role != before
         # A program would go on with the model's last words, so it gets none that it did not say.
-        said_nothing = not log.at(one.at, *LEFT_EMPTY) and not (one.role == shape.MODEL and after is None)
+        said_nothing = not log.at(one.at, *LEFT_EMPTY) and not (one.role == shape.model and after is None)
         is_filled = opens or between or said_nothing
         kept += [one.holding([(NEW, shape.text_block(EMPTY))])] if is_filled else []
         what = f"wrote {EMPTY!r} in the empty message" if is_filled else "removed the empty message"
@@ -89,45 +88,46 @@ def _is_lost(one: Draft, log: Log) -> bool:
 
 def _in_turn(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Draft]:
     """Put the user first, and merge neighbors that share a role where the rules want it."""
-    runs: list[list[Draft]] = []
+    groups: list[list[Draft]] = []
     for one in drafts:
         found = log.at(one.at, "first_message", "alternation", "call_place")
         what = ""
-        if found and not runs and one.at == 0:
-            runs.append([new("user", [shape.text_block(BEGINNING)], one.message, shape)])
+        if found and not groups and one.at == 0:
+            groups.append([new("user", [shape.text_block(BEGINNING)], one.message, shape)])
             what = f"began with a message of the user's: {BEGINNING!r}"
-        if found and not what and runs and _is_same(runs[-1][0], one, shape):
+        if found and not what and groups and _is_same(groups[-1][0], one, shape):
             # A call is one message with all of the model's before it.
-            start = _run_start(runs, shape) if any(problem.rule == "call_place" for problem in found) else len(runs) - 1
-            runs[start] += [*(part for run in runs[start + 1 :] for part in run), one]
-            del runs[start + 1 :]
+            is_call = any(problem.rule == "call_place" for problem in found)
+            start = _group_start(groups, shape) if is_call else len(groups) - 1
+            groups[start] += [*(part for group in groups[start + 1 :] for part in group), one]
+            del groups[start + 1 :]
             what = "made one message of this and the one before"
         else:
-            runs.append([one])
+            groups.append([one])
         for problem in found if what else ():
             log.add(problem, what)
-    return [_merged(run, shape) if len(run) > 1 else run[0] for run in runs]
+    return [_merged(group, shape) if len(group) > 1 else group[0] for group in groups]
 
 
 def _is_same(one: Draft, other: Draft, shape: Shape) -> bool:
-    return one.role == other.role or {one.role, other.role} <= {*shape.USERS}
+    return one.role == other.role or {one.role, other.role} <= {*shape.users}
 
 
-def _run_start(runs: Sequence[Sequence[Draft]], shape: Shape) -> int:
+def _group_start(groups: Sequence[Sequence[Draft]], shape: Shape) -> int:
     """Return where the last messages of the same role begin."""
-    start = len(runs) - 1
-    while start and _is_same(runs[start - 1][0], runs[-1][0], shape):
+    start = len(groups) - 1
+    while start and _is_same(groups[start - 1][0], groups[-1][0], shape):
         start -= 1
     return start
 
 
-def _merged(run: Sequence[Draft], shape: Shape) -> Draft:
+def _merged(group: Sequence[Draft], shape: Shape) -> Draft:
     """Return the first of several messages with the blocks of all."""
-    first = run[0]
-    if any(one.role != first.role for one in run):
+    first = group[0]
+    if any(one.role != first.role for one in group):
         message = first.message if is_part(first.message, shape) else with_item(first.message, "role", "user")
         first = replace(first, message=message, role="user")
-    return first.holding([*first.blocks, *((NEW, block) for one in run[1:] for _, block in one.blocks)])
+    return first.holding([*first.blocks, *((NEW, block) for one in group[1:] for _, block in one.blocks)])
 
 
 def _trimmed(one: Draft, log: Log) -> Draft:
@@ -136,7 +136,7 @@ def _trimmed(one: Draft, log: Log) -> Draft:
     if not problems or not one.blocks:
         return one
     at, last = one.blocks[-1]
-    words = known(last).get("text")
+    words = fields_of(last).get("text")
     if not isinstance(words, str):
         return one
     log.add(problems[0], "removed the white space at the end")
@@ -189,7 +189,7 @@ def _rebuilt(drafts: Sequence[Draft], given: Mapping[int, Sequence[object]], sha
     kept: list[Draft] = []
     for at, one in enumerate(drafts):
         waiting = given.get(drafts[at - 1].at, ()) if at else ()
-        if waiting and one.role in shape.USERS:
+        if waiting and one.role in shape.users:
             one = one.holding([*((NEW, block) for block in waiting), *one.blocks])
         elif waiting:
             kept.append(new("user", waiting, kept[-1].message, shape))

@@ -24,7 +24,10 @@ CONTROLLED = ("adaptive", "enabled")  # the types of `thinking` that may say wha
 
 
 def policy(wanted: str | None, model: str | None) -> ThinkingPolicy:
-    """The policy that was asked for; else `drop_block` for models known to bind, `report` for all others."""
+    """Return the policy that was asked for; else `drop_block` for models known to bind, `report` for all others.
+
+    Raises SettingsError for a policy that there is not.
+    """
     if wanted is None:
         binds = model is not None and any(name in model.replace(".", "-") for name in BINDING_MODELS)
         return ThinkingPolicy.DROP_BLOCK if binds else ThinkingPolicy.REPORT
@@ -37,7 +40,7 @@ def policy(wanted: str | None, model: str | None) -> ThinkingPolicy:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a policy comes to for a plan: what the API must be told, what is taken out, what a person should know."""
+    """What a policy comes to for a plan: parameters for the API, thinking taken out or refused, notes for a person."""
 
     parameters: Mapping[str, object]
     stripped: tuple[Thought, ...] = ()
@@ -45,7 +48,7 @@ class Outcome:
     notes: tuple[str, ...] = ()
 
     def applied(self, plan: Plan) -> Plan:
-        """The plan that comes of it."""
+        """Return a plan with the thinking that is taken out, and that will be refused."""
         return replace(plan, stripped=self.stripped, doomed=self.doomed)
 
 
@@ -53,7 +56,7 @@ NOTHING = Outcome({})
 
 
 def outcome(chosen: ThinkingPolicy, plan: Plan) -> Outcome:
-    """What to do about the thinking blocks that stand behind an edit, or behind what was cleared before."""
+    """Return what is done about the thinking blocks that stand behind an edit, or behind what was cleared before."""
     end: Path = (len(plan.transcript.entries),)
     edited = plan.first_changed or end
     if chosen is ThinkingPolicy.STRIP:
@@ -71,7 +74,10 @@ def outcome(chosen: ThinkingPolicy, plan: Plan) -> Outcome:
 
 
 def _refused(plan: Plan) -> Outcome:
-    """The walk has edited nothing that thinking stood behind at that time; what has followed is bound to the edit."""
+    """Return a note of the results that were kept for thinking, where the prompt is over its limit for that.
+
+    The walk has edited nothing that thinking stood behind at that time; what has followed is bound to the edit.
+    """
     bound = sum(reason is Reason.BOUND for reason in plan.kept.values())
     note = f"{bound} tool results were kept for the thinking behind them (thinking_policy 'refuse')"
     return Outcome({}, notes=(note,)) if bound and plan.tokens > plan.limit else NOTHING
@@ -91,14 +97,14 @@ def drop_block(thoughts: Sequence[Thought] = ()) -> dict[str, object]:
 
 
 def _behind(plan: Plan, first: Path) -> list[Thought]:
-    """The thinking blocks that stand behind the first place that has changed, in messages that stay."""
+    """Return the thinking blocks that stand behind the first place that has changed, in messages that stay."""
     entries = plan.transcript.entries[int(first[0]) :]
     behind = (thought for entry in entries for thought in entry.thinking if thought.location.path > first)
     return [thought for thought in behind if thought.location.message not in plan.gone]
 
 
 def _stripped(plan: Plan, behind: Sequence[Thought]) -> Outcome:
-    """The walk has taken out the thinking of turns that are over; that of the latest turn stays, and what is alone."""
+    """Return what the walk has taken out, and a note of the thinking that stays: of the latest turn, or alone."""
     out = set(plan.stripped)
     left = [thought for thought in behind if thought not in out]
     number = f"{len(left)} thinking block{'s stay' if len(left) > 1 else ' stays'} behind an edit"
@@ -132,13 +138,13 @@ def merged(parameters: Mapping[str, object], into: Mapping[str, object]) -> dict
 
 
 def _thinking(setting: Mapping[str, object], known: Mapping[str, object]) -> Mapping[str, object]:
-    """What a request says of thinking, with a setting merged in where its type takes one."""
+    """Return what a request says of thinking, with a setting merged in where its type takes one."""
     kind = known.get("type", setting.get("type"))
     return merged({**setting, "type": kind}, known) if kind in CONTROLLED else known
 
 
 def _headers(request: Mapping[str, object]) -> Mapping[str, object]:
-    """The headers of a request, that of its `betas` among them; names of headers are the same in any case."""
+    """Return the headers of a request, that of its `betas` among them; names are the same in upper and lower case."""
     betas, given = request.get("betas"), request.get("extra_headers")
     headers: dict[str, object] = {BETA_HEADER: ",".join(map(str, betas))} if isinstance(betas, list | tuple) else {}
     for name, value in given.items() if isinstance(given, Mapping) else ():

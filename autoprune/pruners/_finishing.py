@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from typing import Any
 
-from autoprune.conversation.edits import CALLS_IN_TEXT, NO_ANSWER, Running
+from autoprune.conversation.edits import CALLS_IN_TEXT, CALLS_LATER, NO_ANSWER, Fold, Running
 from autoprune.conversation.rewriting import apply, strip
 from autoprune.conversation.summary import assembled, wrapped
 from autoprune.conversation.transcript import Speaker
@@ -90,19 +89,28 @@ class Unfinished:
         """Return how the model had made its calls in what the summary stands for, before the first message that stays.
 
         A native call counts wherever it was folded, for what follows is read by it. What was dropped leaves no trace in
-        pruned output that is fed back, so it does not count here either.
+        pruned output that is fed back, so it does not count here either; and as only the last mark is known there, each
+        fold goes by the mark before it.
         """
-        last = max((at for at, fold in enumerate(self.plan.folds) if not fold.is_drop), default=-1)
-        if known and (last < 0 or not known.calls):
-            return known.calls
-        entries, folds = self.plan.transcript.entries, self.plan.folds[: last + 1]
-        folded = {at for fold in folds if not fold.is_drop for at in fold.messages}
-        if any(call.location.start is None for at in folded for call in entries[at].calls):
-            return ""
-        gone = {at for fold in folds for at in fold.messages} | ({known.at} if known and known.rest is None else set())
-        head = takewhile(lambda at: at in gone or entries[at].speaker is Speaker.SYSTEM, range(len(entries)))
-        has_spoken = any(entries[at].speaker is Speaker.MODEL for at in head if at in folded)
-        return CALLS_IN_TEXT if has_spoken else known.calls if known else NO_ANSWER
+        calls = known.calls if known else NO_ANSWER
+        gone = {known.at} if known and known.rest is None else set()
+        for fold in self.plan.folds:
+            gone.update(fold.messages)
+            if not fold.is_drop:
+                calls = self._calls_behind(calls, fold, gone)
+        return calls
+
+    def _calls_behind(self, before: str, fold: Fold, gone: set[int]) -> str:
+        """Return the same behind one more fold; `gone` are all messages that went by then."""
+        entries = self.plan.transcript.entries
+        stays = (at for at, entry in enumerate(entries) if at not in gone and entry.speaker is not Speaker.SYSTEM)
+        first = next(stays, len(entries))
+        folded = [(at, entries[at]) for at in fold.messages]
+        has_spoken = any(entry.speaker is Speaker.MODEL and at < first for at, entry in folded)
+        if before in (CALLS_LATER, "") or any(call.location.start is None for _, each in folded for call in each.calls):
+            is_opening = before and not has_spoken and before != CALLS_IN_TEXT
+            return CALLS_LATER if is_opening and first < len(entries) and entries[first].results else ""
+        return CALLS_IN_TEXT if has_spoken else before
 
 
 def rewritten(messages: list[Any], plan: Plan) -> list[Any]:

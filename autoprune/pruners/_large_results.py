@@ -17,8 +17,7 @@ from autoprune.conversation.reasons import Reason
 from autoprune.conversation.transcript import Speaker, ToolResult
 from autoprune.planning.plan import Plan
 from autoprune.strategies.per_result import CUSTOM, SIMPLE, PerResult, cut, mark
-from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Summarizer
-from autoprune.summarizers.capabilities import calls_model, identity_of
+from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Summarizer, calls_model, identity_of
 from autoprune.summarizers.driver import steps_of
 from autoprune.summarizers.selection import with_instructions
 from autoprune.summarizers.utterances import Utterance, sendable, written_call

@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 
 from autoprune.conversation.transcript import Entry, Speaker
 from autoprune.errors import ConversationError
-from autoprune.formats import media
+from autoprune.formats import SHIPPED
 from autoprune.formats.parsing import Parser, placed
 from autoprune.planning.walk import Walk
 from autoprune.pruners._known import Known, same, with_others
@@ -89,9 +89,9 @@ class Progress(Generic[Walked]):
         try:
             if self._bound <= self.walk.limit:  # else it is read, and checked there
                 _, written_in = self.parser.choose(message, at)
-                self.parser.use(written_in)
-                # No bytes bound what a format's own rules count for media.
-                self._bound += token_bound(message) if self.parser.media is media else math.inf
+                # No bytes bound what rules of the caller's count for media.
+                is_bounded = written_in in SHIPPED or not hasattr(written_in, "media")
+                self._bound += token_bound(message) if is_bounded else math.inf
             self.known.add(message)
         except ConversationError as error:
             raise placed(error, at) from error

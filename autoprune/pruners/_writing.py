@@ -18,8 +18,20 @@ from autoprune.planning.plan import Plan
 from autoprune.pruners._large_results import NOBODY, Draft, Shortener, drafts, tidy, together
 from autoprune.pruners._text_store import TextStore
 from autoprune.summarizers import sections
-from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Steps, Summarizer, Written
-from autoprune.summarizers.capabilities import calls_model, identity_of, keeps_request, reads_in_parts
+from autoprune.summarizers.brief import (
+    Answer,
+    Ask,
+    Brief,
+    Failed,
+    Refused,
+    Steps,
+    Summarizer,
+    Written,
+    calls_model,
+    identity_of,
+    keeps_request,
+    reads_in_parts,
+)
 from autoprune.summarizers.driver import steps_of
 from autoprune.summarizers.selection import fallbacks
 from autoprune.summarizers.spent import Spent

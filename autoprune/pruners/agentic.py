@@ -14,7 +14,7 @@ from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.view import Strategy, asks_always, option
 from autoprune.planning.walk import Walk
-from autoprune.providers import accepted
+from autoprune.providers import Provider, accepted
 from autoprune.providers.thinking import NOTHING, outcome
 from autoprune.pruners._advice import advice
 from autoprune.pruners._base import Pruner, checked, logged
@@ -47,7 +47,7 @@ class AgenticConversationPruner(Pruner):
         strategy: str | Strategy | None = None,
         *,
         calibration: float = 1.0,
-        validate: bool = False,
+        validate: bool | Provider = False,
         conversation_id: object = None,
         pauses: Mapping[int, float] | None = None,
     ) -> Result:
@@ -55,9 +55,9 @@ class AgenticConversationPruner(Pruner):
 
         `strategy` is a name of `self.strategies`, a strategy itself, or None for the default; an unknown name falls
         back to the default, and the report says so. `calibration` is the provider's tokens per counted token
-        (`tokens.calibration`). `validate` checks the result against the rules of its provider. `pauses` are the seconds
-        that passed without a request, by the index of the message before which they lie (`economics.Pauses`): after a
-        long one the provider's cache is cold, and strategies that know prices prune for free.
+        (`tokens.calibration`). `validate` checks the result against the rules of its provider, or of a `Provider`.
+        `pauses` are the seconds that passed without a request, by the index of the message before which they lie
+        (`economics.Pauses`): after a long one the provider's cache is cold, and a strategy may prune for free.
 
         Raises ConversationError or SettingsError, and RuleError where `validate` finds that the provider would refuse
         the result; the caller's messages are never changed.
@@ -74,7 +74,7 @@ class AgenticConversationPruner(Pruner):
             aftermath = outcome(terms.thinking, plan)
             plan_of = partial(aftermath.applied, plan)
         pruned = strip(progress.rewrite(conversation), aftermath.stripped)
-        notes = accepted(pruned, conversation, terms.format, self.formats) if validate else ()
+        notes = accepted(pruned, conversation, validate, terms.format, self.formats)
         report = Report(
             getattr(terms.strategy, "name", type(terms.strategy).__name__),
             terms.safe_zone,

@@ -38,11 +38,6 @@ def chosen(text: str | None, environ: Mapping[str, str]) -> Strategy | FoldingSt
     return strategy
 
 
-def is_strategy(name: str) -> bool:
-    """Whether a strategy that ships has a name."""
-    return name in STRATEGIES
-
-
 def typed(name: str) -> str:
     """A strategy as it is typed with all parameters of its own at their defaults, such as `keep_last(n=10)`."""
     parameters = inspect.signature(makers([name])[name]).parameters.values()

@@ -14,7 +14,7 @@ from autoprune.formats import Format, dominant, parse
 from autoprune.planning.fold_walk import FoldWalk, planned
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.view import FoldingStrategy, Given
-from autoprune.providers import USER_FIRST, accepted
+from autoprune.providers import USER_FIRST, Provider, accepted, resolved
 from autoprune.providers.thinking import Outcome, drop_block, outcome
 from autoprune.pruners._advice import advice
 from autoprune.pruners._base import Pruner, checked, logged
@@ -28,7 +28,7 @@ from autoprune.pruners.result import Result
 from autoprune.settings import group_size
 from autoprune.strategies.by_name import FOLDING, available, folding_named
 from autoprune.strategies.folding import Folding
-from autoprune.summarizers.capabilities import identity_of
+from autoprune.summarizers.brief import identity_of
 from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, run
 from autoprune.summarizers.selection import summarizer_of
 from autoprune.tokens import REPLY_TOKENS, Count, spent_tokens
@@ -99,7 +99,7 @@ class ConversationPruner(Pruner):
         *,
         calibration: float = 1.0,
         usage: object = None,
-        validate: bool = False,
+        validate: bool | Provider = False,
         conversation_id: object = None,
     ) -> Result:
         """Prune a conversation: `.conversation` to send, `.report` and `.plan` of what was done and why.
@@ -124,7 +124,7 @@ class ConversationPruner(Pruner):
         *,
         calibration: float = 1.0,
         usage: object = None,
-        validate: bool = False,
+        validate: bool | Provider = False,
         conversation_id: object = None,
     ) -> Result:
         """The same; summarizers are awaited."""
@@ -145,9 +145,10 @@ class ConversationPruner(Pruner):
         """What `prune` would do: a dry run. Tokens are the most that they can be, since no summary is written."""
         return self._work(conversation, strategy, calibration, usage).plan
 
-    def _finished(self, result: Result, conversation: list[Any], conversation_id: object, validate: bool) -> Result:
-        if validate:
-            notes = accepted(result.conversation, conversation, self._text("format"), self.formats)
+    def _finished(
+        self, result: Result, conversation: list[Any], conversation_id: object, validate: bool | Provider
+    ) -> Result:
+        if notes := accepted(result.conversation, conversation, validate, self._text("format"), self.formats):
             report = replace(result.report, fallbacks=(*result.report.fallbacks, *notes))
             result = replace(result, report=report)
         logged(result.report, "INFO" if result.conversation is not conversation else "DEBUG")
@@ -165,7 +166,7 @@ class ConversationPruner(Pruner):
         summarizer, note = summarizer_of(chosen, self.llm)
         reported, unknown = _reported(usage, terms.calibration)
         # What a provider reported is of one request alone, so nothing is remembered of it.
-        key = None if reported else (terms.key, chosen, found, identity_of(summarizer))
+        key = None if reported else (terms.key, chosen, found, identity_of(summarizer), self._provider_begins_with_user)
         given = Given(found, self._begins_with_user)
         progress = self._walked(key, bare, partial(self._start, chosen, terms, given, bare, reported))
         walk, texts = progress.walk, progress.texts
@@ -225,10 +226,18 @@ class ConversationPruner(Pruner):
 
     def _begins_with_user(self, message: object) -> bool:
         """Whether a message shows that its provider wants the user's message first."""
-        if self._text("format") in USER_FIRST:
+        if self._text("format") in USER_FIRST or self._provider_begins_with_user:
             return True
         held = fields_of(message)
         return any(known.NAME in USER_FIRST and known.seen(held) for known in self._formats())
+
+    @property
+    def _provider_begins_with_user(self) -> bool:
+        """Whether the provider that the settings name wants the user's message first."""
+        try:
+            return resolved(self._text("provider"), ()).begins_with_user
+        except SettingsError:  # one whose rules are not known
+            return False
 
     def _config(self, strategy: FoldingStrategy) -> dict[str, object]:
         """Its parameters, with the group size that it takes from the settings."""

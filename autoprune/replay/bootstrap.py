@@ -2,8 +2,8 @@
 
 Each session gives two numbers, and the figure is the sum of the first ones over that of the second ones: a bill and the
 unpruned one, the atoms kept and those needed. The draws are the same for all figures of as many sessions, so a
-difference of two strategies is judged on the same sessions. More than 1,000 sessions are dealt by chance into 1,000 groups,
-which are drawn as one: the interval stays as wide, and the work as small.
+difference of two strategies is judged on the same sessions. More than 1,000 sessions are dealt by chance into 1,000
+groups, which are drawn as one: the interval stays as wide, and the work as small.
 """
 
 import random

@@ -78,11 +78,10 @@ def replay_files(
 
 def details_of_files(
     files: Iterable[str], args: ReplayArgs, *, texts: bool = False, engine: Engine = one_by_one
-) -> list[SessionDetail]:
-    """Return the details of session files; those that cannot be had are left out."""
-    done = engine(details_of, (Task(file, args, texts=texts) for file in files))
-    found = {task.path: details for task, details in done if not isinstance(details, Failed)}
-    return [detail for path in sorted(found) for detail in found[path]]
+) -> Iterator[list[SessionDetail]]:
+    """Yield the details of each session file, as they come; nothing for one whose details cannot be had."""
+    for _, found in engine(details_of, (Task(file, args, texts=texts) for file in files)):
+        yield [] if isinstance(found, Failed) else found
 
 
 def figures_of(task: Task) -> SessionFigures | None:

@@ -1,7 +1,7 @@
 """What a prune did, and why.
 
 `Report` is the account of one prune, `statistics` compares any two conversations. `tables` and `explanation`, which
-need rich, draw both for a terminal and are imported only there; what a notebook shows is made when it asks.
+need rich, draw both for a terminal or a notebook and are imported only there.
 """
 
 from autoprune.report._breakdown import LASTING, reason

@@ -1,4 +1,4 @@
-"""What a prompt consists of after a prune, and what became of each of its parts, as plain values.
+"""What a prompt consists of after a prune, what became of its parts, and what the provider's cache loses, as values.
 
 Counts what the plan knows, and decides nothing.
 """
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from autoprune.conversation.calls import target
 from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.reasons import Reason, sentence
-from autoprune.conversation.transcript import Part, Speaker, ToolResult
+from autoprune.conversation.transcript import Part, Speaker, Thought, ToolResult
 from autoprune.planning.plan import Plan
 
 # Why a result stays as it is for good.
@@ -129,3 +129,36 @@ def fold_row(fold: Fold) -> dict[str, object]:
         "reason": str(fold.reason),
         "why": sentence(fold.reason),
     }
+
+
+# The provider's prompt cache holds a prompt up to its first changed message.
+
+
+def tokens_lost(plan: Plan) -> int:
+    """Return the counted tokens of the previous prompt that stand after the first edit of this request."""
+    transcript = plan.transcript
+    last = len(transcript.requests) - 1
+    fresh = [edit.part.location.message for edit in plan.edits if edit.request == last]
+    folds = [fold for fold in plan.folds if fold.request == last]
+    fresh += [at for fold in folds for at in (plan.place, *fold.messages)]
+    if not fresh or last == 0:
+        return 0
+    first = min(fresh)
+    before = {at for fold in plan.folds if fold.request < last for at in fold.messages}
+    still = (at for at in range(first, transcript.requests[last - 1]) if at not in before)
+    cached = sum(transcript.entries[at].tokens for at in still)
+    after = [edit for edit in plan.edits if edit.part.location.message >= first]
+    return cached - sum(edit.saved if edit.request < last else edit.saved_before for edit in after)
+
+
+def stable_boundary(plan: Plan) -> int | None:
+    """Return the index of the last message up to which no later prune changes a thing; None where there is none.
+
+    Where messages are folded or dropped, only the system's messages at the head are stable, before the first fold too.
+    """
+    if plan.head is not None:
+        return plan.head - 1 if plan.head else None
+    results = (result for result in plan.transcript.results if reason(plan, result) not in LASTING)
+    may_change: tuple[Part | Thought, ...] = (*results, *plan.open_inputs, *plan.doomed)
+    first = min((part.location.message for part in may_change), default=len(plan.transcript.entries))
+    return first - 1 if first else None

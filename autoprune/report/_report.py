@@ -8,9 +8,9 @@ from typing import Any
 
 from autoprune.conversation.copying import Copied
 from autoprune.conversation.reasons import Reason
+from autoprune.conversation.transcript import Entry, Speaker
 from autoprune.planning.plan import Plan
-from autoprune.report._breakdown import floor, fold_row, part_row, result_row, tools
-from autoprune.report._cache import stable_boundary, tokens_lost
+from autoprune.report._breakdown import floor, fold_row, part_row, result_row, stable_boundary, tokens_lost, tools
 from autoprune.report._statistics import figures
 from autoprune.summarizers.spent import NOTHING, Spent
 from autoprune.tokens import scaled
@@ -161,6 +161,22 @@ class Report(Copied):
         return sum(len(fold.messages) for fold in self.plan.folds if fold.is_drop)
 
     @property
+    def requests_removed(self) -> int:
+        """The number of the user's messages among those that were dropped, without results of tools."""
+        return sum(entry.speaker is Speaker.USER and not entry.results for entry in self._dropped)
+
+    @property
+    def answers_removed(self) -> int:
+        """The number of the user's answers through a tool in the messages that were dropped."""
+        is_answer = self.plan.protections.is_answer
+        return sum(is_answer(result) for entry in self._dropped for result in entry.results)
+
+    @property
+    def _dropped(self) -> list[Entry]:
+        entries = self.plan.transcript.entries
+        return [entries[at] for fold in self.plan.folds if fold.is_drop for at in fold.messages]
+
+    @property
     def statistics(self) -> dict[str, int | float]:
         """The statistics of `get_cleanup_statistics`, for this prune."""
         messages = len(self.plan.transcript.entries)
@@ -191,6 +207,8 @@ class Report(Copied):
             "stable_boundary": self.stable_boundary,
             "advice": self.advice,
             "results_clamped": self.results_clamped,
+            "requests_removed": self.requests_removed,
+            "answers_removed": self.answers_removed,
             "model_calls": self.spent.calls,
             "model_input_tokens": self.spent.input_tokens,
             "model_output_tokens": self.spent.output_tokens,
@@ -209,12 +227,14 @@ class Report(Copied):
     @property
     def also(self) -> str:
         """What else was done, in words; "" for nothing."""
+        lost = ((self.requests_removed, "request"), (self.answers_removed, "answer"))
+        users = " and ".join(f"{number} {what}{'s' if number > 1 else ''}" for number, what in lost if number)
         done = (
             (self.results_clamped, "result", "cut"),
             (self.calls_cleaned, "call", "with shorter arguments"),
             (len(self.plan.stripped), "thinking block", "stripped"),
             (self.messages_summarized, "message", "summed up"),
-            (self.messages_removed, "message", "dropped"),
+            (self.messages_removed, "message", f"dropped (with {users} of the user's)" if users else "dropped"),
             (self.spent.calls, "call", "of a model"),
         )
         return "".join(f", {number} {what}{'s' if number > 1 else ''} {done}" for number, what, done in done if number)
@@ -241,7 +261,7 @@ class Report(Copied):
 
     def _repr_html_(self) -> str:
         """Return the HTML that a notebook shows."""
-        from autoprune.report._notebook import page
+        from autoprune.report.tables import page
 
         return page(self)
 

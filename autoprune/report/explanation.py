@@ -46,11 +46,10 @@ class Explanation:
     """What was folded or dropped, and what became of each tool result, oldest first; a line each, at any width.
 
     Lines that differ in nothing but their messages and tokens are one, with their number. Reasons are short; what they
-    mean stands below, `worded` in the names that the reader knows.
+    mean stands below.
     """
 
     report: Report
-    worded: Callable[[str], str] = str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """Return what is printed."""
@@ -60,7 +59,7 @@ class Explanation:
         yield _results(self.report, options.max_width)
         if reasons := _reasons(self.report):
             yield ""
-            yield _legend({short: self.worded(sentence) for short, sentence in reasons.items()})
+            yield _legend(reasons)
 
 
 def _folds(report: Report, width: int) -> Table:

@@ -8,16 +8,17 @@ with results, and with `fields`, `listed`, `objects` and `text`, which look into
 from autoprune.sessions import as_anthropic, as_chat, as_gemini, as_responses, places
 from autoprune.sessions._files import READABLE, AgentLog, Session, agent_log, decode, load, recordings
 from autoprune.sessions._json import Object, compact, dump, fields, listed, objects, text
-from autoprune.sessions._reader import Reader
 from autoprune.sessions._readers import READERS
 from autoprune.sessions._recorded import (
     NO_RESULT,
     NO_SYSTEM_PROMPT,
     Conversation,
     Message,
+    Reader,
     Recording,
     bad_record,
     note,
+    stretch,
 )
 from autoprune.sessions._requests import Answer, Moment, Request, Usage
 
@@ -53,5 +54,6 @@ __all__ = [
     "objects",
     "places",
     "recordings",
+    "stretch",
     "text",
 ]

@@ -5,8 +5,7 @@ from dataclasses import replace
 from itertools import takewhile
 
 from autoprune.sessions._json import Object, fields, listed, objects, text
-from autoprune.sessions._reader import Reader
-from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, bad_record, note
+from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note, stretch
 from autoprune.sessions._requests import Answer, Moment, Usage, seconds, tokens, used
 from autoprune.sessions.as_anthropic import Block, Speech, conversation, without_thoughts, words
 
@@ -40,12 +39,12 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
     stretches: list[Conversation] = []
     is_whole = False
     while not is_whole:
+        lines = _mended(lines)
         chain = _thread(lines)
         is_whole = not (chain and _is_boundary(chain[0]))
         before = {} if is_whole else _before(lines, text(chain[0]["uuid"]))
-        spoken = list(_spoken(chain, lines, before))
-        speeches = [without_thoughts(speech) for speech, _ in spoken]
-        stretches.append(conversation(speeches, None, moments=[moment for _, moment in spoken]))
+        spoken = ((without_thoughts(speech), moment) for speech, moment in _spoken(chain, lines, before))
+        stretches.append(stretch(conversation, spoken))
         lines = before
     return [stretches[::-1]]
 
@@ -59,6 +58,20 @@ def _lines(values: Sequence[object]) -> tuple[dict[str, Line], int]:
     own = {uuid: line for uuid, line in tree.items() if line.get("isSidechain") is not True}
     lines = own if any(line.get("type") in SPOKEN for line in own.values()) else tree
     return lines, len(tree) - len(lines)
+
+
+def _mended(lines: dict[str, Line]) -> dict[str, Line]:
+    """Return the lines with each whose parent was never written behind the line before it, as it was sent.
+
+    Claude Code itself goes on without all that stands before such a line.
+    """
+    mended: dict[str, Line] = {}
+    last = ""
+    for uuid, line in lines.items():
+        parent = text(line.get("parentUuid"))
+        mended[uuid] = {**line, "parentUuid": last} if parent and parent not in lines else line
+        last = uuid
+    return mended
 
 
 def _before(lines: dict[str, Line], uuid: str) -> dict[str, Line]:
@@ -257,4 +270,4 @@ def _kept(metadata: Line, parents: Mapping[str, str]) -> tuple[str, Sequence[str
 
 
 PLACES = (".claude/projects/*/*.jsonl", ".claude/projects/**/agent-*.jsonl")
-READER = Reader("claude-code", detect, read, record, places=PLACES)
+READER = Reader("claude-code", detect, read, record, PLACES)

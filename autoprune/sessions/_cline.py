@@ -8,9 +8,8 @@ characters when it sends them, which is not done here.
 from collections.abc import Iterator, Sequence
 
 from autoprune.sessions._json import Object, compact, fields, listed, objects, text
-from autoprune.sessions._reader import Reader
-from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, bad_record, note
-from autoprune.sessions._requests import Answer, Moment, tokens, used
+from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note, stretch
+from autoprune.sessions._requests import Answer, Moment, milliseconds, used
 from autoprune.sessions.as_anthropic import Block, Speech, conversation, without_thoughts, words
 
 SHOWN = ("text", "image", "file")
@@ -31,9 +30,8 @@ def read(values: Sequence[object]) -> list[Conversation]:
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Return the one conversation as one stretch. Raises SessionError as `read` does."""
-    messages = _messages(values)
-    speeches = [without_thoughts(_speech(message)) for message in messages]
-    return [[conversation(speeches, None, moments=[_moment(message) for message in messages])]]
+    said = ((without_thoughts(_speech(message)), _moment(message)) for message in _messages(values))
+    return [[stretch(conversation, said)]]
 
 
 def _messages(values: Sequence[object]) -> list[Object]:
@@ -45,7 +43,7 @@ def _messages(values: Sequence[object]) -> list[Object]:
 
 
 def _moment(message: Object) -> Moment:
-    time = tokens(message.get("ts")) / 1000 or None
+    time = milliseconds(message.get("ts"))
     if message["role"] == "user":
         return time
     metrics = fields(message.get("metrics"))

@@ -2,53 +2,36 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 
-from autoprune.sessions._json import NOTHING, Object, compact, fields, objects, text
-from autoprune.sessions._reader import Reader
-from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, bad_record, note
-from autoprune.sessions._requests import Answer, Moment, Usage, seconds, used
+from autoprune.sessions._codex_turns import (
+    CodexTurn,
+    Entry,
+    Item,
+    compact_turns,
+    history,
+    is_users,
+    open_turn,
+    roll_back,
+)
+from autoprune.sessions._json import NOTHING, Object, compact, fields, text
+from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note, stretch
+from autoprune.sessions._requests import Answer, Usage, seconds, used
 from autoprune.sessions.as_responses import OTHERS, OUTPUTS, conversation
 
 ABORTED = "aborted"  # what Codex answers a call with that was cut off
 KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 SENT = frozenset(
     (
-        "agent_message",
-        "compaction",
-        "context_compaction",
-        "custom_tool_call",
-        "custom_tool_call_output",
-        "function_call",
-        "function_call_output",
-        "image_generation_call",
-        "local_shell_call",
-        "message",
-        "reasoning",
-        "tool_search_call",
-        "tool_search_output",
-        "web_search_call",
+        *("agent_message", "message", "reasoning", "compaction", "context_compaction"),
+        *("custom_tool_call", "custom_tool_call_output", "function_call", "function_call_output", "local_shell_call"),
+        *("tool_search_call", "tool_search_output", "web_search_call", "image_generation_call"),
     )
 )
 # Written for Codex alone, so that leaving them out needs no word.
 UNSENT = frozenset(("compaction_trigger", "ghost_snapshot"))
 INTERNAL = "internal_chat_message_metadata_passthrough"
-Item = Object
-# How texts begin that Codex itself puts into the user's mouth.
-CONTEXT = (
-    "# agents.md instructions",
-    "<environment_context>",
-    "<hook_prompt",
-    "<skill>",
-    "<subagent_notification>",
-    "<turn_aborted>",
-    "<user_instructions>",
-    "<user_shell_command>",
-)
-KEPT_TOKENS = 20_000  # of the user's messages in a compaction that lists no history
-BYTES_PER_TOKEN = 4  # as Codex estimates
-NO_SUMMARY = "(no summary available)"
 
 
 @dataclass(frozen=True)
@@ -67,22 +50,6 @@ class Record:
         return text(self.payload.get("type")) if self.kind == "event_msg" else ""
 
 
-Entry = tuple[Item, Moment]
-
-
-@dataclass
-class CodexTurn:
-    """What was said since the user's last message; `base` is what a compaction put in place of all before.
-
-    `stretches` are what was sent when a compaction came, one for each.
-    """
-
-    base: Sequence[Entry] | None = None
-    items: list[Entry] = field(default_factory=list)
-    is_users: bool = False
-    stretches: list[list[Entry]] = field(default_factory=list)
-
-
 def detect(values: Sequence[object]) -> bool:
     """Look for a line of `{type, payload}` of one of Codex's types, or what its first format begins with."""
     return any(
@@ -97,7 +64,7 @@ def read(values: Sequence[object]) -> list[Conversation]:
     Raises SessionError for a line of another kind.
     """
     records = list(_records(values))
-    said = [item for item, _ in _history(_turns(records))]
+    said = [item for item, _ in history(_turns(records))]
     kept = [item for item in map(_sent, said) if item]
     return [conversation(kept, ABORTED, [*_notes(records), *_left(said)])]
 
@@ -105,13 +72,13 @@ def read(values: Sequence[object]) -> list[Conversation]:
 def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Return the one conversation of a rollout as its stretches between compactions. Raises as `read` does."""
     turns = _turns(list(_records(values)))
-    stretches = [*chain.from_iterable(turn.stretches for turn in turns), _history(turns)]
+    stretches = [*chain.from_iterable(turn.stretches for turn in turns), history(turns)]
     return [[_stretch(entries) for entries in stretches]]
 
 
 def _stretch(entries: Sequence[Entry]) -> Conversation:
-    kept = [(sent, moment) for item, moment in entries if item.get("type") != "reasoning" and (sent := _sent(item))]
-    return conversation([item for item, _ in kept], None, moments=[moment for _, moment in kept])
+    sent = ((_sent(item), moment) for item, moment in entries if item.get("type") != "reasoning")
+    return stretch(conversation, [(item, moment) for item, moment in sent if item])
 
 
 def _is_bare_header(value: Object) -> bool:
@@ -159,23 +126,23 @@ def _step(turns: list[CodexTurn], record: Record, starts: bool) -> None:
     if record.event in ("task_started", "turn_started"):
         turns.append(CodexTurn())
     elif record.event == "thread_rolled_back":
-        _roll_back(turns, _turn_count(payload))
+        roll_back(turns, payload.get("num_turns"))
     elif record.event == "user_message" and starts:
         turns[-1].is_users = True
     elif record.event == "token_count" and record.usage:
         _report(turns[-1].items, record.usage)
     elif record.kind == "compacted":
-        _compact(turns, payload)
+        compact_turns(turns, payload)
     elif record.kind == "response_item":
-        if _is_users(payload) and not starts:
-            _open_turn(turns)
+        if is_users(payload) and not starts:
+            open_turn(turns)
         turns[-1].items.append((payload, Answer(record.time, record.model) if _is_models(payload) else record.time))
-        turns[-1].is_users |= _is_users(payload)
+        turns[-1].is_users |= is_users(payload)
 
 
 def _is_models(item: Item) -> bool:
     """Tell whether an item is an answer of the model, or a part of one, that a recording keeps."""
-    is_given = item.get("type") in OUTPUTS or item.get("role") in OTHERS
+    is_given = text(item.get("type")) in OUTPUTS or item.get("role") in OTHERS
     return not is_given and item.get("type") != "reasoning" and _sent(item) is not None
 
 
@@ -186,18 +153,6 @@ def _report(entries: list[Entry], usage: Usage) -> None:
         if isinstance(moment, Answer):
             entries[at] = item, replace(moment, usage=moment.usage or usage)
             return
-
-
-def _compact(turns: list[CodexTurn], payload: Object) -> None:
-    before = _history(turns)
-    replacement = payload.get("replacement_history")
-    if isinstance(replacement, list):
-        base = objects(replacement)
-    else:
-        base = _rebuilt([item for item, _ in before], text(payload.get("message")))
-    turns[-1].stretches.append(before)
-    turns[-1].base = [(item, None) for item in base]
-    turns[-1].items = []
 
 
 def _sent(item: Item) -> Item | None:
@@ -240,97 +195,5 @@ def _left(said: Sequence[Item]) -> Iterator[str]:
     yield from (f"items of unknown types, left out: {', '.join(unknown)}",) if unknown else ()
 
 
-# The turns of a session: a compaction replaces what was said, and a rollback takes turns back. The rules are those of
-# Codex's `rollout_reconstruction` and `compact` modules.
-
-
-def _is_context(item: Item) -> bool:
-    """Tell whether a message is Codex's own, under the user's name."""
-    return any(text(part.get("text")).lstrip().lower().startswith(CONTEXT) for part in objects(item.get("content")))
-
-
-def _is_users(item: Item) -> bool:
-    """Tell whether an item is what the user said."""
-    return item.get("type") == "message" and item.get("role") == "user" and not _is_context(item)
-
-
-def _history(turns: Sequence[CodexTurn]) -> list[Entry]:
-    """Return what is sent: the newest base, and all that was said since."""
-    start = next((at for at in range(len(turns) - 1, -1, -1) if turns[at].base is not None), 0)
-    since = chain.from_iterable(turn.items for turn in turns[start:])
-    return [*(turns[start].base or () if turns else ()), *since]
-
-
-def _open_turn(turns: list[CodexTurn]) -> None:
-    """Begin a turn where the user speaks; context that was sent just before belongs to it."""
-    last = turns[-1].items if len(turns) > 1 else []
-    start = len(last)
-    while start and last[start - 1][0].get("type") == "message" and _is_context(last[start - 1][0]):
-        start -= 1
-    moved = last[start:]
-    del last[start:]
-    turns.append(CodexTurn(items=moved, is_users=True))
-
-
-def _roll_back(turns: list[CodexTurn], count: object) -> None:
-    """Take back the user's last `count` turns, and what came between them; what stands before the first one stays."""
-    left = count if isinstance(count, int) else 0
-    cut = at = len(turns)
-    while left > 0 and at > 0:
-        at -= 1
-        if turns[at].is_users:
-            cut, left = at, left - 1
-    del turns[cut:]
-    if not turns:
-        turns.append(CodexTurn())
-
-
-def _rebuilt(said: Sequence[Item], summary: str) -> list[Item]:
-    """Return the history after a compaction that lists none: the newest of the user's messages, and the summary."""
-    kept = list(
-        _newest(_text_of(item) for item in reversed(said) if _is_users(item) and not _is_summary(item, summary))
-    )
-    return [_message(each) for each in (*reversed(kept), summary or NO_SUMMARY)]
-
-
-def _newest(texts: Iterator[str]) -> Iterator[str]:
-    left = KEPT_TOKENS
-    for said in texts:
-        tokens = -(-len(said.encode(errors="replace")) // BYTES_PER_TOKEN)
-        yield said if tokens <= left else _shortened(said, left * BYTES_PER_TOKEN)
-        left -= tokens
-        if left <= 0:
-            return
-
-
-def _shortened(said: str, size: int) -> str:
-    """Return the head and the tail of a text, about `size` bytes of it."""
-    data = said.encode(errors="replace")
-    half = size // 2
-    removed = (len(data) - 2 * half + BYTES_PER_TOKEN - 1) // BYTES_PER_TOKEN
-    head, tail = data[:half].decode(errors="ignore"), data[len(data) - half :].decode(errors="ignore")
-    return f"{head}…{removed} tokens truncated…{tail}"
-
-
-def _is_summary(item: Item, summary: str) -> bool:
-    """Tell whether a message is the summary of an earlier compaction: it begins with the same line."""
-    first = summary.partition("\n")[0]
-    return bool(first) and "\n" in summary and _text_of(item).startswith(first + "\n")
-
-
-def _text_of(item: Item) -> str:
-    """Return the text of a message."""
-    return "".join(text(part.get("text")) for part in objects(item.get("content")))
-
-
-def _message(said: str) -> Item:
-    return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": said}]}
-
-
-def _turn_count(payload: object) -> object:
-    """Return how many turns a rollback takes back."""
-    return fields(payload).get("num_turns")
-
-
 PLACES = (".codex/sessions/**/rollout-*.jsonl", ".codex/archived_sessions/rollout-*.jsonl")
-READER = Reader("codex", detect, read, record, places=PLACES)
+READER = Reader("codex", detect, read, record, PLACES)

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from autoprune.sessions._json import Object, fields, objects, text
-from autoprune.sessions._reader import Reader
-from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Message, bad_record, note
+from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Message, Reader, bad_record, note, stretch
+from autoprune.sessions._requests import Answer, Moment, seconds, used
 from autoprune.sessions.as_chat import call, conversation, result, said
 
 Event = Object
@@ -25,35 +25,60 @@ def detect(values: Sequence[object]) -> bool:
 
 def read(values: Sequence[object]) -> list[Conversation]:
     """Return the one conversation of a log. Raises SessionError for a line that is no event."""
-    for at, value in enumerate(values, 1):
-        if not text(fields(value).get("type")) or not isinstance(fields(value).get("data"), dict):
-            raise bad_record("is no event: it has no type, or no data", at)
-    events = _once([fields(value) for value in values])
+    events = _once(values)
     own = [event for event in events if not _is_sub_agents(event)]
-    systems: dict[str, Message] = {}
-    spoken: list[Message] = []
+    *_, said = _stretches(own)
+    return [conversation([message for message, _ in said], notes=list(_notes(values, events, own)))]
+
+
+def record(values: Sequence[object]) -> list[list[Conversation]]:
+    """Return the one conversation of a log as its stretches between compactions. Raises SessionError as `read` does."""
+    own = [event for event in _once(values) if not _is_sub_agents(event)]
+    return [[stretch(conversation, said) for said in _stretches(own)]]
+
+
+def _stretches(events: Sequence[Event]) -> Iterator[list[tuple[Message, Moment]]]:
+    """Return the messages sent until each compaction, and until the end, each with what the log says of it."""
+    systems: dict[str, tuple[Message, Moment]] = {}
+    spoken: list[tuple[Message, Moment]] = []
     compacting = 0
-    for event in own:
+    model = ""
+    for event in events:
         data = fields(event.get("data"))
+        model = text(data.get("newModel")) or text(data.get("selectedModel")) or model
         match event.get("type"):
             case "system.message":
-                systems[text(data.get("role")) or "system"] = _system(data)
+                systems[text(data.get("role")) or "system"] = _system(data), None
             case "session.compaction_start":
                 compacting = len(spoken)
             case "session.compaction_complete" if text(data.get("summaryContent")):
-                spoken = [_summary(spoken[:compacting], text(data.get("summaryContent"))), *spoken[compacting:]]
+                yield [*systems.values(), *spoken]
+                messages = [message for message, _ in spoken]
+                summary = _summary(messages[:compacting], text(data.get("summaryContent")))
+                spoken = [(message, None) for message in (summary, *messages[compacting:])]
             case "session.context_cleared":
+                yield [*systems.values(), *spoken]
                 compacting = 0
-                spoken = [_user(text(data.get("initialMessage")))]
+                spoken = [(_user(text(data.get("initialMessage"))), None)]
             case kind:
-                spoken += _spoken(text(kind), data)
-    return [conversation([*systems.values(), *spoken], notes=list(_notes(values, events, own)))]
+                spoken += [(message, _moment(event, model)) for message in _spoken(text(kind), data)]
+    yield [*systems.values(), *spoken]
 
 
-def _once(events: Sequence[Event]) -> list[Event]:
+def _moment(event: Event, model: str) -> Moment:
+    """Return what the log says of a message: of the tokens of an answer, it has the output alone."""
+    data, time = fields(event.get("data")), seconds(event.get("timestamp"))
+    if event.get("type") != "assistant.message":
+        return time
+    return Answer(time, text(data.get("model")) or model, used(0, output=data.get("outputTokens")))
+
+
+def _once(values: Sequence[object]) -> list[Event]:
     """Return the events without those that a resume wrote again."""
     seen: dict[str, Event] = {}
-    for at, event in enumerate(events):
+    for at, event in enumerate(map(fields, values), 1):
+        if not text(event.get("type")) or not isinstance(event.get("data"), dict):
+            raise bad_record("is no event: it has no type, or no data", at)
         seen.setdefault(text(event.get("id")) or str(at), event)
     return list(seen.values())
 
@@ -117,4 +142,4 @@ def _notes(values: Sequence[object], events: Sequence[Event], own: Sequence[Even
 
 
 PLACES = (".copilot/session-state/*.jsonl", ".copilot/session-state/*/events.jsonl")
-READER = Reader("copilot-cli", detect, read, places=PLACES)
+READER = Reader("copilot-cli", detect, read, record, PLACES)

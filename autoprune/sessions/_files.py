@@ -10,9 +10,8 @@ from typing import NoReturn, TypeVar
 
 from autoprune.errors import SessionError
 from autoprune.sessions._json import dump, parse, parse_or_none
-from autoprune.sessions._reader import Reader
 from autoprune.sessions._readers import READERS, reader_for
-from autoprune.sessions._recorded import Conversation, Recording
+from autoprune.sessions._recorded import Conversation, Reader, Recording
 from autoprune.sessions._requests import spoken
 
 READABLE = (

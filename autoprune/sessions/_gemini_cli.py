@@ -3,11 +3,11 @@
 The rules are those of Gemini CLI: its `chatRecordingService` loads a chat, its `sessionUtils` says what is sent again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from autoprune.sessions._json import Object, fields, objects, text
-from autoprune.sessions._reader import Reader
-from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, bad_record, note
+from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note, stretch
+from autoprune.sessions._requests import Answer, Moment, seconds, tokens, used
 from autoprune.sessions.as_gemini import Part, call, conversation, response
 
 Record = Object
@@ -26,31 +26,84 @@ def read(values: Sequence[object]) -> list[Conversation]:
 
     Raises SessionError for a record of another kind.
     """
-    records = _records(values)
-    done = {
-        text(call.get("id")) for record in records for call in objects(record.get("toolCalls")) if call.get("result")
-    }
-    contents = [content for record in records if not _is_copy(record, done) for content in _contents(record)]
+    *_, (records, _) = _histories(values)
+    contents = [(role, parts) for role, parts, _ in _said(records)]
     commands = sum(record.get("type") == "user" and _is_ignored(record) for record in records)
     notes = [NO_SYSTEM_PROMPT, *note("commands and context of the CLI's own, left out", commands)]
     return [conversation(contents, notes=notes)]
 
 
-def _records(values: Sequence[object]) -> list[Record]:
-    """Return the messages by id, each where it stood first and as it was written last."""
+def record(values: Sequence[object]) -> list[list[Conversation]]:
+    """Return the one conversation of a chat as its stretches between rewrites. Raises SessionError as `read` does."""
+    return [[_stretch(records, kept) for records, kept in _histories(values)]]
+
+
+def _stretch(records: Sequence[Record], kept: Container[str]) -> Conversation:
+    """Return what was sent; answers that a rewrite of the history `kept` are no requests any more."""
+    said = (
+        ((role, parts), None if text(record.get("id")) in kept else _moment(record, role))
+        for role, parts, record in _said(records)
+    )
+    return stretch(conversation, said)
+
+
+def _moment(record: Record, role: str) -> Moment:
+    """Return what the log says of a content; a response comes with the time of the last of a record's calls."""
+    time = seconds(record.get("timestamp"))
+    if role == "user":
+        times = (seconds(made.get("timestamp")) for made in objects(record.get("toolCalls")))
+        return max((each for each in times if each is not None), default=time)
+    counted = fields(record.get("tokens"))
+    output = tokens(counted.get("output")) + tokens(counted.get("thoughts"))
+    return Answer(time, text(record.get("model")), used(counted.get("input"), counted.get("cached"), output=output))
+
+
+def _said(records: Sequence[Record]) -> Iterator[tuple[str, list[Part], Record]]:
+    """Return the contents that are sent, each with its record."""
+    done = {
+        text(made.get("id")) for record in records for made in objects(record.get("toolCalls")) if made.get("result")
+    }
+    for record in records:
+        if not _is_copy(record, done):
+            yield from ((role, parts, record) for role, parts in _contents(record) if parts)
+
+
+def _histories(values: Sequence[object]) -> Iterator[tuple[list[Record], frozenset[str]]]:
+    """Return the messages by id, each where it stood first and as it was written last.
+
+    They come once before each rewrite of the history that is more than an addition, and once at the end, each with the
+    ids that the rewrite before put there.
+    """
     known: dict[str, Record] = {}
+    kept: frozenset[str] = frozenset()
     for at, value in enumerate(values, 1):
         line = fields(value)
         update = fields(line.get("$set")) if "$set" in line else line
         if isinstance(line.get("$rewindTo"), str):
             _rewind(known, text(line["$rewindTo"]))
         elif isinstance(update.get("messages"), list):
-            known = {text(each.get("id")) or str(place): each for place, each in enumerate(objects(update["messages"]))}
+            new = {text(each.get("id")) or str(place): each for place, each in enumerate(objects(update["messages"]))}
+            if not _is_addition(list(known.values()), list(new.values())):
+                yield list(known.values()), kept
+                kept = frozenset(new)
+            known = new
         elif isinstance(line.get("id"), str):
             known[text(line["id"])] = line
         elif "$set" not in line and "sessionId" not in line:
             raise bad_record("is no message and no update of a Gemini CLI chat", at)
-    return list(known.values())
+    yield list(known.values()), kept
+
+
+def _is_addition(old: Sequence[Record], new: Sequence[Record]) -> bool:
+    """Tell whether a history begins as another one, so that nothing that was sent has changed."""
+    before, after = _sent(old), _sent(new)
+    return before == after[: len(before)]
+
+
+def _sent(records: Sequence[Record]) -> list[tuple[object, Object]]:
+    """Return each part that is sent of a history, with who says it."""
+    messages = _stretch(records, ()).messages
+    return [(message["role"], part) for message in messages for part in objects(message["parts"])]
 
 
 def _rewind(known: dict[str, Record], to: str) -> None:
@@ -112,4 +165,4 @@ def _responses(made: Record, *, is_first: bool) -> Iterator[Part]:
 
 
 PLACES = (".gemini/tmp/*/chats/**/*.json", ".gemini/tmp/*/chats/**/*.jsonl")
-READER = Reader("gemini-cli", detect, read, places=PLACES)
+READER = Reader("gemini-cli", detect, read, record, PLACES)

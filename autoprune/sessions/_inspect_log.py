@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from autoprune.errors import SessionError
 from autoprune.sessions._json import Object, fields, listed, objects, text
-from autoprune.sessions._reader import Reader
-from autoprune.sessions._recorded import Conversation, Message, bad_record, note
+from autoprune.sessions._recorded import Conversation, Message, Reader, bad_record, note, stretch
+from autoprune.sessions._requests import Answer, Moment, Usage, seconds, tokens, used
 from autoprune.sessions.as_chat import call, conversation, image, result
 
 ATTACHMENT = "attachment://"
@@ -22,29 +22,69 @@ def detect(values: Sequence[object]) -> bool:
 
 def read(values: Sequence[object]) -> list[Conversation]:
     """Return a conversation per sample and epoch. Raises SessionError where there is none, or a message has no role."""
+    return [_conversation(sample) for sample in _samples(values)]
+
+
+def record(values: Sequence[object]) -> list[list[Conversation]]:
+    """Return a conversation per sample and epoch, each as one stretch. Raises SessionError as `read` does."""
+    samples = _samples(values)
+    return [[stretch(conversation, zip(_messages(sample), _moments(sample), strict=True))] for sample in samples]
+
+
+def _samples(values: Sequence[object]) -> list[Object]:
     samples = objects(fields(values[0]).get("samples"))
     if not samples:
         raise SessionError("the log holds no samples, only the evaluation's header")
-    return [_conversation(sample, at) for at, sample in enumerate(samples, 1)]
+    for at, sample in enumerate(samples, 1):
+        if not all(text(fields(record).get("role")) for record in listed(sample.get("messages"))):
+            raise bad_record("of the samples has a message without a role", at)
+    return samples
 
 
-def _conversation(sample: Object, at: int) -> Conversation:
-    entries = [fields(entry) for entry in listed(sample.get("messages"))]
-    if not all(text(entry.get("role")) for entry in entries):
-        raise bad_record("of the samples has a message without a role", at)
+def _conversation(sample: Object) -> Conversation:
+    parts = [part for record in objects(sample.get("messages")) for part in objects(record.get("content"))]
+    left = sum(part.get("type") not in ("text", "image") for part in parts)
+    notes = note("reasoning and other parts that are no text or picture, left out", left)
+    return conversation(_messages(sample), notes=notes)
+
+
+def _messages(sample: Object) -> list[Message]:
     attachments = fields(sample.get("attachments"))
-    left = sum(part.get("type") not in ("text", "image") for entry in entries for part in objects(entry.get("content")))
-    messages = [_message(entry, attachments) for entry in entries]
-    return conversation(messages, notes=note("reasoning and other parts that are no text or picture, left out", left))
+    return [_message(record, attachments) for record in objects(sample.get("messages"))]
 
 
-def _message(entry: Object, attachments: Object) -> Message:
-    content = _content(entry.get("content"), attachments)
-    if entry["role"] == "tool":
-        error = text(fields(entry.get("error")).get("message"))
-        return result(text(entry.get("tool_call_id")), f"Error: {error}" if error else content)
-    message: Message = {"role": entry["role"], "content": content}
-    calls = [_call(made) for made in objects(entry.get("tool_calls"))]
+def _moments(sample: Object) -> Iterator[Moment]:
+    """Return what the events tell of the messages: answers by their ids, results by those of their calls."""
+    known: dict[str, Moment] = {}
+    for event in objects(sample.get("events")):
+        time = seconds(event.get("completed")) or seconds(event.get("timestamp"))
+        if event.get("event") == "tool":
+            known[text(event.get("id"))] = time
+        elif event.get("event") == "model":
+            output = fields(event.get("output"))
+            answer = Answer(time, text(output.get("model")) or text(event.get("model")), _usage(output))
+            known |= {text(fields(each.get("message")).get("id")): answer for each in objects(output.get("choices"))}
+    for record in objects(sample.get("messages")):
+        is_models = record["role"] == "assistant"
+        found = known.get(text(record.get("id" if is_models else "tool_call_id")))
+        yield found if isinstance(found, Answer) == is_models else Answer() if is_models else None
+
+
+def _usage(output: Object) -> Usage | None:
+    """Return the usage of an output; what providers count as input differs, but the total holds the whole prompt."""
+    usage = fields(output.get("usage"))
+    made = tokens(usage.get("output_tokens"))
+    prompt = max(tokens(usage.get("total_tokens")) - made, 0)
+    return used(prompt, usage.get("input_tokens_cache_read"), usage.get("input_tokens_cache_write"), made)
+
+
+def _message(record: Object, attachments: Object) -> Message:
+    content = _content(record.get("content"), attachments)
+    if record["role"] == "tool":
+        error = text(fields(record.get("error")).get("message"))
+        return result(text(record.get("tool_call_id")), f"Error: {error}" if error else content)
+    message: Message = {"role": record["role"], "content": content}
+    calls = [_call(made) for made in objects(record.get("tool_calls"))]
     return {**message, "content": content or None, "tool_calls": calls} if calls else message
 
 
@@ -72,4 +112,4 @@ def _attached(value: str, attachments: Object) -> str:
     return found if isinstance(found, str) else value
 
 
-READER = Reader("inspect", detect, read)
+READER = Reader("inspect", detect, read, record)

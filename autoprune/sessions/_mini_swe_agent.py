@@ -7,10 +7,10 @@ as Responses items. The rules are those of mini-swe-agent's model classes, which
 import re
 from collections.abc import Iterator, Sequence
 
-from autoprune.sessions import as_responses
+import autoprune.sessions.as_responses as as_responses
 from autoprune.sessions._json import Object, fields, listed, objects, text
-from autoprune.sessions._reader import Reader
-from autoprune.sessions._recorded import Conversation, Message, bad_record, note
+from autoprune.sessions._recorded import Conversation, Message, Reader, bad_record, note, stretch
+from autoprune.sessions._requests import answers
 from autoprune.sessions.as_chat import call, conversation, result, said
 
 FENCE = "```mswea_bash_command"
@@ -32,53 +32,71 @@ def detect(values: Sequence[object]) -> bool:
     return is_texts and any(map(_is_marked, objects(values[0])))
 
 
-def _is_marked(entry: Object) -> bool:
+def _is_marked(record: Object) -> bool:
     """Tell whether a text can only be mini-swe-agent's: a command in its fence, or what a command returned."""
-    content = text(entry.get("content"))
-    return FENCE in content if entry.get("role") == "assistant" else content.startswith(RETURNED)
+    content = text(record.get("content"))
+    return FENCE in content if record.get("role") == "assistant" else content.startswith(RETURNED)
 
 
 def read(values: Sequence[object]) -> list[Conversation]:
     """Return the one conversation. Raises SessionError for a message that is none."""
+    records = _records(values)
+    if _is_responses(records):
+        return [as_responses.conversation([item for record in records for item in _items(record)])]
+    made = sum(len(_actions(record)) for record in records)
+    return [conversation(list(_messages(records)), notes=note("calls that were made in text", made))]
+
+
+def record(values: Sequence[object]) -> list[list[Conversation]]:
+    """Return the one conversation as one stretch. Raises SessionError as `read` does."""
+    records = _records(values)
+    if _is_responses(records):
+        items = [item for record in records for item in _items(record) if item.get("type") != "reasoning"]
+        return [[stretch(as_responses.conversation, zip(items, answers(items), strict=True))]]
+    messages = list(_messages(records))
+    return [[stretch(conversation, zip(messages, answers(messages), strict=True))]]
+
+
+def _is_responses(records: Sequence[Object]) -> bool:
+    """Tell whether a run was made over the Responses API."""
+    return any(record.get("object") == "response" for record in records)
+
+
+def _records(values: Sequence[object]) -> list[Object]:
     listing = listed(fields(values[0]).get("messages")) or listed(values[0])
-    for at, entry in enumerate(map(fields, listing), 1):
-        if not any(text(entry.get(name)) for name in ("role", "type", "object")):
+    for at, record in enumerate(map(fields, listing), 1):
+        if not any(text(record.get(name)) for name in ("role", "type", "object")):
             raise bad_record("of the messages has no role", at)
-    entries = [entry for entry in objects(listing) if entry.get("role") != "exit"]
-    if any(entry.get("object") == "response" for entry in entries):
-        return [as_responses.conversation([item for entry in entries for item in _items(entry)])]
-    messages = list(_messages(entries))
-    made = sum(len(_actions(entry)) for entry in entries)
-    return [conversation(messages, notes=note("calls that were made in text", made))]
+    return [record for record in objects(listing) if record.get("role") != "exit"]
 
 
-def _items(entry: Object) -> Iterator[Object]:
+def _items(record: Object) -> Iterator[Object]:
     """Return the items of a response, or a message or an output as it is."""
-    for item in objects(entry.get("output")) if entry.get("object") == "response" else [entry]:
+    for item in objects(record.get("output")) if record.get("object") == "response" else [record]:
         yield {name: value for name, value in item.items() if name != "extra" and value is not None}
 
 
-def _actions(entry: Object) -> list[str]:
+def _actions(record: Object) -> list[str]:
     """Return the commands that an assistant wrote in text: the one that its answer holds, or none."""
-    if entry.get("role") != "assistant" or objects(entry.get("tool_calls")):
+    if record.get("role") != "assistant" or objects(record.get("tool_calls")):
         return []
-    parsed = [text(each.get("command")) for each in objects(fields(entry.get("extra")).get("actions"))]
-    found = parsed or [action.strip() for action in ACTION.findall(text(entry.get("content")))]
+    parsed = [text(each.get("command")) for each in objects(fields(record.get("extra")).get("actions"))]
+    found = parsed or [action.strip() for action in ACTION.findall(text(record.get("content")))]
     return found if len(found) == 1 else []  # any other number is an error to mini-swe-agent, which it answers in words
 
 
-def _messages(entries: Sequence[Object]) -> Iterator[Message]:
+def _messages(records: Sequence[Object]) -> Iterator[Message]:
     waiting = ""
-    for at, entry in enumerate(entries):
-        is_answered = at + 1 < len(entries) and entries[at + 1].get("role") == "user"
-        if waiting and entry.get("role") == "user":
-            yield result(waiting, entry.get("content") or "")
+    for at, record in enumerate(records):
+        is_answered = at + 1 < len(records) and records[at + 1].get("role") == "user"
+        if waiting and record.get("role") == "user":
+            yield result(waiting, record.get("content") or "")
             waiting = ""
-        elif is_answered and (commands := _actions(entry)):
+        elif is_answered and (commands := _actions(record)):
             waiting = f"call_{at}"
-            yield said(text(entry.get("content")), [call(waiting, TOOL, {"command": commands[0]})])
+            yield said(text(record.get("content")), [call(waiting, TOOL, {"command": commands[0]})])
         else:
-            yield {name: value for name, value in entry.items() if name in SENT and (value or name == "content")}
+            yield {name: value for name, value in record.items() if name in SENT and (value or name == "content")}
 
 
-READER = Reader("mini-swe-agent", detect, read)
+READER = Reader("mini-swe-agent", detect, read, record)

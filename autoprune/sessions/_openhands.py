@@ -4,12 +4,13 @@ The rules are those of OpenHands' `conversation_memory` and `view` modules.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from operator import itemgetter
 
 from autoprune.sessions._json import Object, fields, listed, objects, text
-from autoprune.sessions._reader import Reader
-from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Message, bad_record, note
+from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Message, Reader, bad_record, note, stretch
+from autoprune.sessions._requests import Answer, Moment, Usage, seconds, used
 from autoprune.sessions.as_chat import call, conversation, image, result, said
 
 Event = Object
@@ -28,10 +29,50 @@ def detect(values: Sequence[object]) -> bool:
 
 def read(values: Sequence[object]) -> list[Conversation]:
     """Return a conversation per run. Raises SessionError for a line without a history."""
-    for at, value in enumerate(values, 1):
-        if not _history(value):
+    return [_conversation(events) for events in _runs(values)]
+
+
+def record(values: Sequence[object]) -> list[list[Conversation]]:
+    """Return a conversation per run as its stretches between condensations. Raises SessionError as `read` does."""
+    metrics = [fields(fields(value).get("metrics")) for value in values]
+    return [_stretches(events, counted) for events, counted in zip(_runs(values), metrics, strict=True)]
+
+
+def _runs(values: Sequence[object]) -> list[list[Event]]:
+    runs = [_history(value) for value in values]
+    for at, events in enumerate(runs, 1):
+        if not events:
             raise bad_record("is no run of OpenHands: it has no history of events", at)
-    return [_conversation(_history(value)) for value in values]
+    return runs
+
+
+def _stretches(events: Sequence[Event], metrics: Object) -> list[Conversation]:
+    """Return what was sent until each condensation and until the end; what one kept is no request any more."""
+    usages = {text(each.get("response_id")): _usage(each) for each in objects(metrics.get("token_usages"))}
+    ends = [at for at, event in enumerate(events) if event.get("action") == "condensation"]
+    found: list[Conversation] = []
+    for start, end in pairwise([0, *ends, len(events)]):
+        kept = {id(event) for event in events[:start]}
+        said = _said(events[:end])
+        timed = ((each, None if id(event) in kept else _moment(event, each, usages)) for event, each in said)
+        found.append(stretch(conversation, timed))
+    return found
+
+
+def _moment(event: Event, message: Message, usages: Mapping[str, Usage | None]) -> Moment:
+    """Return what the log says of an event; usage stands beside the response, and else in the run's metrics."""
+    time, response = seconds(event.get("timestamp")), _response(event)
+    if message["role"] != "assistant":
+        return time
+    usage = _usage(fields(response.get("usage"))) or usages.get(text(response.get("id")))
+    return Answer(time, text(response.get("model")), usage)
+
+
+def _usage(counted: Object) -> Usage | None:
+    """Return the usage that a response or the metrics tell; both count the whole prompt."""
+    cached = fields(counted.get("prompt_tokens_details")).get("cached_tokens") or counted.get("cache_read_tokens")
+    written = counted.get("cache_creation_input_tokens") or counted.get("cache_write_tokens")
+    return used(counted.get("prompt_tokens"), cached, written, counted.get("completion_tokens"))
 
 
 def _history(value: object) -> list[Event]:
@@ -43,10 +84,8 @@ def _history(value: object) -> list[Event]:
 
 
 def _conversation(events: Sequence[Event]) -> Conversation:
-    seen = _view(events)
-    calls = {_call_id(event) for event in events if _is_bare_call(event)}
-    messages = [message for event in _grouped(seen) for message in _messages(event, calls)]
-    context = sum(event.get("observation") == "recall" for event in seen)
+    messages = [message for _, message in _said(events)]
+    context = sum(event.get("observation") == "recall" for event in _view(events))
     summaries = sum(event.get("action") == "condensation" for event in events)
     system = () if any(message["role"] == "system" for message in messages) else (NO_SYSTEM_PROMPT,)
     notes = [
@@ -55,6 +94,13 @@ def _conversation(events: Sequence[Event]) -> Conversation:
         *note("workspace context and knowledge that OpenHands words itself, left out", context),
     ]
     return conversation(messages, None, notes)
+
+
+def _said(events: Sequence[Event]) -> Iterator[tuple[Event, Message]]:
+    """Return the messages that are sent, each with its event."""
+    calls = {_call_id(event) for event in events if _is_bare_call(event)}
+    for event in _grouped(_view(events)):
+        yield from ((event, message) for message in _messages(event, calls))
 
 
 def _view(events: Sequence[Event]) -> list[Event]:
@@ -241,4 +287,4 @@ def _completed(events: Iterable[Event]) -> Iterator[Event]:
             is_users_turn = known["action"] == SPOKEN and known.get("source") == "agent"
 
 
-READER = Reader("openhands", detect, read)
+READER = Reader("openhands", detect, read, record)

@@ -7,8 +7,7 @@ thoughts that are not signed by the newest message's own Claude model become tex
 from collections.abc import Iterator, Sequence
 
 from autoprune.sessions._json import Object, fields, listed, objects, text
-from autoprune.sessions._reader import Reader
-from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, bad_record, note
+from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note, stretch
 from autoprune.sessions._requests import Answer, Moment, seconds, tokens, used
 from autoprune.sessions.as_anthropic import Block, Speech, conversation, words
 
@@ -49,8 +48,8 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
 
 def _stretch(said: Sequence[tuple[Object, Moment]], resends: bool) -> Conversation:
     sent = ((_as_sent(message, resends), moment) for message, moment in said)
-    spoken = [(speech, moment) for message, moment in sent if (speech := _speech(message, ())) and speech.blocks]
-    return conversation([speech for speech, _ in spoken], None, moments=[moment for _, moment in spoken])
+    spoken = ((_speech(message, ()), moment) for message, moment in sent)
+    return stretch(conversation, [(speech, moment) for speech, moment in spoken if speech and speech.blocks])
 
 
 def _as_sent(message: Object, resends: bool) -> Object:
@@ -211,4 +210,4 @@ def _ran(message: Object) -> str:
 
 
 PLACES = (".pi/agent/sessions/**/*.jsonl",)
-READER = Reader("pi", detect, read, record, places=PLACES)
+READER = Reader("pi", detect, read, record, PLACES)

@@ -2,36 +2,34 @@
 
 from collections.abc import Sequence
 
-from autoprune.sessions import (
-    _claude_code,
-    _cline,
-    _codex,
-    _copilot_cli,
-    _gemini_cli,
-    _inspect_log,
-    _mini_swe_agent,
-    _openhands,
-    _pi,
-    _swe_agent,
-    _tau_bench,
-    _trae,
-)
-from autoprune.sessions._reader import Reader
+from autoprune.sessions._claude_code import READER as CLAUDE_CODE
+from autoprune.sessions._cline import READER as CLINE
+from autoprune.sessions._codex import READER as CODEX
+from autoprune.sessions._copilot_cli import READER as COPILOT_CLI
+from autoprune.sessions._gemini_cli import READER as GEMINI_CLI
+from autoprune.sessions._inspect_log import READER as INSPECT
+from autoprune.sessions._mini_swe_agent import READER as MINI_SWE_AGENT
+from autoprune.sessions._openhands import READER as OPENHANDS
+from autoprune.sessions._pi import READER as PI
+from autoprune.sessions._recorded import Reader
+from autoprune.sessions._swe_agent import READER as SWE_AGENT
+from autoprune.sessions._tau_bench import READER as TAU_BENCH
+from autoprune.sessions._trae import READER as TRAE
 
-# The first one that detects a file reads it.
+# To ship a reader, write its module in this package and add a line. The first one that detects a file reads it.
 READERS = (
-    _claude_code.READER,
-    _codex.READER,
-    _gemini_cli.READER,
-    _copilot_cli.READER,
-    _pi.READER,
-    _cline.READER,
-    _openhands.READER,
-    _swe_agent.READER,
-    _mini_swe_agent.READER,
-    _trae.READER,
-    _inspect_log.READER,
-    _tau_bench.READER,
+    CLAUDE_CODE,
+    CODEX,
+    GEMINI_CLI,
+    COPILOT_CLI,
+    PI,
+    CLINE,
+    OPENHANDS,
+    SWE_AGENT,
+    MINI_SWE_AGENT,
+    TRAE,
+    INSPECT,
+    TAU_BENCH,
 )
 
 

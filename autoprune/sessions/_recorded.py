@@ -1,14 +1,15 @@
-"""What a reader returns: the conversations that a session file recorded, with notes, and calls paired with results."""
+"""What a session reader is and returns: recorded conversations with notes, and calls paired with results."""
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from autoprune.errors import SessionError
 from autoprune.sessions._requests import Moment, Request, requests
 
 Message = dict[str, object]
+T = TypeVar("T")
 # A message, and the index of the input of a writer that it came from.
 Placed: TypeAlias = tuple[Message, int | None]
 NO_SYSTEM_PROMPT = "the system prompt is not in the log"
@@ -50,18 +51,36 @@ def placed(made: Iterable[Placed], notes: Sequence[str], moments: Sequence[Momen
     return Conversation([message for message, _ in made], tuple(notes), requests(places, moments))
 
 
+def stretch(
+    write: Callable[[Sequence[T], None, Sequence[str], Sequence[Moment]], Conversation],
+    said: Iterable[tuple[T, Moment]],
+) -> Conversation:
+    """Return what a writer makes of inputs, each with what the log says of it, without calls that have no result."""
+    said = list(said)
+    return write([each for each, _ in said], None, (), [moment for _, moment in said])
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads the session files of one agent.
+
+    All functions get the values of a file: one per line of JSONL, or the one value of a JSON file. `detect` says
+    whether this agent wrote them, and never raises. `read` returns the conversations in them, and raises SessionError
+    that says what is wrong and where. `record` returns the same conversations as they were sent, each as its stretches
+    between compactions, with the requests, and without thinking and calls that have no result; where there is none,
+    what `read` returns is taken for one stretch. `places` are globs of where the agent keeps its files at home.
+    """
+
+    name: str
+    detect: Callable[[Sequence[object]], bool]
+    read: Callable[[Sequence[object]], list[Conversation]]
+    record: Callable[[Sequence[object]], list[list[Conversation]]] | None = None
+    places: tuple[str, ...] = ()
+
+
 def note(what: str, count: int) -> tuple[str, ...]:
     """Return the note that something was met `count` times; none where it was not."""
     return (f"{what}: {count}",) if count else ()
-
-
-def pairing_notes(calls: int, results: int, pairs: int, *, remarks: bool = True) -> tuple[str, ...]:
-    """Return notes about calls and results without each other; `remarks` where such calls are answered all the same."""
-    what = "answered with a remark" if remarks else "left out"
-    return (
-        *note(f"calls without a result, {what}", calls - pairs),
-        *note("results that answer no call, or answer it again, left out", results - pairs),
-    )
 
 
 def bad_message(what: str, at: int) -> SessionError:
@@ -100,3 +119,15 @@ def pair(exchanges: Sequence[CallOrResult]) -> dict[int, int]:
         elif calls:
             found[calls.popleft()] = at
     return found
+
+
+def pairing_notes(
+    exchanges: Sequence[CallOrResult], pairs: Mapping[int, int], missing: str | None = NO_RESULT
+) -> tuple[str, ...]:
+    """Return notes about calls and results without each other; `missing` answers such calls, None leaves them out."""
+    calls = sum(each.is_call for each in exchanges)
+    what = "left out" if missing is None else "answered with a remark"
+    return (
+        *note(f"calls without a result, {what}", calls - len(pairs)),
+        *note("results that answer no call, or answer it again, left out", len(exchanges) - calls - len(pairs)),
+    )

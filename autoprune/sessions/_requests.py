@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import TypeAlias
 
+LATEST = 1e15  # milliseconds: what is larger has never been a time
+
 
 @dataclass(frozen=True)
 class Usage:
@@ -65,22 +67,26 @@ def requests(places: Mapping[int, int], moments: Sequence[Moment]) -> tuple[Requ
     for is_answered, run in groupby(enumerate(moments), lambda each: isinstance(each[1], Answer)):
         if not is_answered:
             continue
-        inputs, parts = zip(*((at, part) for at, part in run if isinstance(part, Answer)), strict=True)
-        answer = _joined(parts)
-        kept = [places[at] for at in inputs if at in places]
-        if kept and kept[0] > last + 1:
+        parts = {at: part for at, part in run if isinstance(part, Answer)}
+        kept = [at for at in parts if at in places]
+        if kept and places[kept[0]] > last + 1:
+            answer = _joined([parts[at] for at in kept])
             pause = _pause(given, asked, worked, answer.time) if found else None
-            found.append(Request(kept[0], answer.time, pause, answer.model, answer.usage))
-        last = kept[-1] if kept else last
-        asked, worked = answer.time, answer.end
+            found.append(Request(places[kept[0]], answer.time, pause, answer.model, answer.usage))
+        last = places[kept[-1]] if kept else last
+        work = _joined(list(parts.values()))
+        asked, worked = work.time, work.end
     return tuple(found)
 
 
 def spoken(messages: Sequence[Mapping[str, object]]) -> tuple[Request, ...]:
     """Return a request for each unbroken series of the model's messages, of which nothing else is known."""
-    return requests(
-        {at: at for at in range(len(messages))}, [Answer() if _is_models(each) else None for each in messages]
-    )
+    return requests({at: at for at in range(len(messages))}, answers(messages))
+
+
+def answers(messages: Sequence[Mapping[str, object]]) -> list[Moment]:
+    """Return the moments of messages of which nothing is known but which are the model's."""
+    return [Answer() if _is_models(message) else None for message in messages]
 
 
 def _is_models(message: Mapping[str, object]) -> bool:
@@ -115,6 +121,11 @@ def seconds(value: object) -> float | None:
     except ValueError:
         return None
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() if time else None
+
+
+def milliseconds(value: object) -> float | None:
+    """Return a time in milliseconds since the epoch as seconds; None for what is no time of this age."""
+    return value / 1000 if isinstance(value, int | float) and 0 < value < LATEST else None
 
 
 def tokens(value: object) -> int:

@@ -7,30 +7,43 @@ each request, are not applied.
 from collections.abc import Iterator, Sequence
 
 from autoprune.sessions._json import Object, fields, listed, objects, text
-from autoprune.sessions._reader import Reader
-from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Message, bad_record, note
+from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Message, Reader, bad_record, note, stretch
+from autoprune.sessions._requests import Moment, answers
 from autoprune.sessions.as_chat import call, conversation, result
 
 TOOL = "bash"  # what a call is named that was made in text
 
 
 def detect(values: Sequence[object]) -> bool:
-    """Look for a trajectory beside a history of entries with roles, or several attempts at that."""
+    """Look for a trajectory beside a history of records with roles, or several attempts at that."""
     attempts = _attempts(values[0]) if len(values) == 1 else []
     histories = (objects(attempt.get("history")) for attempt in attempts if isinstance(attempt.get("trajectory"), list))
-    return any("role" in entry for history in histories for entry in history[:1])
+    return any("role" in record for history in histories for record in history[:1])
 
 
 def read(values: Sequence[object]) -> list[Conversation]:
-    """Return a conversation per attempt. Raises SessionError for an entry without a role."""
-    runs = []
+    """Return a conversation per attempt. Raises SessionError for a record without a role."""
+    return [_conversation(history) for history in _histories(values)]
+
+
+def record(values: Sequence[object]) -> list[list[Conversation]]:
+    """Return a conversation per attempt, each as one stretch. Raises SessionError as `read` does."""
+    own = (_own(history) for history in _histories(values))
+    return [[stretch(conversation, zip(_messages(records), _moments(records), strict=True))] for records in own]
+
+
+def _moments(records: Sequence[Object]) -> list[Moment]:
+    """Return the moments of records: nothing is known but that the model did not write a demonstration."""
+    return answers([{} if record.get("is_demo") else record for record in records])
+
+
+def _histories(values: Sequence[object]) -> Iterator[list[Object]]:
     for attempt in _attempts(values[0]):
         history = objects(attempt.get("history"))
-        for at, entry in enumerate(history, 1):
-            if not isinstance(entry.get("role"), str) or not isinstance(entry.get("content"), str | list | None):
+        for at, record in enumerate(history, 1):
+            if not isinstance(record.get("role"), str) or not isinstance(record.get("content"), str | list | None):
                 raise bad_record("of the history has no role, or a content that is no text", at)
-        runs.append(_conversation(history))
-    return runs
+        yield history
 
 
 def _attempts(value: object) -> list[Object]:
@@ -38,10 +51,15 @@ def _attempts(value: object) -> list[Object]:
     return [whole] if "history" in whole else objects(whole.get("attempts"))
 
 
-def _conversation(history: Sequence[Object]) -> Conversation:
+def _own(history: Sequence[Object]) -> list[Object]:
+    """Return the records of the agent that speaks first, which is the one whose history it is."""
     agent = history[0].get("agent") if history else None
-    own = [entry for entry in history if entry.get("agent") == agent]
-    system = any(entry["role"] == "system" for entry in own)
+    return [record for record in history if record.get("agent") == agent]
+
+
+def _conversation(history: Sequence[Object]) -> Conversation:
+    own = _own(history)
+    system = any(record["role"] == "system" for record in own)
     notes = [
         *(() if system else (NO_SYSTEM_PROMPT,)),
         *note("entries of other agents, left out", len(history) - len(own)),
@@ -51,7 +69,7 @@ def _conversation(history: Sequence[Object]) -> Conversation:
 
 
 def _is_made_in_text(history: Sequence[Object], at: int) -> bool:
-    """Tell whether an entry's action is answered by the user's next message, as SWE-agent does without native calls."""
+    """Tell whether a record's action is answered by the user's next message, as SWE-agent does without native calls."""
     if not text(history[at].get("action")).strip() or objects(history[at].get("tool_calls")):
         return False
     return at + 1 < len(history) and history[at + 1]["role"] == "user"
@@ -59,20 +77,20 @@ def _is_made_in_text(history: Sequence[Object], at: int) -> bool:
 
 def _messages(history: Sequence[Object]) -> Iterator[Message]:
     made = 0
-    for at, entry in enumerate(history):
-        content = entry.get("content") or ""
-        if entry["role"] == "tool":
-            yield result(text(next(iter(listed(entry.get("tool_call_ids"))), None)), content)
+    for at, record in enumerate(history):
+        content = record.get("content") or ""
+        if record["role"] == "tool":
+            yield result(text(next(iter(listed(record.get("tool_call_ids"))), None)), content)
         elif at and _is_made_in_text(history, at - 1):
             yield result(f"call_{made}", content)
         elif _is_made_in_text(history, at):
             made += 1
-            command = {"command": text(entry.get("action")).strip()}
+            command = {"command": text(record.get("action")).strip()}
             yield _called(content, [call(f"call_{made}", TOOL, command)])
-        elif calls := objects(entry.get("tool_calls")):
+        elif calls := objects(record.get("tool_calls")):
             yield _called(content, [_call(each) for each in calls])
         else:
-            yield {"role": entry["role"], "content": content}
+            yield {"role": record["role"], "content": content}
 
 
 def _called(content: object, calls: list[Message]) -> Message:
@@ -84,4 +102,4 @@ def _call(raw: Object) -> Message:
     return call(text(raw.get("id")), text(function.get("name")), function.get("arguments") or "{}")
 
 
-READER = Reader("swe-agent", detect, read)
+READER = Reader("swe-agent", detect, read, record)

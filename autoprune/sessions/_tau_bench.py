@@ -1,10 +1,10 @@
 """tau-bench's results: a JSON list of tasks, each with its messages in the shape of Chat Completions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from autoprune.sessions._json import fields, listed
-from autoprune.sessions._reader import Reader
-from autoprune.sessions._recorded import Conversation, bad_record
+from autoprune.sessions._recorded import Conversation, Message, Reader, bad_record, stretch
+from autoprune.sessions._requests import answers
 from autoprune.sessions.as_chat import conversation
 
 
@@ -16,14 +16,20 @@ def detect(values: Sequence[object]) -> bool:
 
 def read(values: Sequence[object]) -> list[Conversation]:
     """Return a conversation per task and trial. Raises SessionError for a message without a role."""
-    return [_conversation(task, at) for at, task in enumerate(listed(values[0]), 1)]
+    return [conversation(messages) for messages in _runs(values)]
 
 
-def _conversation(task: object, at: int) -> Conversation:
-    messages = [fields(message) for message in listed(fields(task).get("traj"))]
-    if not all(isinstance(message.get("role"), str) for message in messages):
-        raise bad_record("of the tasks has a message without a role", at)
-    return conversation([dict(message) for message in messages])
+def record(values: Sequence[object]) -> list[list[Conversation]]:
+    """Return a conversation per task and trial, each as one stretch. Raises SessionError as `read` does."""
+    return [[stretch(conversation, zip(run, answers(run), strict=True))] for run in _runs(values)]
 
 
-READER = Reader("tau-bench", detect, read)
+def _runs(values: Sequence[object]) -> Iterator[list[Message]]:
+    for at, task in enumerate(listed(values[0]), 1):
+        messages = [dict(fields(message)) for message in listed(fields(task).get("traj"))]
+        if not all(isinstance(message.get("role"), str) for message in messages):
+            raise bad_record("of the tasks has a message without a role", at)
+        yield messages
+
+
+READER = Reader("tau-bench", detect, read, record)

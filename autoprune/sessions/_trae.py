@@ -7,8 +7,7 @@ conversation is all of them in a row. The results of the last calls are taken fr
 from collections.abc import Iterator, Sequence
 
 from autoprune.sessions._json import Object, fields, listed, objects, text
-from autoprune.sessions._reader import Reader
-from autoprune.sessions._recorded import Conversation, Message, bad_record
+from autoprune.sessions._recorded import Conversation, Message, Reader, bad_record, stretch
 from autoprune.sessions._requests import Answer, Moment, seconds, used
 from autoprune.sessions.as_chat import call, conversation, result, said
 
@@ -26,8 +25,7 @@ def read(values: Sequence[object]) -> list[Conversation]:
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Return the one conversation as one stretch. Raises SessionError as `read` does."""
-    said = _said(values)
-    return [[conversation([message for message, _ in said], None, moments=[moment for _, moment in said])]]
+    return [[stretch(conversation, _said(values))]]
 
 
 def _said(values: Sequence[object]) -> list[tuple[Message, Moment]]:
@@ -37,7 +35,7 @@ def _said(values: Sequence[object]) -> list[tuple[Message, Moment]]:
     for at, exchange in enumerate(map(fields, listed(whole.get("llm_interactions"))), 1):
         if not isinstance(exchange.get("input_messages"), list):
             raise bad_record("of llm_interactions has no input_messages", at)
-        said += [(_message(entry), None) for entry in objects(exchange["input_messages"])]
+        said += [(_message(record), None) for record in objects(exchange["input_messages"])]
         said.append((_answer(fields(exchange.get("response"))), _moment(exchange)))
     last = said[-1][0] if said else {}
     return [*said, *((result, None) for result in _last_results(last, whole))]
@@ -52,12 +50,12 @@ def _moment(exchange: Object) -> Answer:
     return Answer(seconds(exchange.get("timestamp")), model, counted)
 
 
-def _message(entry: Object) -> Message:
-    if done := fields(entry.get("tool_result")):
+def _message(record: Object) -> Message:
+    if done := fields(record.get("tool_result")):
         return _result(done)
-    if made := fields(entry.get("tool_call")):
+    if made := fields(record.get("tool_call")):
         return said("", [_call(made)])
-    return {"role": text(entry.get("role")) or "user", "content": text(entry.get("content"))}
+    return {"role": text(record.get("role")) or "user", "content": text(record.get("content"))}
 
 
 def _answer(response: Object) -> Message:

@@ -68,8 +68,7 @@ def conversation(
         given = {**blocks[found[index]][1], "tool_use_id": call_id} if index in found else _remark(call_id, missing)
         replies.setdefault(exchanges[index].message, []).append(given)
     early = note("messages before the user's first, left out", start)
-    odd = pairing_notes(len(ids), len(exchanges) - len(ids), len(found), remarks=missing is not None)
-    return placed(_messages(speeches, replies), (*notes, *early, *odd), moments)
+    return placed(_messages(speeches, replies), (*notes, *early, *pairing_notes(exchanges, found, missing)), moments)
 
 
 def _check(speech: Speech, at: int) -> None:

@@ -59,9 +59,7 @@ def conversation(
     for at, message in enumerate(messages):
         spoken = () if message.get("role") == "tool" else _spoken(message, answers.get(at, []), missing)
         made += [(each, None if each.get("role") == "tool" else at) for each in spoken]
-    calls = sum(each.is_call for each in exchanges)
-    odd = pairing_notes(calls, len(exchanges) - calls, len(found), remarks=missing is not None)
-    return placed(made, (*notes, *odd), moments)
+    return placed(made, (*notes, *pairing_notes(exchanges, found, missing)), moments)
 
 
 def _check(message: Object, at: int) -> None:

@@ -21,14 +21,8 @@ from autoprune.sessions._requests import Moment
 
 Part = Object
 SENT = (
-    "text",
-    "inlineData",
-    "functionCall",
-    "thoughtSignature",
-    "functionResponse",
-    "fileData",
-    "executableCode",
-    "codeExecutionResult",
+    *("text", "inlineData", "fileData", "executableCode", "codeExecutionResult"),
+    *("functionCall", "functionResponse", "thoughtSignature"),
 )
 
 
@@ -72,10 +66,8 @@ def conversation(
     for at, (role, said) in enumerate(contents):
         _add(made, role, _answered(_spoken(said, role), replies.get(at, ())), at)
         _add(made, "user", [reply for reply in replies.get(at, ()) if reply], None)
-    calls = sum(each.is_call for each in exchanges)
     early = note("contents before the user's first, left out", start)
-    odd = pairing_notes(calls, len(exchanges) - calls, len(found), remarks=missing is not None)
-    return placed(made, (*notes, *early, *odd), moments)
+    return placed(made, (*notes, *early, *pairing_notes(exchanges, found, missing)), moments)
 
 
 def _spoken(parts: Sequence[Part], role: str = "user") -> list[Part]:

@@ -51,20 +51,18 @@ def conversation(
         _check(item, index)
     said = {index: item for index, item in enumerate(items) if not _is_empty(item)}
     at = {index: each for index, item in said.items() if (each := _call_or_result(item))}
-    indexes = list(at)
-    found = {indexes[call]: indexes[output] for call, output in pair(list(at.values())).items()}
+    indexes, exchanges = list(at), list(at.values())
+    found = {indexes[call]: indexes[output] for call, output in pair(exchanges).items()}
     paired = {*found, *found.values()}
-    calls = {index for index, each in at.items() if each.is_call}
     made: list[Placed] = []
     for index, item in said.items():
         if index in paired or index not in at:
             made.append((dict(item), index))
-        elif index in calls and missing is not None:
+        elif at[index].is_call and missing is not None:
             made += [(dict(item), index), (_remark(item, missing), None)]
     followed = _followed(made)
     alone = note("reasoning that nothing came of, left out", len(made) - len(followed))
-    odd = pairing_notes(len(calls), len(at) - len(calls), len(found), remarks=missing is not None)
-    return placed(followed, (*notes, *alone, *odd), moments)
+    return placed(followed, (*notes, *alone, *pairing_notes(exchanges, found, missing)), moments)
 
 
 def _followed(made: Sequence[Placed]) -> list[Placed]:

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from glob import glob, has_magic
 from pathlib import Path
 
-from autoprune.sessions._reader import Reader
 from autoprune.sessions._readers import READERS
+from autoprune.sessions._recorded import Reader
 
 ENDINGS = (".json", ".jsonl", ".gz", ".traj")
 

@@ -4,9 +4,18 @@
 the arguments, an AUTOPRUNE_* variable or the default. The functions named for a setting return its checked value.
 """
 
-from autoprune.settings._args import SAFE_ZONE_TOKENS, PruneArgs, attribute_values
+from autoprune.settings._args import (
+    SAFE_ZONE_TOKENS,
+    SETTINGS,
+    VARIABLES,
+    PruneArgs,
+    Setting,
+    Source,
+    attribute_values,
+    unknown_variables,
+    variables,
+)
 from autoprune.settings._budgets import budget_tokens
-from autoprune.settings._environment import SETTINGS, VARIABLES, Setting, Source, unknown_variables, variables
 from autoprune.settings._lookup import (
     effective_settings,
     group_size,

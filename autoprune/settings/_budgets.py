@@ -59,8 +59,8 @@ def context_window(model: str | None, provider: str | None = None) -> int:
     """
     if model is None:
         raise SettingsError(
-            "a safe zone that is a share of the context window needs a model: PruneArgs(model=...), "
-            "or the window by hand: PruneArgs(window=200_000)"
+            "a safe zone that is a share of the context window needs a model: name the model, or give the window "
+            "by hand (window=200_000)"
         )
     from genai_prices.data_snapshot import get_snapshot
 
@@ -76,6 +76,6 @@ def context_window(model: str | None, provider: str | None = None) -> int:
             return int(info.context_window)
         said.append(f"the context window of {model!r} at {found.name} is not known")
     raise SettingsError(
-        f"{said[0]}; give the safe zone in tokens, or the window by hand: PruneArgs(window=200_000), or name another "
-        "model or PruneArgs(provider=...)"
+        f"{said[0]}; give the safe zone in tokens, or the window by hand (window=200_000), or name another model or "
+        "the provider"
     )

@@ -12,14 +12,20 @@ from autoprune.errors import SettingsError, did_you_mean
 from autoprune.settings._args import (
     ATTRIBUTES,
     DEFAULTS,
+    NOTHING,
     SAFE_ZONE_TOKENS,
+    SETTINGS,
+    VARIABLES,
     Default,
     PruneArgs,
+    Setting,
+    Source,
     attribute_values,
+    blame_variable,
     normalize,
+    variables,
 )
 from autoprune.settings._budgets import LARGEST, budget_tokens, parse_number
-from autoprune.settings._environment import NOTHING, SETTINGS, VARIABLES, Setting, Source, blame_variable, variables
 
 Made = TypeVar("Made")
 Call = Mapping[str, object]

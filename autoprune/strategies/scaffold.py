@@ -79,7 +79,7 @@ def loaded(text: str) -> Strategy:
     if match is None:
         raise SettingsError(f"{text!r} names no strategy in a file: write it as path/to/file.py:Name")
     path, name, arguments = match["path"], match["name"], match["arguments"]
-    found = getattr(_run(path), name, None)
+    found = getattr(run_file(path), name, None)
     if found is None:
         raise SettingsError(f"{path} has no {name}")
     make: Callable[[], object] = found if isinstance(found, type) else lambda: found
@@ -92,9 +92,12 @@ def loaded(text: str) -> Strategy:
     return cast(Strategy, made)
 
 
-def _run(path: str) -> ModuleType:
-    """Run a file, and return it as a module."""
-    called = f"autoprune_strategy_{PurePath(path).stem}"
+def run_file(path: str) -> ModuleType:
+    """Run a file of Python, and return it as a module.
+
+    Raises SettingsError where it cannot be run; what else its own code raises comes through.
+    """
+    called = f"autoprune_file_{PurePath(path).stem}"
     spec = spec_from_file_location(called, path)
     if spec is None or spec.loader is None:
         raise SettingsError(f"{path} is no Python file")

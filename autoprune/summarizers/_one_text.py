@@ -8,8 +8,7 @@ from loguru import logger
 from autoprune.conversation.transcript import Speaker
 from autoprune.errors import check_number
 from autoprune.planning.clamping import Clamp
-from autoprune.summarizers.brief import Answer, Brief, Failed, Steps, Summarizer, Written
-from autoprune.summarizers.capabilities import reads_in_parts
+from autoprune.summarizers.brief import Answer, Brief, Failed, Steps, Summarizer, Written, reads_in_parts
 from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, run, steps_of
 from autoprune.summarizers.selection import in_parts, with_instructions
 from autoprune.summarizers.utterances import Utterance, sendable
@@ -18,7 +17,7 @@ from autoprune.tokens import Count, exact
 MAX_TOKENS = 1_000
 MAX_CALLS = 16
 MAX_SECONDS = 300.0
-PIECE_TOKENS = 1_000  # of a text for a summarizer that reads in parts: it is cut between utterances alone
+CHUNK_TOKENS = 1_000  # of a text for a summarizer that reads in parts: it is cut between utterances alone
 INSTRUCTIONS = """\
 The record is one text. Tell what it says: key facts, figures and conclusions first; exact paths, names, line numbers, \
 ids and error messages as they stand. Plain text, no title."""
@@ -73,22 +72,22 @@ def _steps(summarizer: Summarizer | None, brief: Brief) -> Steps:
         return Failed("")
     adapted = in_parts(with_instructions(summarizer, INSTRUCTIONS))
     if reads_in_parts(adapted):
-        pieces = _pieces(brief.utterances[0].words, brief.count)
-        brief = replace(brief, utterances=tuple(Utterance(Speaker.TOOL, piece) for piece in pieces))
+        chunks = _chunks(brief.utterances[0].words, brief.count)
+        brief = replace(brief, utterances=tuple(Utterance(Speaker.TOOL, chunk) for chunk in chunks))
     return (yield from steps_of(adapted, brief))
 
 
-def _pieces(text: str, count: Count) -> Iterator[str]:
-    """Yield the text in pieces of whole lines, of about as many tokens each; cut a line that is longer."""
-    length = max(1, len(text) * PIECE_TOKENS // max(count(text), 1))  # characters
-    piece = ""
+def _chunks(text: str, count: Count) -> Iterator[str]:
+    """Yield the text in chunks of whole lines, of about as many tokens each; cut a line that is longer."""
+    length = max(1, len(text) * CHUNK_TOKENS // max(count(text), 1))  # characters
+    chunk = ""
     for line in text.splitlines(keepends=True):
         for part in (line[at : at + length] for at in range(0, len(line), length)):
-            if piece and len(piece) + len(part) > length:
-                yield piece
-                piece = ""
-            piece += part
-    yield piece
+            if chunk and len(chunk) + len(part) > length:
+                yield chunk
+                chunk = ""
+            chunk += part
+    yield chunk
 
 
 def _finish(text: str, brief: Brief, answer: Answer) -> str:

@@ -23,7 +23,7 @@ NAME_OF_FILE = re.compile(r"[\w@+\[\]-][\w@+.\[\]-]*\.[A-Za-z][A-Za-z0-9]{0,9}")
 SCRIPT = re.compile(r"s/.*|/.*/[dp]")  # of sed
 FOLDER = re.compile(r"\s*cd\s+(?:\"([^\"\n]*)\"|'([^'\n]*)'|([^\s;&|]+))\s*(?:&&|;|\n)")
 HEREDOC = re.compile(r"<<-?\s*[\"']?(\w+)[\"']?")
-WRITTEN = re.compile(r"(?<![\d&>=-])>{1,2}\s*([^\s;&|<>()\"']+)|\btee\s+(?:-a\s+)?([^\s;&|<>()\"']+)")
+REDIRECTED = re.compile(r"(?<![\d&>=-])>{1,2}\s*([^\s;&|<>()\"']+)|\btee\s+(?:-a\s+)?([^\s;&|<>()\"']+)")
 # Programs that change the files that they are given, with the flag that makes them do so.
 IN_PLACE = {
     **dict.fromkeys(("sed", "gsed"), re.compile(r"-[a-zA-Z]*i.*|--in-place.*")),
@@ -46,47 +46,16 @@ READING = frozenset(("cat", "head", "tail", "nl", "less", "more", "bat"))
 DOES = {
     **dict.fromkeys((*READING, "sed"), "read"),
     **dict.fromkeys(("touch", "ln"), "created"),
-    **dict.fromkeys(("rm",), "deleted"),
-    **dict.fromkeys(("mv",), "moved"),
-    **dict.fromkeys(("truncate",), "written"),
+    "rm": "deleted",
+    "mv": "moved",
+    "truncate": "written",
 }
 # Commands that only look: what they print matters, not that they ran.
 LOOKING = READING | frozenset(
     (
-        *(
-            "ls",
-            "ll",
-            "pwd",
-            "find",
-            "fd",
-            "grep",
-            "egrep",
-            "rg",
-            "ag",
-            "wc",
-            "stat",
-            "file",
-            "which",
-            "tree",
-            "du",
-            "df",
-        ),
-        *(
-            "env",
-            "printenv",
-            "whoami",
-            "date",
-            "sleep",
-            "cd",
-            "ps",
-            "jq",
-            "sort",
-            "uniq",
-            "awk",
-            "true",
-            "echo",
-            "printf",
-        ),
+        *("ls", "ll", "pwd", "find", "fd", "wc", "stat", "file", "which", "tree", "du", "df", "cd"),
+        *("grep", "egrep", "rg", "ag", "jq", "sort", "uniq", "awk", "echo", "printf"),
+        *("env", "printenv", "whoami", "date", "sleep", "ps", "true"),
     )
 )
 LOOKING_GIT = frozenset(("status", "diff", "log", "show", "branch", "blame", "grep", "rev-parse", "ls-files", "remote"))
@@ -117,7 +86,7 @@ def stem(name: str) -> str:
 def only_looks(command: str) -> bool:
     """Return whether a command reads and lists, and does nothing else."""
     text = QUOTED.sub("''", command[:LONGEST]).replace("/dev/null", "").strip()
-    if HEREDOC.search(text) or WRITTEN.search(text):
+    if HEREDOC.search(text) or REDIRECTED.search(text):
         return False
     return all(_looks(WORD.findall(part)) for part in PART.split(text) if part.strip())
 
@@ -141,7 +110,7 @@ def files(command: str) -> Iterator[tuple[str, str]]:
     """Yield what a command plainly does with files: ("read", path), ("edited", path) and so on."""
     script, bodies = _split_heredocs(command[:LONGEST])
     text = QUOTED.sub(_unquote, script)
-    for match in WRITTEN.finditer(text):
+    for match in REDIRECTED.finditer(text):
         if _is_path(path := match[1] or match[2]):
             yield "written", path
     for part in PART.split(text):

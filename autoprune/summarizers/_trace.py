@@ -26,6 +26,7 @@ from autoprune.summarizers.utterances import Utterance
 
 HEADER = re.compile(r"(\S.*): ([0-9]{1,9}) (call|message)s?(?:, ([0-9]{1,9}) failed)?")
 LINE = re.compile(r"- (failed )?#([0-9]{1,9}) (.*?)(?: ×([0-9]{1,9}))?")
+STARTED = re.compile(rf"(.+): {RUNNING} (\S+)")
 DETAIL = "  | "
 
 Key = tuple[str, str]  # a tool's name and "call"
@@ -59,6 +60,12 @@ class Line:
     is_failed: bool = False
     times: int = 1
     details: tuple[str, ...] = ()
+
+    @property
+    def started(self) -> dict[str, str]:
+        """The command that had not ended, by what it is known by; {} for any other line."""
+        match = STARTED.fullmatch(self.text)
+        return {match[2]: match[1]} if match else {}
 
     @property
     def is_telling(self) -> bool:
@@ -127,16 +134,19 @@ def read(text: str) -> Trace | None:
     return trace if len(numbers) == len(lines) and max(numbers, default=0) <= trace.number else None
 
 
-def lines_of(utterances: Sequence[Utterance], start: int, request: str) -> Iterator[tuple[Line, ToolResult | None]]:
-    """Yield the lines of some messages, numbered from `start`, each with its result; the first request is left out."""
-    made = chain.from_iterable(_made(utterances, request))
-    return ((replace(line, number=number), result) for number, (line, result) in enumerate(made, start))
+def lines_of(known: Trace, utterances: Sequence[Utterance], request: str) -> Iterator[tuple[Line, ToolResult | None]]:
+    """Yield the lines of messages behind a known trace, each with its result; the first request is left out."""
+    made = chain.from_iterable(_made(known, utterances, request))
+    return ((replace(line, number=number), result) for number, (line, result) in enumerate(made, known.number + 1))
 
 
-def _made(utterances: Sequence[Utterance], request: str) -> Iterator[Iterator[tuple[Line, ToolResult | None]]]:
+def _made(
+    known: Trace, utterances: Sequence[Utterance], request: str
+) -> Iterator[Iterator[tuple[Line, ToolResult | None]]]:
     done = [*read_actions(utterances)]
     each = [action for several in done for action in several]
-    started = {one.runs_as: one.subject() for one in each if one.runs_as and not one.waits_for}
+    started = {id: command for line in known.lines for id, command in line.started.items()}
+    started.update((one.runs_as, one.subject()) for one in each if one.runs_as and not one.waits_for)
     for utterance, several in zip(utterances, done, strict=True):
         words = utterance.said if utterance.speaker is Speaker.USER else ""
         if words and words != request:

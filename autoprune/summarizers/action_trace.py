@@ -53,7 +53,7 @@ class ActionTrace:
     def _extend(self, known: Trace, brief: Brief, head: tuple[Section, ...]) -> Trace:
         """Return a trace with the lines of new messages, and the results of the last calls below their lines."""
         request = next((section.body for section in head if section.title == GOAL), "")
-        new = [*_trace.lines_of(brief.utterances, known.number + 1, request)]
+        new = [*_trace.lines_of(known, brief.utterances, request)]
         results = {line.number: result for line, result in new if result}
         trace = _trace.extend(known, [line for line, _ in new])
         calls = [line.number for line in trace.lines if line.key != USER]

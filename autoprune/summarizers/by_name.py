@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from autoprune.errors import SettingsError
 from autoprune.summarizers.brief import Summarizer
-from autoprune.summarizers.openai import from_environment
+from autoprune.summarizers.openai.summarizer import from_environment
 
 
 def _openai(model: str | None) -> Summarizer:

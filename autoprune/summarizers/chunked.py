@@ -11,8 +11,19 @@ from typing import ClassVar, TypeAlias
 from autoprune.conversation.transcript import Speaker
 from autoprune.errors import check_number
 from autoprune.summarizers import sections
-from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Summarizer, Written, with_usage
-from autoprune.summarizers.capabilities import calls_model, identity_of, keeps_request
+from autoprune.summarizers.brief import (
+    Answer,
+    Ask,
+    Brief,
+    Failed,
+    Steps,
+    Summarizer,
+    Written,
+    calls_model,
+    identity_of,
+    keeps_request,
+    with_usage,
+)
 from autoprune.summarizers.driver import CONCURRENCY, run
 from autoprune.summarizers.selection import with_instructions, with_style
 from autoprune.summarizers.utterances import JOINT_TOKENS, Utterance, render

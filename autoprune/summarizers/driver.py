@@ -17,8 +17,18 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, TypeAlias
 
-from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Steps, Summarizer, Written
-from autoprune.summarizers.capabilities import calls_model, may_wait
+from autoprune.summarizers.brief import (
+    Answer,
+    Ask,
+    Brief,
+    Failed,
+    Refused,
+    Steps,
+    Summarizer,
+    Written,
+    calls_model,
+    may_wait,
+)
 
 CONCURRENCY = 4  # questions of a batch that are asked at the same time
 LONGEST_REASON = 300  # characters of an error that are reported; some hold a whole page

@@ -6,8 +6,19 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from autoprune.conversation.transcript import Speaker
-from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Summarizer, Written, with_usage
-from autoprune.summarizers.capabilities import calls_model, identity_of, keeps_request
+from autoprune.summarizers.brief import (
+    Answer,
+    Ask,
+    Brief,
+    Failed,
+    Steps,
+    Summarizer,
+    Written,
+    calls_model,
+    identity_of,
+    keeps_request,
+    with_usage,
+)
 from autoprune.summarizers.driver import run, steps_of
 from autoprune.summarizers.sections import (
     GOAL,

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from autoprune.summarizers.brief import Failed, Summarizer
-from autoprune.summarizers.capabilities import offers
-from autoprune.summarizers.digest import Digest
+from autoprune.summarizers.brief import Failed, Summarizer, offers
+from autoprune.summarizers.digest.digest import Digest
 from autoprune.summarizers.driver import tried
 from autoprune.summarizers.levels import Levels
 

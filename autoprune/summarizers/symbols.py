@@ -9,8 +9,20 @@ from typing import ClassVar
 from autoprune.conversation.transcript import Speaker, ToolResult
 from autoprune.summarizers._trace import outcome
 from autoprune.summarizers.actions import Action
-from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Summarizer, Written, code_of, with_usage
-from autoprune.summarizers.capabilities import calls_model, identity_of, reads_in_parts
+from autoprune.summarizers.brief import (
+    Answer,
+    Ask,
+    Brief,
+    Failed,
+    Steps,
+    Summarizer,
+    Written,
+    calls_model,
+    code_of,
+    identity_of,
+    reads_in_parts,
+    with_usage,
+)
 from autoprune.summarizers.driver import run
 from autoprune.summarizers.sections import (
     Section,

@@ -207,11 +207,11 @@ def test_prune_refuses_what_the_provider_would_refuse_if_it_is_asked_to(tmp_path
     ("option", "value", "said"),
     [
         ("--format", "claude", "there is no format 'claude'; there are openai_chat, openai_responses, anthropic"),
-        ("--thinking-policy", "keep", "--thinking-policy is 'keep': give one of drop_block, strip, refuse, report"),
+        ("--thinking-policy", "keep", "thinking_policy is 'keep': give one of drop_block, strip, refuse, report"),
         (
             "--strategy",
             "low_water(clamp=5)",
-            "the strategy's clamp is 5: write it as clamp={'max_result_tokens': 4000}",
+            "give a Clamp, such as Clamp(...), or in a text clamp={'max_result_tokens': 4000}",
         ),
         ("--strategy", "low_water(protect={'last': 5})", "low_water has the parameters: target=0.75"),
     ],

@@ -275,6 +275,72 @@ def test_a_count_of_all_tests_is_known_behind_a_pipe_too():
     assert failed("...\n3 passed in 0.1s", False, ran("pytest -q | tail -3")) is False
 
 
+REPORT = "\n\nSUMMARY\nTotal: 1\nWritten to results/index.jsonl\n"
+
+
+@each_row(
+    "verdict",
+    [
+        *("RESULT: FAIL  (0/1 scored >= 80%, mean: 0%)", "Result: FAILED", "Status: failed", "Overall: FAIL"),
+        *("Verdict: fail", "Overall result: FAILED (3 of 5)", "Test Result: FAIL", "Build status: failure"),
+        *(
+            "=== RESULT: FAIL ===",
+            "❌ Result: Failed!",
+            "Status: ❌ FAILED",
+            "Outcome: FAILED - no answer",
+            "STATUS:FAIL\r",
+        ),
+        *("\x1b[31mRESULT: FAIL\x1b[0m", "RESULT: FAIL (0 passed, 2 failed)", "RESULT: PASS\nRESULT: FAIL"),
+    ],
+)
+def test_a_verdict_on_a_line_of_its_own_is_a_failure_wherever_it_stands(verdict: str):
+    for text in (verdict, f"$ run evals\n{verdict}{REPORT}", verdict + REPORT + "a line\n" * 2_000):
+        assert failed(text, None) is True
+        assert failed(text, False, ran("bun agentv eval run a.yaml --dry-run")) is True
+        assert failed(CODEX.format(0, text), None, ran("bun agentv eval run a.yaml", "exec_command")) is True
+        assert failed(text, False, ran("cat run.log")) is False
+        assert failed(text, False, ran("./eval || ./eval --retry")) is None
+
+
+@each_row(
+    "line",
+    [
+        *(
+            "Result: 0 failed",
+            "Status: failed tests: 0",
+            "Result: FAILED: 0",
+            "Result: FAILED (0)",
+            "Status: failed - 0",
+        ),
+        *(
+            "Result: FAIL/PASS",
+            "Status: failed | passed",
+            "Status: failover",
+            "Result: fail count 3",
+            "Overall: 3 failed",
+        ),
+        *(
+            "  Status: failed",
+            "- Result: FAIL",
+            "status: failed",
+            "the RESULT: FAIL",
+            "print('Result: FAIL')",
+            "FAIL: 0",
+        ),
+        *(
+            "Expected result: FAIL",
+            "Result:\nFAIL, or PASS",
+            "RESULT: FAIL\nRESULT: PASS",
+            "Status: failed\nResult: ok",
+        ),
+    ],
+)
+def test_a_line_that_only_looks_like_a_verdict_is_no_failure(line: str):
+    text = f"$ run evals\n{line}{REPORT}"
+    assert failed(text, None) is None
+    assert failed(text, False, ran("bun agentv eval run a.yaml --dry-run")) is False
+
+
 def test_a_way_out_makes_up_for_a_failure():
     text = "fatal: Needed a single revision\nSwitched to a new branch 'a'"
     assert failed(text, False, ran("git rev-parse --verify a || git checkout -b a")) is None
@@ -356,6 +422,8 @@ def found(text: str, start: int = 0, stop: int | None = None) -> list[str]:
         "Segmentation fault (core dumped)\n",
         "npm script exited with code 1\n",
         "exit status 2\n",
+        "RESULT: FAIL  (0/1 scored >= 80%, mean: 0%)\n",
+        "Status: failed\n",
     ],
 )
 def test_lines_that_tell_of_a_failure_are_found(line: str):
@@ -373,6 +441,7 @@ def test_lines_that_tell_of_a_failure_are_found(line: str):
         "logger.error('no')\n",
         "ERROR = 3\n",
         "exit code 0\n",
+        "Status: failed tests: 0\n",
         "404 page not found here\n",
         f"error: {'x' * 500}\n",
     ],

@@ -17,7 +17,6 @@ from tables import each_row
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, Result
 from autoprune.conversation.transcript import Location
 from autoprune.formats import SHIPPED, anthropic_messages, new_parser
-from autoprune.formats._media import FILE_TOKENS
 from autoprune.pruners._snapshots import token_bound
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
@@ -25,7 +24,8 @@ LONG = "a line of output\n" * 200
 CACHED = {"cache_control": {"type": "ephemeral"}}
 ASKED = {"role": "user", "content": "Look."}
 DONE = {"role": "assistant", "content": "I see."}
-IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
+HEADER = "iVBORw0KGgoAAAANSUhEUgAAAoAAAAHg"  # of a PNG image of 640 x 480 pixels
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": HEADER}}
 PDF = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "A" * 90_000}}
 CHECKED = examples(60)
 
@@ -249,16 +249,16 @@ def test_a_block_counts_what_the_model_reads_of_it(block: dict[str, Any], counte
         ({"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"encrypted_content": "A" * 600}]}, 100),
         ({"type": "compaction", "content": None, "encrypted_content": "A" * 600}, 100),
         ({"type": "code_execution_tool_result", "tool_use_id": "s", "content": {"encrypted_stdout": "A" * 600}}, 100),
-        (IMAGE, 85 + 170),
-        ({"type": "image", "source": {"type": "file", "file_id": "file_1"}}, 765),
-        (PDF, FILE_TOKENS),
+        (IMAGE, 410),
+        ({"type": "image", "source": {"type": "file", "file_id": "file_1"}}, 1_399),
+        (PDF, 2_333),
         (
             {
                 "type": "web_fetch_tool_result",
                 "tool_use_id": "s",
                 "content": {"type": "web_fetch_result", "content": PDF},
             },
-            1_500,
+            2_333,
         ),
     ],
 )
@@ -267,7 +267,7 @@ def test_media_and_encrypted_texts_count_by_rule(block: dict[str, Any], by_rule:
 
 
 def test_an_image_in_a_result_counts_by_rule():
-    assert tokens(user(result([IMAGE, text("ok", **CACHED)]))) == MESSAGE_TOKENS + 85 + 170 + exact()("ok")
+    assert tokens(user(result([IMAGE, text("ok", **CACHED)]))) == MESSAGE_TOKENS + 410 + exact()("ok")
 
 
 @each_row(

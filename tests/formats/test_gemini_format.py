@@ -17,7 +17,6 @@ from tables import each_row
 from autoprune import AgenticConversationPruner, Clamp, ConversationError, PruneArgs, Result
 from autoprune.conversation.transcript import Location, Speaker
 from autoprune.formats import SHIPPED, gemini_contents, new_parser
-from autoprune.formats._media import FILE_TOKENS
 from autoprune.strategies import LowWater
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
@@ -25,7 +24,7 @@ LONG = "a line of output\n" * 200
 ASKED = {"role": "user", "parts": [{"text": "Look."}]}
 DONE = {"role": "model", "parts": [{"text": "I see."}]}
 IMAGE = {"inlineData": {"mimeType": "image/png", "data": PIXEL}}
-PIXEL_TOKENS = 85 + 170
+PIXEL_TOKENS = 258
 CHECKED = examples(60, suppress_health_check=[*HealthCheck])
 
 
@@ -393,14 +392,15 @@ WAV = base64.b64encode(b"\0" * 480_000).decode()  # ten seconds
     ("part", "expected"),
     [
         (IMAGE, PIXEL_TOKENS),
-        ({"inlineData": {"mimeType": "image/webp", "data": "A" * 9_000}}, 765),
-        ({"inlineData": {"mimeType": "audio/wav", "data": WAV}}, 100),
-        ({"inlineData": {"mimeType": "audio/L16;rate=24000", "data": WAV}}, 100),
-        ({"inlineData": {"mimeType": "audio/mpeg", "data": WAV}}, 300),
-        ({"inlineData": {"mimeType": "application/pdf", "data": WAV, "displayName": "a.pdf"}}, FILE_TOKENS),
-        ({"fileData": {"mimeType": "image/png", "fileUri": "https://example.com/a.png"}}, 765),
-        ({"fileData": {"mimeType": "audio/wav", "fileUri": "https://example.com/a.wav"}}, FILE_TOKENS),
-        ({"fileData": {"fileUri": "https://example.com/a"}, "videoMetadata": {"fps": 1.0}}, FILE_TOKENS),
+        ({"inlineData": {"mimeType": "image/webp", "data": "A" * 9_000}}, 258 * 4),
+        ({"inlineData": {"mimeType": "audio/wav", "data": WAV}}, 32 * 10),
+        ({"inlineData": {"mimeType": "audio/L16;rate=24000", "data": WAV}}, 32 * 10),
+        ({"inlineData": {"mimeType": "audio/mpeg", "data": WAV}}, 32 * 30),
+        ({"inlineData": {"mimeType": "application/pdf", "data": WAV, "displayName": "a.pdf"}}, 258),
+        ({"fileData": {"mimeType": "image/png", "fileUri": "https://example.com/a.png"}}, 258 * 4),
+        ({"fileData": {"mimeType": "audio/wav", "fileUri": "https://example.com/a.wav"}}, 32 * 60),
+        ({"fileData": {"fileUri": "https://example.com/a"}, "videoMetadata": {"fps": 1.0}}, 258),
+        ({"fileData": {"mimeType": "video/mp4", "fileUri": "https://example.com/a.mp4"}}, 263 * 60),
     ],
 )
 @each_row("style", [copy.deepcopy, snake, sdk])

@@ -9,7 +9,8 @@ import pytest
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs
-from autoprune.formats._media import FILE_TOKENS, image_size, is_media, media_tokens
+from autoprune.formats._media import ANTHROPIC, APIS, BEDROCK, GEMINI, OPENAI, Rules, is_media
+from autoprune.formats._media_bytes import image_size
 from autoprune.tokens import exact
 
 
@@ -112,10 +113,60 @@ def image(width: int, height: int, **options: object) -> dict[str, object]:
         (8000, 100, 85 + 170 * 4),  # 2048 x 26
     ],
 )
-def test_an_image_costs_a_base_and_its_tiles(width: int, height: int, tokens: int):
-    assert media_tokens(image(width, height)) == tokens
-    assert media_tokens(image(width, height, detail="high")) == tokens
-    assert media_tokens(image(width, height, detail="low")) == 85
+def test_openai_counts_a_base_and_tiles(width: int, height: int, tokens: int):
+    assert OPENAI(image(width, height), len) == tokens
+    assert OPENAI(image(width, height, detail="high"), len) == tokens
+    assert OPENAI(image(width, height, detail="low"), len) == 85
+
+
+def converse(kind: str, data: bytes, form: str = "") -> dict[str, object]:
+    return {kind: {"format": form, "source": {"bytes": data}}}
+
+
+def anthropic(data: bytes, kind: str = "image", form: str = "image/png") -> dict[str, object]:
+    return {"type": kind, "source": {"type": "base64", "media_type": form, "data": bare(data)}}
+
+
+def inline(data: bytes, form: str = "image/png") -> dict[str, object]:
+    return {"mimeType": form, "data": bare(data)}  # what a part holds under "inlineData"
+
+
+# By Anthropic's rule: fit 1568, then width times height by 750, 1,600 at most. The first three stand in its guide.
+@each_row(
+    ("width", "height", "tokens"),
+    [
+        (200, 200, 54),
+        (1000, 1000, 1334),
+        (1092, 1092, 1590),
+        (1, 1, 1),
+        (750, 1000, 1000),
+        (1568, 784, 1_600),
+        (1568, 588, 1230),
+        (3136, 588, 615),  # 1568 x 294
+        (4000, 4000, 1_600),
+    ],
+)
+def test_anthropic_counts_a_token_for_750_pixels_and_bedrock_goes_by_it(width: int, height: int, tokens: int):
+    assert ANTHROPIC(anthropic(png(width, height)), len) == tokens
+    assert BEDROCK(converse("image", png(width, height), "png"), len) == tokens
+
+
+# By Gemini's rule: one tile up to 384 x 384, else tiles of the shorter side by 1.5. 960 x 540 stands in its guide.
+@each_row(
+    ("width", "height", "tiles"),
+    [
+        (1, 1, 1),
+        (384, 384, 1),
+        (385, 384, 4),  # of 256
+        (960, 540, 6),  # of 360
+        (1024, 1024, 4),  # of 682
+        (1536, 1536, 4),  # of 768, the largest
+        (1537, 1536, 6),
+        (2560, 100, 10),  # of 256, the smallest
+    ],
+)
+def test_gemini_counts_tiles(width: int, height: int, tiles: int):
+    assert GEMINI(inline(png(width, height)), len) == 258 * tiles
 
 
 WIDE = png(2048, 4096)
@@ -128,28 +179,32 @@ WIDE = png(2048, 4096)
         ({"type": "image_url", "image_url": data_url(WIDE)}, 1105),
         ({"type": "input_image", "image_url": data_url(WIDE)}, 1105),
         ({"type": "input_image", "image_url": data_url(WIDE), "detail": "low"}, 85),
-        ({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": bare(WIDE)}}, 1105),
-        ({"type": "image", "data": bare(WIDE), "mimeType": "image/png"}, 1105),
+        (anthropic(WIDE), 1_600),
+        (converse("image", WIDE), 1_600),
+        (inline(WIDE), 258 * 18),  # three by six of 768
     ],
-    ids=["Chat", "Chat, short", "Responses", "Responses, low detail", "Anthropic", "MCP"],
+    ids=["Chat", "Chat, short", "Responses", "Responses, low detail", "Anthropic", "Bedrock", "Gemini"],
 )
-def test_an_image_is_found_in_every_shape_of_block(block: dict[str, object], tokens: int):
-    assert media_tokens(block) == tokens
+def test_a_medium_counts_by_the_api_whose_shape_it_has_in_a_message_of_any(block: dict[str, object], tokens: int):
+    assert [rules(block, len) for rules in APIS] == [tokens] * len(APIS)
+
+
+@each_row(("rules", "tokens"), [(OPENAI, 1105), (ANTHROPIC, 1_600), (BEDROCK, 1105), (GEMINI, 1105)])
+def test_an_image_of_no_api_counts_as_one_of_the_format_if_it_can_have_that_type(rules: Rules, tokens: int):
+    assert rules({"type": "image", "data": bare(WIDE), "mimeType": "image/png"}, len) == tokens
 
 
 @each_row(
     "block",
     [
         {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
-        {"type": "image_url", "image_url": {"url": None}},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,@@@@@"}},
         {"type": "input_image", "file_id": "file-abc"},
-        {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}},
         {"type": "image"},
     ],
 )
 def test_an_image_that_cannot_be_seen_counts_as_one_of_a_usual_size(block: dict[str, object]):
-    assert media_tokens(block) == 765
+    assert OPENAI(block, len) == 765
 
 
 def audio(form: str, size: int) -> dict[str, object]:
@@ -163,15 +218,17 @@ def audio(form: str, size: int) -> dict[str, object]:
         (audio("mp3", 480_000), 300),
         (audio("opus", 480_000), 300),
         (audio("wav", 4_803), 2),  # a tenth of a second begun
-        ({"type": "input_audio", "input_audio": {"id": "audio_abc"}}, 0),
-        ({"type": "file", "file": {"file_data": "data:application/pdf;base64," + "A" * 1_000_000}}, FILE_TOKENS),
-        ({"type": "input_file", "file_id": "file-abc"}, FILE_TOKENS),
-        ({"type": "document", "source": {"type": "base64", "data": "A" * 1_000_000}}, FILE_TOKENS),
-        ({"type": "video_url", "video_url": {"url": "https://example.com/a.mp4"}}, FILE_TOKENS),
+        ({"type": "audio_url", "audio_url": {"url": "https://example.com/a.mp3"}}, 600),  # a minute
+        ({"type": "file", "file": {"file_data": "data:application/pdf;base64," + "A" * 1_000_000}}, 1_500),
+        ({"type": "input_file", "file_id": "file-abc"}, 1_500),
+        ({"type": "document", "source": {"type": "base64", "data": "A" * 1_000_000}}, 2_333),
+        ({"type": "video_url", "video_url": {"url": "https://example.com/a.mp4"}}, 263 * 60),
+        (inline(b"\0" * 480_000, "audio/wav"), 32 * 10),
+        (inline(b"\0" * 2_500_000, "video/mp4"), 263 * 10),
     ],
 )
-def test_sound_counts_by_its_length_and_a_document_as_a_page(block: dict[str, object], tokens: int):
-    assert media_tokens(block) == tokens
+def test_sound_and_video_count_by_their_length_and_a_document_as_a_page(block: dict[str, object], tokens: int):
+    assert OPENAI(block, len) == tokens
 
 
 @each_row("kind", ["image", "image_url", "input_image", "input_audio", "file", "document", "video_url"])
@@ -211,10 +268,10 @@ LARGE = png(1024, 1024) + b"\x5a" * 3_000_000
     ("block", "tokens"),
     [
         ({"type": "image_url", "image_url": {"url": data_url(LARGE)}}, 765),
-        ({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": bare(LARGE)}}, 765),
+        (anthropic(LARGE), 1_399),
         ({"type": "card", "content": [{"type": "image", "data": bare(LARGE)}]}, NAMES + 765),
         (audio("wav", 4_800_000), 1_000),
-        ({"type": "file", "file": {"file_data": "A" * 1_000_000}}, FILE_TOKENS),
+        ({"type": "file", "file": {"file_data": "A" * 1_000_000}}, 1_500),
     ],
     ids=["image", "Anthropic image", "image in a block", "audio", "file"],
 )
@@ -289,18 +346,18 @@ def test_a_document_with_a_text_in_it_is_counted_by_its_text(block: dict[str, ob
     assert 0 <= counted - exact()(WORDS) < 60
 
 
-@pytest.mark.parametrize(
-    "block",
+@each_row(
+    ("block", "page"),
     [
-        {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": bare(PDF)}},
-        {"type": "file", "file": {"file_data": data_url(PDF, "application/pdf")}},
-        {"document": {"format": "pdf", "name": "a", "source": {"bytes": PDF}}},
+        (anthropic(PDF, "document", "application/pdf"), 2_333),
+        ({"type": "file", "file": {"file_data": data_url(PDF, "application/pdf")}}, 1_500),
+        (converse("document", PDF, "pdf"), 2_333),
+        (inline(PDF, "application/pdf"), 258),
     ],
-    ids=["Anthropic", "Chat", "Bedrock"],
+    ids=["Anthropic", "Chat", "Bedrock", "Gemini"],
 )
-def test_a_document_counts_by_its_pages_where_they_can_be_seen(block: dict[str, object]):
-    assert is_media(block)
-    assert media_tokens(block) == 7 * FILE_TOKENS
+def test_a_document_counts_by_its_pages_where_they_can_be_seen(block: dict[str, object], page: int):
+    assert OPENAI(block, len) == 7 * page
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from tables import each_row
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, Result
 from autoprune.conversation.transcript import Location, Speaker
 from autoprune.formats import SHIPPED, new_parser, openai_responses
-from autoprune.formats._media import FILE_TOKENS
 from autoprune.formats._payloads import encrypted_tokens
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
@@ -408,7 +407,7 @@ def test_what_the_model_reads_of_an_item_is_counted_and_nothing_else(item: dict[
         ({"type": "code_interpreter_call", "outputs": [{"type": "image", "url": "https://example.com/a.png"}]}, 765),
         ({"type": "computer_call_output", "call_id": "x", "output": SHOT}, 765),
         ({"type": "message", "role": "user", "content": [PICTURE, text("x")]}, 85 + 1),
-        ({"role": "user", "content": [{"type": "input_file", "file_data": "A" * 90_000}]}, FILE_TOKENS),
+        ({"role": "user", "content": [{"type": "input_file", "file_data": "A" * 90_000}]}, 1_500),
         ({"type": "function_call_output", "call_id": "x", "output": [PICTURE, text("x")]}, 85 + 1),
     ],
 )

@@ -471,7 +471,10 @@ def test_options_are_given_on_a_command_line():
     ("strategy", "said"),
     [
         ("low_water(protect={'last_results': -1})", "last_results is -1: give a number, 0 or more"),
-        ("low_water(protect=5)", "the strategy's protect is 5: write it as protect={'last_results': 5}"),
+        (
+            "low_water(protect=5)",
+            "give a Protections, such as Protections(...), or in a text protect={'last_results': 5}",
+        ),
         ("low_water(protect={'last': 1})", "low_water has the parameters: target=0.75"),
     ],
 )

@@ -161,7 +161,7 @@ BY_ROLE = {
     (): "S U2 A2 U3 C3 R3 A3 U4",
     ("tool",): "S U1 A1 U2 A2 U3 C3 R3 A3 U4",
     ("assistant",): "S U1 C1 R1 U2 A2 U3 C3 R3 U4",
-    ("user",): "S C1 R1 A1 A2 U3 C3 R3 A3 U4",
+    ("user",): "S C1 R1 A1 U3 C3 R3 A3 U4",
     ("tool", "assistant"): "S U1 A1 U2 A2 U3 C3 R3 A3 U4",
 }
 

@@ -16,12 +16,12 @@ from openai.types.chat import ChatCompletionMessage, ChatCompletionMessageFuncti
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseReasoningItem
 from tables import each_row
 
+from autoprune import AgenticConversationPruner, ConversationPruner
 from autoprune.conversation.transcript import Entry, Speaker
 from autoprune.errors import ConversationError, RuleError, SettingsError
 from autoprune.formats import SHIPPED
 from autoprune.formats.parsing import Parser
-from autoprune.providers import Problem, accepted, problems, repair
-from autoprune.providers._table import PROVIDERS
+from autoprune.providers import PROVIDERS, Problem, Provider, Repair, Round, accepted, problems, repair
 
 Found = list[tuple[str, tuple[int | str, ...], str]]
 
@@ -1066,7 +1066,7 @@ class Lines:
         return {"line": text}
 
 
-@pytest.mark.parametrize("written", [{}, {"provider": "openai_chat"}, {"formats": (Lines(), *SHIPPED)}])
+@pytest.mark.parametrize("written", [{}, {"written_in": "openai_chat"}, {"formats": (Lines(), *SHIPPED)}])
 def test_a_conversation_that_pruning_broke_is_an_error(written: dict[str, Any]):
     assert accepted(PLAIN, BROKEN, **written) == ()
     with pytest.raises(RuleError, match=REFUSED):
@@ -1078,12 +1078,47 @@ def test_a_conversation_that_pruning_broke_is_an_error(written: dict[str, Any]):
     [
         ([{"line": "Go."}], {"formats": (Lines(), *SHIPPED)}),
         ([*BROKEN, {"line": "Go."}], {"formats": (Lines(), *SHIPPED)}),
-        (BROKEN, {"provider": "lines", "formats": (Lines(), *SHIPPED)}),
+        (BROKEN, {"written_in": "lines", "formats": (Lines(), *SHIPPED)}),
     ],
 )
 def test_nothing_is_checked_in_a_format_without_rules_and_a_note_says_so(conversation: Any, written: Any):
     note = "nothing was validated: no rules are known for the format 'lines'"
     assert accepted(conversation, conversation, **written) == (note,)
+
+
+# A provider of one's own
+
+
+def refuse_names(messages: Any) -> Any:
+    for at, message in enumerate(messages):
+        if "name" in message:
+            yield Problem("gateway", "unknown_field", (at, "name"), f"messages.{at}.name: extra field")
+
+
+def remove_names(messages: Any, problems: Any, open_calls: Any, alternates: bool) -> Round:
+    kept = [{name: value for name, value in message.items() if name != "name"} for message in messages]
+    return Round(kept, [Repair(problem, "removed the name") for problem in problems])
+
+
+GATEWAY = Provider("gateway", refuse_names, remove_names)
+NAMED = [{**GO, "name": "ann"}]
+REFUSED_NAME = Problem("gateway", "unknown_field", (0, "name"), "messages.0.name: extra field")
+
+
+def test_a_provider_of_ones_own_is_checked_and_mended_by_its_own_rules():
+    assert problems(NAMED) == []
+    assert problems(NAMED, GATEWAY) == [REFUSED_NAME]
+    assert repair(NAMED, GATEWAY) == ([GO], (Repair(REFUSED_NAME, "removed the name"),))
+    assert repair([GO], GATEWAY) == ([GO], ())
+    assert repair(NAMED, Provider("gateway", refuse_names)) == (NAMED, ())
+
+
+@pytest.mark.parametrize("pruner", [AgenticConversationPruner("50k"), ConversationPruner("50k")])
+def test_a_pruner_validates_by_a_provider_of_ones_own(pruner: Any):
+    assert "validated" not in " ".join(pruner.prune([GO], validate=GATEWAY).report.fallbacks)
+    with pytest.raises(RuleError, match=r"gateway: messages\.0\.name: extra field") as raised:
+        pruner.prune(NAMED, validate=GATEWAY)
+    assert raised.value.problems == (REFUSED_NAME,)
 
 
 # Roles in turns
@@ -1170,7 +1205,7 @@ def test_the_documentation_names_every_rule(heading: str, table: list[tuple[list
 
 
 def test_the_example_of_the_documentation_runs(capsys: pytest.CaptureFixture[str]):
-    (example,) = re.findall(r"```python\n(.*?)```", DOCUMENTATION, re.DOTALL)
+    example = re.findall(r"```python\n(.*?)```", DOCUMENTATION, re.DOTALL)[0]
     exec(example, {})
     printed = capsys.readouterr().out.splitlines()
     shown = [line.removeprefix("# ").rstrip(" …") for line in example.splitlines() if line.startswith("# ")]

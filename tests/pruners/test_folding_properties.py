@@ -51,8 +51,8 @@ ROOT = Path(__file__).parents[2]
 USER_FIRST = (anthropic_messages, bedrock_converse, gemini_contents)
 FEW = 3  # examples of what prunes many times
 NOT_SMALLER = "nothing was folded: with its summary the conversation would not have been smaller"
-# Positions mean other messages in another list, and by role what goes first depends on all that is still there.
-BY_RULES = tuple(retain for retain in KEPT if retain is not BY_POSITION and not retain.roles)
+# Positions mean other messages in another list.
+BY_RULES = tuple(retain for retain in KEPT if retain is not BY_POSITION)
 
 
 # 1. Nothing of the caller's is changed

@@ -9,8 +9,12 @@ from profiles import examples
 from strategies_hypothesis import conversations
 from tables import each_row
 
-from autoprune.formats import new_parser
+from autoprune.conversation.placeholders import Placeholder
+from autoprune.formats import SHIPPED, Format, new_parser
+from autoprune.planning.walk import Walk
+from autoprune.pruners._progress import Progress
 from autoprune.pruners._snapshots import token_bound
+from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 from autoprune.tokens import exact
 
 JSON = st.recursive(
@@ -47,3 +51,10 @@ def test_nor_has_any_text(text: str):
 
 def test_media_have_no_bound():
     assert token_bound({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}) == math.inf
+
+
+@each_row("format", SHIPPED)
+def test_a_small_message_is_not_even_read(format: Format):
+    walk = Walk(ToolOutputCleanup(), 1_000, 0, Placeholder(exact()))
+    progress = Progress(new_parser(exact(), formats=[format]), walk, 0)
+    assert progress.read([format.message("user", "Look.")]) == []

@@ -203,3 +203,15 @@ def test_the_goal_survives_twenty_summaries(parts: list[tuple[Utterance, ...]]):
     assert f"## The user's first request (3 lines)\n{goal.words}\n" in f"{text}\n"
     known = _trace.read("\n".join(listed(text))) or _trace.Trace()
     assert sum(total.times for total in known.totals if total.key != _trace.USER) >= done
+
+
+STARTED = "Wall time: 1\nProcess running with session ID 7\nOutput:\n"
+ENDED = "Wall time: 1\nProcess exited with code 1\nOutput:\nno\n"
+
+
+def test_the_exit_code_of_a_background_command_finds_its_name_in_an_earlier_trace():
+    first = (user("Go."), *answered(call("exec_command", 1, cmd="go test ./..."), STARTED))
+    waits = answered(call("write_stdin", 2, session_id=7, chars=""), ENDED)
+    previous = ActionTrace(keep=0)(brief(*first))
+    assert "- #1 go test ./...: still running as 7" in previous
+    assert "- failed #2 go test ./...: exit code 1" in ActionTrace(keep=0)(brief(*waits, previous=previous))

@@ -16,8 +16,7 @@ from profiles import examples
 from tables import each_row
 
 from autoprune.errors import SettingsError
-from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Written
-from autoprune.summarizers.capabilities import identity_of
+from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Written, identity_of
 from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.driver import Budget, answered, arun, judged, run, steps_of
 from autoprune.summarizers.utterances import Utterance, render

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from autoprune.sessions import Session
+from autoprune.sessions import Recording, Session
 
 Messages = list[Any]
 
@@ -93,7 +93,7 @@ def gemini_faults(contents: Messages) -> Iterator[str]:
         yield f"{calls} are not answered"
 
 
-def faults(session: Session) -> list[str]:
+def faults(session: Session | Recording) -> list[str]:
     """What the provider of a session's agent would refuse."""
     check: Callable[[Messages], Iterator[str]] = chat_faults
     if session.agent in ("claude-code", "cline", "pi"):

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, given, note
 from hypothesis import strategies as st
 from profiles import examples
 from rounds import WIRE
-from rounds_hypothesis import rounds
+from rounds_hypothesis import PASTED, rounds
 from rounds_in_texts import CARRIERS, in_text
 from shipped import PRESETS
 
@@ -39,7 +39,7 @@ CHECKED = examples(
 
 def longer(format: str) -> st.SearchStrategy[list[Any]]:
     """An agent at work for longer, in a format or a dialect."""
-    made = st.builds(lambda one, other: [*one, "And now?", *other], rounds(), rounds())
+    made = st.builds(lambda one, other: [*one, "And now?", *other], rounds(PASTED), rounds(PASTED))
     if format in WIRE:
         return made.map(WIRE[format])
     return st.builds(in_text, made, st.just(format), st.sampled_from(sorted(CARRIERS)))
@@ -51,7 +51,7 @@ def drawn(format: str) -> Sequence[list[Any]]:
     found: list[list[Any]] = []
 
     @examples(DRAWN, CHECKED)
-    @given(st.one_of(conversations(format), conversations(format), longer(format)))
+    @given(st.one_of(conversations(format), conversations(format, PASTED), longer(format)))
     def collect(messages: list[Any]) -> None:
         found.append(messages)
 

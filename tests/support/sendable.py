@@ -23,7 +23,7 @@ UNKNOWN = ("x_trace", "x_score", "x_note", "cache_control")  # fields of gateway
 
 def rules(messages: list[Any]) -> str:
     """The provider whose conversation it is; texts alone may be anybody's, and are OpenAI's."""
-    return resolved(None, messages)
+    return resolved(None, messages).name
 
 
 def accepts(messages: list[Any], provider: str) -> str | None:

@@ -21,12 +21,12 @@ FINDINGS = "What the assistant found and decided"
 LAST = "What went on last"
 TOOLS = "Tools"
 LISTS = (PLAN, CHANGED, READ, STATE, COMMANDS, VALUES, OPEN, RESOLVED, FINDINGS, TOOLS, LAST)
-VALUED = frozenset((CHANGED, READ, STATE, COMMANDS, VALUES, OPEN, RESOLVED, TOOLS))  # lists whose entries have a value
+VALUED = frozenset((CHANGED, READ, STATE, COMMANDS, VALUES, OPEN, RESOLVED, TOOLS))  # lists whose items have a value
 
 TO = " → "
 ANSWER = "  → "
 LEFT_OUT = re.compile(r"\[([0-9]{1,9}) older (?:one|ones) left out\]")
-ENTRY = re.compile(r"- (?:\(([0-9]{1,9}) lines?(?:, asked ([0-9]{1,9}) times)?\) )?(.*)", re.DOTALL)
+ITEM = re.compile(r"- (?:\(([0-9]{1,9}) lines?(?:, asked ([0-9]{1,9}) times)?\) )?(.*)", re.DOTALL)
 NOTHING = "nothing was said or done"  # the text where there are no contents
 COUNTED = re.compile(r"([^,×]+?)(?: ×([0-9]{1,9}))?(?:, |\Z)")
 FIRST = "(the first request)"  # in place of it, where only its answer is listed
@@ -48,9 +48,9 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Contents:
-    """The first request, somebody else's summary, later exchanges, and lists from entries to values.
+    """The first request, somebody else's summary, later exchanges, and lists from items to values.
 
-    Paths in the lists are relative to `folder` where they stand in it. Exchanges and entries are oldest first;
+    Paths in the lists are relative to `folder` where they stand in it. Exchanges and items are oldest first;
     `left_out` says how many older ones of each were left out.
     """
 
@@ -88,7 +88,7 @@ def parse(text: str) -> Contents:
     goal, earlier, folder = (bodies.pop(title, "") for title in (GOAL, EARLIER, FOLDER))
     left_out = {title: missing for title, body in bodies.items() if (missing := _missing(body))}
     exchanges = tuple(_exchanges(_rest(bodies.pop(REQUESTS, ""))))
-    lists = {title: dict(_entries(title, _rest(body))) for title, body in bodies.items()}
+    lists = {title: dict(_items(title, _rest(body))) for title, body in bodies.items()}
     return Contents(goal, earlier, folder, exchanges, lists, left_out)
 
 
@@ -101,16 +101,16 @@ def _rest(body: str) -> list[str]:
     return body.split("\n")[bool(_missing(body)) :] if body else []
 
 
-def _lines(title: str, entries: List) -> Iterator[str]:
-    return (line(title, key, value) for key, value in entries.items())
+def _lines(title: str, items: List) -> Iterator[str]:
+    return (line(title, key, value) for key, value in items.items())
 
 
 def line(title: str, key: str, value: str) -> str:
-    """Return an entry of a list as a line."""
+    """Return an item of a list as a line."""
     return f"- {key}{TO}{value}" if title in VALUED else f"- {key}"
 
 
-def _entries(title: str, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _items(title: str, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
     for text in lines:
         key, to, value = text.removeprefix("- ").rpartition(TO) if title in VALUED else (text[2:], "", "")
         yield (key, value) if to or key else (value, "")
@@ -139,7 +139,7 @@ def _exchanges(lines: list[str]) -> Iterator[Exchange]:
     at = 0
     while at < len(lines):
         begin = at
-        match = ENTRY.fullmatch(lines[at])
+        match = ITEM.fullmatch(lines[at])
         size = int(match[1] or 1) if match else 1
         request = "\n".join((match[3] if match else lines[at], *lines[at + 1 : at + size]))
         at += size

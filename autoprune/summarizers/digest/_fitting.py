@@ -1,10 +1,10 @@
-"""Fit the contents of a digest into a number of tokens: old entries go first, the first request last."""
+"""Fit the contents of a digest into a number of tokens: old items go first, the first request last."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from autoprune.summarizers.digest import _contents
+import autoprune.summarizers.digest._contents as _contents
 from autoprune.summarizers.digest._contents import ANSWER, Contents, Exchange
 from autoprune.summarizers.digest._folders import SHORTENED
 from autoprune.summarizers.digest._requests import shorten
@@ -34,8 +34,8 @@ REQUESTS_SHARE = 0.65  # of the tokens, that requests have where there is no roo
 MOST_SHARE = 0.85  # where even with the least for each they need more: then lists go before requests
 TINY = 200  # tokens, below which requests may always take MOST_SHARE
 HEADING_TOKENS = 22  # of a section, its blank line and what says how many are left out, at most
-ENTRY_TOKENS = 8  # around a request: a dash, the number of its lines
-ROUNDS = 3  # of filling: what entries take together is known only once they are counted together
+ITEM_TOKENS = 8  # around a request: a dash, the number of its lines
+ROUNDS = 3  # of filling: what items take together is known only once they are counted together
 LONGEST_ANSWER = 240  # characters of an answer but the last, where not all fit
 LEAST_REQUEST = 70  # tokens of a request that is cut; where there is less for each, the oldest are left out instead
 
@@ -67,8 +67,8 @@ def _plain(contents: Contents) -> Contents:
     """Return contents that can be written as UTF-8."""
     exchanges = tuple(Exchange(sendable(one.request), sendable(one.answer), one.times) for one in contents.exchanges)
     lists = {
-        title: {sendable(key): sendable(value) for key, value in entries.items()}
-        for title, entries in contents.lists.items()
+        title: {sendable(key): sendable(value) for key, value in items.items()}
+        for title, items in contents.lists.items()
     }
     return Contents(
         sendable(contents.goal),
@@ -103,7 +103,7 @@ def _with_cut_requests(contents: Contents, count: Count, max_tokens: int) -> Con
     least = sum(min(size, LEAST_REQUEST * weight) for size, weight in zip(sizes, weights, strict=True))
     kept: list[Exchange] = []
     for one in reversed(older):
-        size = count(one.request) + ENTRY_TOKENS
+        size = count(one.request) + ITEM_TOKENS
         if least + min(size, LEAST_REQUEST) > max_tokens * MOST_SHARE:
             break
         least += min(size, LEAST_REQUEST)
@@ -118,7 +118,7 @@ def _with_cut_requests(contents: Contents, count: Count, max_tokens: int) -> Con
     exchanges = tuple(
         replace(
             one,
-            request=shorten(one.request, max(room - ENTRY_TOKENS, 1), count),
+            request=shorten(one.request, max(room - ITEM_TOKENS, 1), count),
             answer=one_line(one.answer, LONGEST_ANSWER),
         )
         for one, room in zip(kept, reversed(rooms[len(heads) :]), strict=True)
@@ -141,7 +141,7 @@ def _rooms(sizes: Sequence[int], shares: Sequence[float], room: int) -> list[int
 
 @dataclass(frozen=True)
 class _Room:
-    """Contents that do not fit, and how many of the newest entries of each part do."""
+    """Contents that do not fit, and how many of the newest items of each part do."""
 
     contents: Contents
     count: Count
@@ -149,26 +149,23 @@ class _Room:
 
     def texts(self) -> Iterator[str]:
         """Yield the text of what should fit, and then of ever less."""
-        order: list[str] = []
-        kept = self.fill(order)
+        kept, order = self.fill()
         yield self._text(kept)
         while order:
             kept[order.pop()] -= 1
             yield self._text(kept)
 
-    def fill(self, order: list[str] | None = None) -> dict[str, int]:
-        """Return how many entries of each part fit; add to `order` in which order they were taken."""
+    def fill(self) -> tuple[dict[str, int], list[str]]:
+        """Return how many items of each part fit, and the parts in the order in which their items were taken."""
         kept = dict.fromkeys(SHARES, 0)
         taken: list[str] = []
         waiting = sorted(self._candidates())
         for _ in range(ROUNDS):
             waiting = self._fill(kept, waiting, taken)
-        if order is not None:
-            order += taken
-        return kept
+        return kept, taken
 
     def _fill(self, kept: dict[str, int], waiting: Sequence[Candidate], taken: list[str]) -> list[Candidate]:
-        """Take the entries that fit by their cost; return the others, for a round that knows what all take together."""
+        """Take the items that fit by their cost; return the others, for a round that knows what all take together."""
         used = self.count(self._text(kept))
         left: list[Candidate] = []
         full: set[str] = set()
@@ -185,7 +182,7 @@ class _Room:
         return left
 
     def _candidates(self) -> Iterator[Candidate]:
-        """Yield each entry of each part, newest first: when it is taken, its part, and its tokens."""
+        """Yield each item of each part, newest first: when it is taken, its part, and its tokens."""
         for part, lines in self._lines().items():
             costs = [self.count(f"\n{line}") for line in reversed(lines)]
             for total, cost in zip(accumulate(costs), costs, strict=True):
@@ -194,8 +191,8 @@ class _Room:
     def _lines(self) -> dict[str, list[str]]:
         exchanges = self.contents.exchanges
         lists = {
-            title: [_contents.line(title, *entry) for entry in entries.items()]
-            for title, entries in self.contents.lists.items()
+            title: [_contents.line(title, *item) for item in items.items()]
+            for title, items in self.contents.lists.items()
         }
         answers = [ANSWER + one.answer if one.answer else "" for one in exchanges]
         return {**lists, ANSWERS: answers}
@@ -205,10 +202,9 @@ class _Room:
         answered = len(exchanges) - kept[ANSWERS]
         shown = tuple(replace(one, answer=one.answer if at >= answered else "") for at, one in enumerate(exchanges))
         lists = {
-            title: dict([*entries.items()][len(entries) - kept[title] :])
-            for title, entries in self.contents.lists.items()
+            title: dict([*items.items()][len(items) - kept[title] :]) for title, items in self.contents.lists.items()
         }
-        missing = {title: len(entries) - kept[title] for title, entries in self.contents.lists.items()}
+        missing = {title: len(items) - kept[title] for title, items in self.contents.lists.items()}
         before = self.contents.left_out
         left_out = {title: before.get(title, 0) + missing.get(title, 0) for title in {*before, *missing}}
         folder = self.contents.folder if any(lists[title] for title in SHORTENED & lists.keys()) else ""

@@ -33,8 +33,7 @@ def make_relative(contents: Contents, worked_in: Sequence[str]) -> Contents:
     if not folder:
         return contents
     lists = {
-        title: _merge(title, entries, folder) if title in SHORTENED else entries
-        for title, entries in contents.lists.items()
+        title: _merge(title, items, folder) if title in SHORTENED else items for title, items in contents.lists.items()
     }
     return replace(contents, folder=folder, lists=lists)
 
@@ -49,10 +48,10 @@ def _inside(folder: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w.~/-]){re.escape(folder)}/(?=[\w.@\[-])")
 
 
-def _merge(title: str, entries: Mapping[str, str], folder: str) -> dict[str, str]:
-    """Return entries with shorter paths; where two become one, the last, or for files what both say together."""
+def _merge(title: str, items: Mapping[str, str], folder: str) -> dict[str, str]:
+    """Return items with shorter paths; where two become one, the last, or for files what both say together."""
     found: dict[str, str] = {}
-    for key, value in entries.items():
+    for key, value in items.items():
         short = shorten(key, folder)
         before = found.pop(short, "")
         found[short] = tally(before, value) if title in (CHANGED, READ) else value

@@ -4,12 +4,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import autoprune.summarizers.digest._contents as _contents
 from autoprune.conversation.commands import RUNNING, hides_failures
 from autoprune.conversation.transcript import Speaker
 from autoprune.formats.harness import continues
 from autoprune.summarizers import _shell
 from autoprune.summarizers.actions import NO_RESULT, Action, read_actions
-from autoprune.summarizers.digest import _contents
 from autoprune.summarizers.digest._contents import Contents, Exchange
 from autoprune.summarizers.digest._findings import findings
 from autoprune.summarizers.digest._folders import make_relative, shorten
@@ -34,8 +34,8 @@ def extend(contents: Contents, utterances: Sequence[Utterance]) -> Contents:
     made = [*read_actions(utterances)]
     for one, done in zip(utterances, made, strict=True):
         reader.add(one, done)
-    written = Contents(reader.goal, reader.earlier, contents.folder, tuple(reader.exchanges), lists, contents.left_out)
-    return make_relative(written, [action.folder for done in made for action in done if action.folder])
+    extended = Contents(reader.goal, reader.earlier, contents.folder, tuple(reader.exchanges), lists, contents.left_out)
+    return make_relative(extended, [action.folder for done in made for action in done if action.folder])
 
 
 @dataclass
@@ -57,11 +57,11 @@ class _Reader:
         for action in done:
             self._note_action(action)
 
-    def put(self, title: str, *entries: str) -> None:
-        """Put entries without a value at the end of a list, wherever they stood before."""
-        for entry in entries:
-            self.lists[title].pop(entry, None)
-            self.lists[title][entry] = ""
+    def put(self, title: str, *items: str) -> None:
+        """Put items without a value at the end of a list, wherever they stood before."""
+        for item in items:
+            self.lists[title].pop(item, None)
+            self.lists[title][item] = ""
 
     def _begin_exchange(self, request: str) -> None:
         """Begin a new exchange; the assistant's last words were the answer to the one before."""
@@ -88,7 +88,7 @@ class _Reader:
         return sum(exchange.times for exchange in same)
 
     def _end_exchange(self) -> None:
-        words = next((entry for entry in self.lists[_contents.LAST] if entry.startswith(SAID)), "")
+        words = next((item for item in self.lists[_contents.LAST] if item.startswith(SAID)), "")
         answer = one_line(words.removeprefix(SAID), LONGEST_ANSWER)
         self.lists[_contents.LAST].clear()
         if answer and not self.exchanges:
@@ -101,7 +101,7 @@ class _Reader:
 
     def _note_words(self, words: str) -> None:
         self.put(_contents.FINDINGS, *findings(words))
-        kept = [entry for entry in self.lists[_contents.LAST] if not entry.startswith(SAID)]
+        kept = [item for item in self.lists[_contents.LAST] if not item.startswith(SAID)]
         self.lists[_contents.LAST] = dict.fromkeys((*kept, SAID + one_line(words, LONGEST_LAST)), "")
 
     def _note_action(self, action: Action) -> None:
@@ -131,9 +131,9 @@ class _Reader:
         last = self.lists[_contents.LAST]
         name = self._short(action.name)
         last.pop(f"{name}: {NO_RESULT}", None)
-        noted = [entry for entry in last if not entry.startswith(SAID)]
-        for entry in noted[: max(0, len(noted) + 1 - LAST_ACTIONS)]:
-            del last[entry]
+        noted = [item for item in last if not item.startswith(SAID)]
+        for item in noted[: max(0, len(noted) + 1 - LAST_ACTIONS)]:
+            del last[item]
         self.put(_contents.LAST, f"{name}: {action.outcome}")
 
     def _short(self, text: str) -> str:
@@ -188,7 +188,7 @@ class _Reader:
             del self.lists[_contents.VALUES][old]
 
     def _set(self, title: str, key: str, value: str) -> None:
-        """Put an entry at the end of a list, in place of the one that it had before."""
+        """Put an item at the end of a list, in place of the one that it had before."""
         self.lists[title].pop(key, None)
         self.lists[title][key] = value
 
@@ -203,5 +203,5 @@ class _Reader:
         return [name for name in self.lists[_contents.OPEN] if _shell.stem(name) in stems]
 
     def _count(self, title: str, key: str, *words: str) -> None:
-        """Put an entry at the end of a list, and count its words in its value."""
+        """Put an item at the end of a list, and count its words in its value."""
         self.lists[title][key] = _contents.tally(self.lists[title].pop(key, ""), *words)

@@ -4,7 +4,7 @@ How it works. A digest is the text of a `Contents` (`_contents`), read back from
 are read into it one by one (`_reading`): a request begins an exchange, a sentence of the assistant's may be a finding,
 and a call counts its tool, changes the lists of files, commands and errors, and may tell the state of version control
 and tests. An error goes to the resolved ones when the same command comes again and does not fail. Where the text is
-longer than its room (`_fitting`), long requests are shortened, and each list keeps as many of its newest entries as its
+longer than its room (`_fitting`), long requests are shortened, and each list keeps as many of its newest items as its
 share of the room has place for; a line says how many older ones are left out. For example:
 
     ## The user's first request (1 line)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from autoprune.summarizers.spent import Spent
+from autoprune.summarizers.brief import Written
 from autoprune.summarizers.utterances import sendable
 
 # Models that think aloud, behind servers that do not take the thoughts out.
@@ -47,17 +47,18 @@ def _words(content: object) -> str:
             return ""
 
 
-def spent(usage: object, model: str, provider: str | None, address: str) -> Spent:
-    """Return what the provider says that a reply took; nothing where it does not say.
+def answer(usage: object, model: str, provider: str | None, address: str) -> Written:
+    """Return an answer without its text: what the provider says that a reply took; nothing where it does not say.
 
     The price is that of genai-prices: at the named provider, else at the one whose API is at `address`.
     """
     # The client does not check what a server sends: any of these may be missing.
     details = getattr(usage, "prompt_tokens_details", None)
-    read, written = _number(usage, "prompt_tokens"), _number(usage, "completion_tokens")
-    cached = min(_number(details, "cached_tokens"), read)
+    given, made = _number(usage, "prompt_tokens"), _number(usage, "completion_tokens")
+    cached = min(_number(details, "cached_tokens"), given)
     where = {"provider_id": provider} if provider else {"provider_api_url": address}
-    return Spent(1, read, written, _price(read, cached, written, model, where) if read or written else None)
+    cost = _price(given, cached, made, model, where) if given or made else None
+    return Written("", given, made, cost, model)
 
 
 def _number(holder: object, name: str) -> int:
@@ -65,11 +66,11 @@ def _number(holder: object, name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _price(read: int, cached: int, written: int, model: str, where: Mapping[str, Any]) -> float | None:
-    """Return dollars for tokens that were read, in a cache and in all, and written; None where no price is known."""
+def _price(given: int, cached: int, made: int, model: str, where: Mapping[str, Any]) -> float | None:
+    """Return dollars for the tokens of a prompt, some of them from a cache, and of an answer; None where not known."""
     from genai_prices import Usage, calc_price
 
-    usage = Usage(input_tokens=read, cache_read_tokens=cached, output_tokens=written)
+    usage = Usage(input_tokens=given, cache_read_tokens=cached, output_tokens=made)
     try:
         return float(calc_price(usage, model, **where).total_price)
     except LookupError:

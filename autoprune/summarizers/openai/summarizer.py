@@ -8,13 +8,14 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import autoprune.summarizers.openai._prompts as _prompts
+import autoprune.summarizers.openai._replies as _replies
+import autoprune.summarizers.openai._snapshot as _snapshot
 from autoprune.conversation.copying import Copied
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.summarizers import sections
-from autoprune.summarizers.brief import Brief, Parameters, Written
+from autoprune.summarizers.brief import Brief, Parameters, Written, with_usage
 from autoprune.summarizers.chunked import Chunked
-from autoprune.summarizers.openai import _prompts, _replies, _snapshot
-from autoprune.summarizers.spent import NOTHING
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
@@ -108,8 +109,8 @@ class OpenAISummarizer(Copied):
         """The model, the style, and a hash of all else that a summary depends on. Raises SettingsError."""
         self.check()
         settings = (_prompts.system_prompt(self.style, self.instructions), self.window, dict(self.parameters))
-        written = json.dumps(settings, sort_keys=True, default=str)
-        return f"{self.model} {self.style} {sha256(written.encode()).hexdigest()[:12]}"
+        depends_on = json.dumps(settings, sort_keys=True, default=str)
+        return f"{self.model} {self.style} {sha256(depends_on.encode()).hexdigest()[:12]}"
 
     def check(self) -> None:
         """Raise SettingsError for a style that there is not, and for numbers out of range."""
@@ -165,10 +166,9 @@ class OpenAISummarizer(Copied):
     def _finish(self, summary: tuple[str, tuple[str, ...]], *given: Any) -> Written:
         """Return a summary with its notes, and with what the replies took that it was made of."""
         address = str(self.client.base_url)
-        spent = [_replies.spent(reply.usage, self.model, self.provider, address) for reply in given]
-        cost = None if None in [each.cost for each in spent] else sum(spent, NOTHING).cost
-        tokens = sum(each.input_tokens for each in spent), sum(each.output_tokens for each in spent)
-        return Written(summary[0], *tokens, cost, self.model, summary[1])
+        text, notes = summary
+        answers = [_replies.answer(reply.usage, self.model, self.provider, address) for reply in given]
+        return with_usage(text, answers, notes)
 
 
 def from_environment(model: str, style: str = "snapshot") -> OpenAISummarizer:
@@ -189,8 +189,8 @@ def _advance(exchange: Exchange, reply: object) -> list[_prompts.Message] | Writ
     try:
         return exchange.send(reply)
     except StopIteration as end:
-        written: Written = end.value
-        return written
+        summary: Written = end.value
+        return summary
 
 
 def _cut(answer: str, brief: Brief) -> tuple[str, tuple[str, ...]]:

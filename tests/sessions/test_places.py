@@ -1,0 +1,82 @@
+"""Where session files are: at home, and in the files, folders and globs that a user names."""
+
+import os
+from pathlib import Path
+
+import pytest
+from tables import each_row
+
+from autoprune.sessions import Reader, places
+
+
+def files(folder: Path, *names: str) -> list[Path]:
+    """Write empty files, each a second newer than the one before."""
+    made = [folder / name for name in names]
+    for second, file in enumerate(made):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+        os.utime(file, (second, second))
+    return made
+
+
+def test_the_agents_session_files_are_found_at_home_the_newest_first(tmp_path: Path):
+    old, new, agents, archived, rollout, chat, event, pi, own = files(
+        tmp_path,
+        ".claude/projects/-home-shop/old.jsonl",
+        ".claude/projects/-home-shop/new.jsonl",
+        ".claude/projects/-home-shop/new/subagents/agent-1.jsonl",
+        ".codex/archived_sessions/rollout-1.jsonl",
+        ".codex/sessions/2026/01/02/rollout-2.jsonl",
+        ".gemini/tmp/shop/chats/session-1.json",
+        ".copilot/session-state/1/events.jsonl",
+        ".pi/agent/sessions/--home-shop--/1.jsonl",
+        ".mine/1.log",
+    )
+    files(
+        tmp_path,
+        ".claude/history.jsonl",
+        ".claude/projects/-home-shop/new/subagents/journal.jsonl",
+        ".codex/history.jsonl",
+        ".gemini/tmp/shop/logs.json",
+        ".copilot/session-state/1/files/data.jsonl",
+    )
+    (tmp_path / ".pi/agent/sessions/folder.jsonl").mkdir()
+    mine = Reader("mine", bool, lambda values: [], places=(".mine/*.log",))
+    assert places.at_home(tmp_path, [mine]) == {
+        "mine": [own],
+        "claude-code": [agents, new, old],
+        "codex": [rollout, archived],
+        "gemini-cli": [chat],
+        "copilot-cli": [event],
+        "pi": [pi],
+    }
+
+
+def test_where_no_agent_has_been_at_work_nothing_is_found(tmp_path: Path):
+    assert places.at_home(tmp_path) == places.at_home(tmp_path / "nowhere") == {}
+
+
+@each_row(
+    "names, found",
+    [
+        (["a.json"], ["a.json"]),
+        (["a.json", "sub", "a.json"], ["a.json", "sub/b.jsonl", "sub/c.json.gz", "sub/deep/d.traj"]),
+        (["."], ["a.json", "sub/b.jsonl", "sub/c.json.gz", "sub/deep/d.traj"]),
+        (["*.json"], ["a.json"]),
+        (["sub/**/*.traj", "*.txt"], ["sub/deep/d.traj", "e.txt"]),
+        (["s*"], ["sub/b.jsonl", "sub/c.json.gz", "sub/deep/d.traj"]),
+        (["[x].json"], ["[x].json"]),
+        (["nowhere.json", "no*thing"], ["nowhere.json", "no*thing"]),
+        (["~/a.json"], ["a.json"]),
+        ([], []),
+    ],
+)
+def test_names_stand_for_files_folders_and_what_globs_match(
+    names: list[str], found: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    files(tmp_path, "a.json", "sub/b.jsonl", "sub/c.json.gz", "sub/deep/d.traj", "sub/e.md", "e.txt")
+    if "[x].json" in names:
+        files(tmp_path, "[x].json", "x.json")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", ".")
+    assert [os.path.normpath(file) for file in places.named(names)] == found

@@ -1,0 +1,622 @@
+"""Recordings: what was sent in each stretch between compactions, and each request's time, pause, model and usage."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tables import each_row
+
+from autoprune import AgenticConversationPruner, SessionError
+from autoprune.sessions import (
+    READERS,
+    Answer,
+    Conversation,
+    Reader,
+    Recording,
+    Request,
+    Usage,
+    as_chat,
+    recordings,
+    stretch,
+)
+
+FOLDER = Path(__file__).parents[2] / "fixtures" / "readers"
+SAMPLES = sorted(path for path in FOLDER.glob("*.json*") if not path.name.endswith(".expected.json"))
+NOON = 1_767_268_800.0  # 2026-01-01T12:00:00Z
+Value = Any
+
+
+def clock(seconds: int) -> str:
+    """The time some seconds after noon, as logs write it."""
+    return f"2026-01-01T12:{seconds // 60:02}:{seconds % 60:02}.000Z"
+
+
+def lines(*values: Value) -> str:
+    return "".join(json.dumps(value) + "\n" for value in values)
+
+
+def brief(message: Value) -> str:
+    """Who speaks in a message or an item, and what: `user:hello`, `call:a`, `output:A`."""
+    if message.get("type", "message") != "message":
+        return f"{message['type'].rpartition('_')[2]}:{message.get('output') or message['call_id']}"
+    content = message.get("parts") or message.get("content") or message.get("tool_calls")
+    return f"{message['role']}:{content if isinstance(content, str) else '+'.join(map(block, content))}"
+
+
+def block(each: Value) -> str:
+    function = each.get("functionCall") or each.get("function") or each
+    payload = each.get("functionResponse", {}).get("response", {}).get("output")
+    return str(each.get("text") or each.get("content") or payload or function["name"])
+
+
+def stretches(text: str) -> list[tuple[list[str], tuple[Request, ...]]]:
+    """The stretches of the only conversation in a file: what is said, and the requests."""
+    [conversation] = recordings(text, "s")
+    return [(list(map(brief, each.messages)), each.requests) for each in conversation]
+
+
+# Claude Code
+
+
+def claude(seconds: int, uuid: str, parent: str | None, content: Value, response: str = "", **more: Value) -> Value:
+    """A line of Claude Code's; the model's where a response is named."""
+    role = "assistant" if response else "user"
+    usage = {"input_tokens": 3, "cache_read_input_tokens": 20, "cache_creation_input_tokens": 7, "output_tokens": 5}
+    message = {"role": role, "content": content, "id": response, "model": "claude-x", "usage": usage} | more
+    return {"type": role, "uuid": uuid, "parentUuid": parent, "timestamp": clock(seconds), "message": message}
+
+
+def use(call_id: str) -> Value:
+    return [{"type": "tool_use", "id": call_id, "name": "Read", "input": {}}]
+
+
+def result(call_id: str, content: str) -> Value:
+    return [{"type": "tool_result", "tool_use_id": call_id, "content": content}]
+
+
+def words(text: str) -> Value:
+    return [{"type": "text", "text": text}]
+
+
+USED = Usage(prompt=30, cached=20, written=7, output=5)
+
+
+def asked(message: int, time: float | None, pause: float | None, **more: Value) -> Request:
+    return Request(
+        message, None if time is None else NOON + time, pause, **{"model": "claude-x", "usage": USED, **more}
+    )
+
+
+def test_a_response_on_several_lines_is_one_request_with_its_last_usage_and_without_its_thoughts():
+    thought = [{"type": "thinking", "thinking": "hm", "signature": "x"}]
+    early = {"input_tokens": 3, "cache_read_input_tokens": 20, "cache_creation_input_tokens": 7, "output_tokens": 1}
+    text = lines(
+        claude(0, "1", None, "go"),
+        claude(2, "2", "1", thought, "m1", usage=early),
+        claude(3, "3", "2", words("I look."), "m1", usage=early),
+        claude(4, "4", "3", use("a"), "m1"),
+        claude(14, "5", "4", result("a", "A")),
+        claude(20, "6", "5", words("Done."), "m2"),
+    )
+    said = ["user:go", "assistant:I look.+Read", "user:A", "assistant:Done."]
+    assert stretches(text) == [(said, (asked(1, 2, None), asked(3, 20, 10)))]
+
+
+@each_row(
+    "given, pause",
+    [
+        ([("2", 30), ("3", 12)], 26),  # the last of the parallel results, although it stands first
+        ([("2", 3), ("3", 4)], 0),  # both were there before the answer was complete
+        ([("2", 12)], 8),  # the other call was not answered
+        ([], None),  # no call was answered: nothing is left of this answer, and the next one is the first
+    ],
+)
+def test_the_model_waits_for_the_newest_result_of_calls_made_in_parallel(given: list[tuple[str, int]], pause: float):
+    text = lines(
+        claude(0, "1", None, "go"),
+        claude(2, "2", "1", use("2"), "m1"),
+        claude(4, "3", "2", use("3"), "m1"),
+        *(claude(time, f"r{call}", call, result(call, call)) for call, time in given),
+        claude(40, "9", f"r{given[-1][0]}" if given else "3", words("Done."), "m2"),
+    )
+    [(_, requests)] = stretches(text)
+    assert [(request.time, request.pause) for request in requests][-1] == (NOON + 40, pause)
+
+
+def test_an_answer_that_was_cut_off_is_no_request_but_the_model_worked_until_then():
+    text = lines(
+        claude(0, "1", None, "one"),
+        claude(2, "2", "1", words("A."), "m1"),
+        claude(100, "3", "2", "two"),
+        claude(110, "4", "3", use("a"), "m2"),
+        claude(130, "5", "4", "stop that"),
+        claude(140, "6", "5", words("B."), "m3"),
+    )
+    said = ["user:one", "assistant:A.", "user:two+stop that", "assistant:B."]
+    assert stretches(text) == [(said, (asked(1, 2, None), asked(3, 140, 20)))]
+
+
+def test_what_no_model_answered_is_no_request_of_claude_code():
+    text = lines(
+        claude(0, "1", None, "go"),
+        claude(2, "2", "1", words("No response requested."), "m1", model="<synthetic>"),
+        claude(3, "3", "2", "go on"),
+        claude(4, "4", "3", words("Done."), "m2"),
+    )
+    [(said, requests)] = stretches(text)
+    assert said == ["user:go", "assistant:No response requested.", "user:go on", "assistant:Done."]
+    assert requests == (asked(3, 4, None),)
+
+
+@each_row(
+    "metadata, kept",
+    [(None, []), ({"preservedMessages": {"anchorUuid": "s", "uuids": ["4", "5"]}}, ["assistant:B.", "user:three"])],
+)
+def test_claude_code_is_recorded_in_stretches_and_what_a_compaction_kept_is_no_request_any_more(
+    metadata: Value, kept: list[str]
+):
+    boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "b", "parentUuid": None}
+    text = lines(
+        claude(0, "1", None, "one"),
+        claude(1, "2", "1", words("A."), "m1"),
+        claude(2, "3", "2", "two"),
+        claude(3, "left", "3", words("Left."), "m9"),
+        claude(4, "4", "3", words("B."), "m2"),
+        claude(5, "5", "4", "three"),
+        {**boundary, "compactMetadata": metadata},
+        claude(8, "s", "b", "summary"),
+        claude(9, "6", "s", words("C."), "m3"),
+        {**boundary, "uuid": "b2"},
+        claude(12, "t", "b2", "shorter"),
+        claude(13, "7", "t", words("D."), "m4"),
+    )
+    before = ["user:one", "assistant:A.", "user:two", "assistant:B.", "user:three"]
+    between = ["user:summary", *kept, "assistant:C."]
+    assert stretches(text) == [
+        (before, (asked(1, 1, None), asked(3, 4, 1))),
+        (between, (asked(len(between) - 1, 9, None),)),
+        (["user:shorter", "assistant:D."], (asked(1, 13, None),)),
+    ]
+
+
+def test_what_was_sent_before_a_lost_line_of_claude_codes_log_is_recorded():
+    text = lines(
+        claude(0, "1", None, "one"),
+        claude(1, "2", "1", words("A."), "m1"),
+        {"type": "progress", "uuid": "3", "parentUuid": "never written"},
+        claude(5, "4", "3", "two"),
+        claude(6, "5", "4", words("B."), "m2"),
+    )
+    assert stretches(text) == [
+        (["user:one", "assistant:A.", "user:two", "assistant:B."], (asked(1, 1, None), asked(3, 6, 4)))
+    ]
+
+
+# Codex
+
+
+def codex(seconds: int, kind: str, **payload: Value) -> Value:
+    return {"timestamp": clock(seconds), "type": kind, "payload": payload}
+
+
+def spoke(seconds: int, role: str, text: str) -> Value:
+    kind = "output_text" if role == "assistant" else "input_text"
+    return codex(seconds, "response_item", type="message", role=role, content=[{"type": kind, "text": text}])
+
+
+def called(seconds: int, call_id: str) -> Value:
+    return codex(seconds, "response_item", type="function_call", call_id=call_id, name="shell", arguments="{}")
+
+
+def returned(seconds: int, call_id: str) -> Value:
+    return codex(seconds, "response_item", type="function_call_output", call_id=call_id, output=call_id.upper())
+
+
+def counted(seconds: int, total: int, prompt: int) -> Value:
+    last = {"input_tokens": prompt, "cached_input_tokens": 10, "output_tokens": 4, "reasoning_output_tokens": 2}
+    info = {"total_token_usage": {"total_tokens": total}, "last_token_usage": last}
+    return codex(seconds, "event_msg", type="token_count", info=info)
+
+
+def by_gpt(message: int, time: float, pause: float | None, prompt: int = 0, model: str = "gpt-x") -> Request:
+    return Request(message, NOON + time, pause, model, Usage(prompt, 10, 0, 4) if prompt else None)
+
+
+CODEX = [
+    codex(0, "session_meta", id="1"),
+    codex(0, "turn_context", model="gpt-x"),
+    spoke(1, "user", "one"),
+    codex(2, "response_item", type="reasoning", encrypted_content="…"),
+    spoke(3, "assistant", "I look."),
+    called(4, "a"),
+    called(5, "b"),
+    returned(6, "a"),
+    counted(7, 50, 50),
+    returned(9, "b"),
+    counted(10, 50, 50),  # reported again
+    called(12, "c"),
+]
+
+
+def test_codex_is_recorded_with_the_usage_of_the_token_count_behind_each_answer():
+    text = lines(
+        *CODEX, counted(13, 120, 70), returned(20, "c"), codex(21, "turn_context", model="gpt-y"), called(25, "d")
+    )
+    said = ["user:one", "assistant:I look.", "call:a", "call:b", "output:A", "output:B", "call:c", "output:C"]
+    assert stretches(text) == [(said, (by_gpt(1, 3, None, 50), by_gpt(6, 12, 4, 70)))]
+
+
+def test_a_count_that_codex_repeats_is_not_the_next_answers():
+    text = lines(*CODEX, returned(20, "c"), counted(21, 50, 50), spoke(22, "assistant", "Done."), counted(23, 130, 80))
+    [(_, requests)] = stretches(text)
+    assert requests == (by_gpt(1, 3, None, 50), by_gpt(6, 12, 4), by_gpt(8, 22, 8, 80))
+
+
+@each_row("is_taken_back", [False, True])
+def test_codex_is_recorded_in_stretches_and_a_compaction_that_was_taken_back_is_none(is_taken_back: bool):
+    replacement = [spoke(0, "user", "one")["payload"], spoke(0, "assistant", "Kept.")["payload"]]
+    text = lines(
+        codex(0, "session_meta", id="1"),
+        codex(0, "turn_context", model="gpt-x"),
+        spoke(1, "user", "one"),
+        spoke(2, "assistant", "A."),
+        counted(3, 50, 50),
+        spoke(4, "user", "two"),
+        codex(5, "compacted", message="", replacement_history=replacement),
+        spoke(6, "assistant", "B."),
+        *([codex(7, "event_msg", type="thread_rolled_back", num_turns=1)] if is_taken_back else []),
+        spoke(8, "user", "three"),
+        spoke(9, "assistant", "C."),
+    )
+    start = ["user:one", "assistant:A."]
+    after = ["user:one", "assistant:Kept.", "assistant:B.", "user:three", "assistant:C."]
+    assert stretches(text) == (
+        [([*start, "user:three", "assistant:C."], (by_gpt(1, 2, None, 50), by_gpt(3, 9, 6)))]
+        if is_taken_back
+        else [([*start, "user:two"], (by_gpt(1, 2, None, 50),)), (after, (by_gpt(2, 6, None), by_gpt(4, 9, 2)))]
+    )
+
+
+# Gemini CLI
+
+
+def gemini(seconds: int, record_id: str, kind: str, text: str, **more: Value) -> Value:
+    return {"id": record_id, "timestamp": clock(seconds), "type": kind, "content": [{"text": text}], **more}
+
+
+TOKENS = {"input": 90, "output": 6, "cached": 80, "thoughts": 3, "total": 99}
+READ = {
+    "id": "c",
+    "name": "read_file",
+    "args": {},
+    "timestamp": clock(9),
+    "result": [{"functionResponse": {"id": "c", "name": "read_file", "response": {"output": "text"}}}],
+}
+CHAT = [
+    {"sessionId": "s", "projectHash": "p"},
+    gemini(0, "1", "user", "one"),
+    gemini(4, "2", "gemini", "I look.", toolCalls=[READ], model="gemini-x", tokens=TOKENS),
+]
+GEMINI = {"model": "gemini-x", "usage": Usage(90, 80, 0, 9)}
+SAID = ["user:one", "model:I look.+read_file", "user:text"]
+THEN = gemini(15, "3", "gemini", "Done.", model="gemini-x", tokens=TOKENS)
+
+
+@each_row(
+    "history, expected",
+    [
+        ([], [([*SAID, "model:Done."], (asked(1, 4, None, **GEMINI), asked(3, 15, 5, **GEMINI)))]),
+        (CHAT[1:], [([*SAID, "model:Done."], (asked(1, 4, None, **GEMINI), asked(3, 15, 5, **GEMINI)))]),
+        (
+            [gemini(0, "1", "user", "one"), {**CHAT[2], "content": [{"text": "I looked."}]}],
+            [
+                (SAID, (asked(1, 4, None, **GEMINI),)),
+                (
+                    ["user:one", "model:I looked.+read_file", "user:text", "model:Done."],
+                    (asked(3, 15, None, **GEMINI),),
+                ),
+            ],
+        ),
+        (
+            [gemini(10, "8", "user", "summary"), gemini(10, "9", "gemini", "Got it.")],
+            [
+                (SAID, (asked(1, 4, None, **GEMINI),)),
+                (["user:summary", "model:Got it.+Done."], ()),
+            ],
+        ),
+    ],
+)
+def test_gemini_cli_is_recorded_in_stretches_between_rewrites_of_its_history(history: list[Value], expected: Value):
+    assert stretches(lines(*CHAT, {"$set": {"messages": history}} if history else {"$set": {}}, THEN)) == expected
+
+
+# Chat Completions: Copilot CLI, OpenHands, Trae, Inspect, SWE-agent, tau-bench
+
+
+def copilot(seconds: int, kind: str, **data: Value) -> Value:
+    return {"type": kind, "id": str(seconds), "timestamp": clock(seconds), "data": data}
+
+
+def test_copilot_cli_is_recorded_in_stretches_with_the_tokens_of_its_output():
+    text = lines(
+        copilot(0, "session.start", selectedModel="m"),
+        copilot(1, "system.message", role="system", content="rules"),
+        copilot(2, "user.message", content="one"),
+        copilot(4, "assistant.message", content="A.", outputTokens=8),
+        copilot(5, "session.compaction_start"),
+        copilot(6, "user.message", content="two"),
+        copilot(7, "assistant.message", content="B.", model="n"),
+        copilot(8, "session.compaction_complete", success=True, summaryContent="so far"),
+        copilot(9, "user.message", content="three"),
+        copilot(10, "assistant.message", content="C."),
+    )
+    summary = "user:<user_message>\none\n</user_message>\n\n<summary>\nso far\n</summary>"
+    assert stretches(text) == [
+        (
+            ["system:rules", "user:one", "assistant:A.", "user:two", "assistant:B."],
+            (asked(2, 4, None, model="m", usage=Usage(0, output=8)), asked(4, 7, 2, model="n", usage=None)),
+        ),
+        (
+            ["system:rules", summary, "user:two", "assistant:B.", "user:three", "assistant:C."],
+            (asked(5, 10, None, model="m", usage=None),),
+        ),
+    ]
+
+
+def openhands(seconds: int, event_id: int, source: str, **more: Value) -> Value:
+    return {"id": event_id, "timestamp": clock(seconds).rstrip("Z"), "source": source, **more}
+
+
+def ran(seconds: int, event_id: int, response: str, **more: Value) -> Value:
+    """An action that came of a response: `response` is the id of both, and of its call."""
+    called = {"id": response, "function": {"name": "bash", "arguments": "{}"}}
+    answer = {"choices": [{"message": {"content": "", "tool_calls": [called]}}]}
+    metadata = {"tool_call_id": response, "model_response": {"id": response, "model": "m", **answer, **more}}
+    return openhands(seconds, event_id, "agent", action="run", args={}, tool_call_metadata=metadata)
+
+
+def saw(seconds: int, event_id: int, call: str) -> Value:
+    seen = {"observation": "run", "content": call.upper(), "tool_call_metadata": {"tool_call_id": call}}
+    return openhands(seconds, event_id, "agent", **seen)
+
+
+def test_openhands_is_recorded_in_stretches_between_condensations():
+    usage = {"prompt_tokens": 60, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 40}}
+    metric = {"response_id": "b", "prompt_tokens": 70, "cache_read_tokens": 60, "cache_write_tokens": 9}
+    forget = {"forgotten_event_ids": [2, 3], "summary": "so far", "summary_offset": 1}
+    history = [
+        openhands(0, 1, "user", action="message", args={"content": "go"}),
+        ran(2, 2, "a", usage=usage),
+        saw(5, 3, "a"),
+        ran(8, 4, "b"),
+        saw(9, 5, "b"),
+        openhands(10, 6, "agent", action="condensation", args=forget),
+        ran(12, 7, "c"),
+        saw(13, 8, "c"),
+    ]
+    text = json.dumps({"history": history, "metrics": {"token_usages": [metric]}})
+    used = {"model": "m", "usage": Usage(60, 40, 0, 5)}
+    assert stretches(text) == [
+        (
+            ["user:go", "assistant:bash", "tool:A", "assistant:bash", "tool:B"],
+            (asked(1, 2, None, **used), asked(3, 8, 3, model="m", usage=Usage(70, 60, 9))),
+        ),
+        (
+            ["user:go", "user:so far", "assistant:bash", "tool:B", "assistant:bash", "tool:C"],
+            (asked(4, 12, None, model="m", usage=None),),
+        ),
+    ]
+
+
+def test_trae_waits_until_the_answer_since_results_have_no_times():
+    def exchange(seconds: int, given: Value, **response: Value) -> Value:
+        usage = {"input_tokens": 50, "cache_read_input_tokens": 30, "output_tokens": 4}
+        answered = {"model": "m", "usage": usage, **response}
+        return {"timestamp": clock(seconds), "input_messages": [given], "response": answered}
+
+    task = {"role": "user", "content": "go"}
+    back = {"role": "user", "tool_result": {"call_id": "a", "result": "A"}}
+    exchanges = [
+        exchange(0, task, content="", tool_calls=[{"call_id": "a", "name": "bash"}]),
+        exchange(9, back, content="Done.", tool_calls=[{"call_id": "b", "name": "task_done"}]),
+    ]
+    used = {"model": "m", "usage": Usage(50, 30, 0, 4)}
+    said = ["user:go", "assistant:bash", "tool:A", "assistant:Done."]
+    assert stretches(json.dumps({"llm_interactions": exchanges, "agent_steps": []})) == [
+        (said, (asked(1, 0, None, **used), asked(3, 9, 9, **used)))
+    ]
+
+
+def test_inspect_is_recorded_with_what_its_events_tell():
+    call = {"id": "c", "function": "bash", "arguments": {}}
+    messages = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "id": "x", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "C"},
+        {"role": "assistant", "id": "y", "content": "Done."},
+    ]
+    usage = {"input_tokens": 10, "output_tokens": 4, "total_tokens": 44, "input_tokens_cache_read": 30}
+    output = {"model": "m", "usage": usage, "choices": [{"message": {"id": "x"}}]}
+    events = [
+        {"event": "model", "timestamp": clock(0), "completed": clock(2), "output": output},
+        {"event": "tool", "id": "c", "timestamp": clock(2), "completed": clock(8)},
+        {"event": "model", "model": "n", "completed": clock(9), "output": {"choices": [{"message": {"id": "y"}}]}},
+    ]
+    text = json.dumps({"eval": {}, "samples": [{"messages": messages, "events": events}]})
+    used = {"model": "m", "usage": Usage(40, 30, 0, 4)}
+    said = ["user:go", "assistant:bash", "tool:C", "assistant:Done."]
+    assert stretches(text) == [(said, (asked(1, 2, None, **used), asked(3, 9, 6, model="n", usage=None)))]
+
+
+def test_a_demonstration_of_swe_agent_is_no_request():
+    history = [
+        {"role": "system", "content": "rules"},
+        {"role": "assistant", "content": "As I would.", "is_demo": True},
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": "ls", "action": "ls"},
+        {"role": "user", "content": "a.py"},
+    ]
+    said = ["system:rules", "assistant:As I would.", "user:go", "assistant:ls", "tool:a.py"]
+    assert stretches(json.dumps({"trajectory": [], "history": history})) == [(said, (Request(3),))]
+
+
+# pi and Cline
+
+
+def pi(seconds: int, role: str, content: Value, **more: Value) -> Value:
+    message = {"role": role, "content": content, "model": "m", **more}
+    return {"type": "message", "timestamp": clock(seconds), "message": message}
+
+
+PI_USAGE = {"input": 3, "cacheRead": 20, "cacheWrite": 7, "output": 5}
+THOUGHT = {"type": "thinking", "thinking": "hm"}
+
+
+def chained(*entries: Value) -> list[Value]:
+    """Entries of version 2 and later, each the child of the one before."""
+    return [{**each, "id": str(at), "parentId": str(at - 1) if at else None} for at, each in enumerate(entries)]
+
+
+@each_row("ids", [False, True])
+def test_pi_is_recorded_in_stretches_without_thoughts(ids: bool):
+    kept = {"firstKeptEntryId": "2"} if ids else {"firstKeptEntryIndex": 3}
+    entries = [
+        pi(0, "user", "one"),
+        pi(2, "assistant", [THOUGHT, *words("A.")], usage=PI_USAGE),
+        pi(10, "user", "two"),
+        pi(12, "assistant", words("B."), usage=PI_USAGE),
+        {"type": "compaction", "summary": "so far", **kept},
+        pi(30, "user", "three"),
+        pi(31, "assistant", words("C.")),
+    ]
+    text = lines({"type": "session", "id": "s"}, *(chained(*entries) if ids else entries))
+    after = ["user:<summary>\nso far\n</summary>+two", "assistant:B.", "user:three", "assistant:C."]
+    used = {"model": "m", "usage": USED}
+    assert stretches(text) == [
+        (
+            ["user:one", "assistant:A.", "user:two", "assistant:B."],
+            (asked(1, 2, None, **used), asked(3, 12, 8, **used)),
+        ),
+        (after, (asked(3, 31, None, model="m", usage=None),)),
+    ]
+
+
+@each_row("ids, said", [(False, ["user:one", "assistant:I w", "user:two"]), (True, ["user:one+two"])])
+def test_an_answer_that_was_broken_off_was_sent_again_by_the_first_pi_alone(ids: bool, said: list[str]):
+    entries = [
+        pi(0, "user", "one"),
+        pi(2, "assistant", words("I w"), stopReason="aborted"),
+        pi(3, "assistant", [], stopReason="aborted"),
+        pi(4, "user", "two"),
+    ]
+    [(found, _)] = stretches(lines({"type": "session", "id": "s"}, *(chained(*entries) if ids else entries)))
+    assert found == said
+
+
+def test_cline_is_recorded_with_its_metrics():
+    metrics = {"inputTokens": 50, "cacheReadTokens": 40, "cacheWriteTokens": 6, "outputTokens": 4}
+    messages = [
+        {"role": "user", "content": "one", "ts": NOON * 1000},
+        {"role": "assistant", "content": words("A."), "ts": int(NOON * 1000) + 2500, "modelInfo": {"id": "m"}},
+        {"role": "user", "content": "two", "ts": int(NOON * 1000) + 9500},
+        {"role": "assistant", "content": words("B."), "ts": int(NOON * 1000) + 11000, "metrics": metrics},
+    ]
+    text = json.dumps({"sessionId": "s", "agent": "lead", "version": 1, "messages": messages})
+    first, second = asked(1, 2.5, None, model="m", usage=None), asked(3, 11, 7, model="", usage=Usage(50, 40, 6, 4))
+    assert stretches(text) == [(["user:one", "assistant:A.", "user:two", "assistant:B."], (first, second))]
+
+
+# Any file
+
+PLAIN = [
+    {"role": "system", "content": "rules"},
+    {"role": "user", "content": "go"},
+    {"role": "assistant", "content": "I look."},
+    {"role": "assistant", "content": "I looked."},
+    {"role": "user", "content": "and?"},
+    {"role": "assistant", "content": "Done."},
+]
+ITEMS = [
+    {"role": "user", "content": "go"},
+    {"type": "reasoning", "summary": []},
+    {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "a", "output": "A"},
+]
+
+
+@each_row(
+    "text, expected",
+    [
+        (json.dumps(PLAIN), Recording(PLAIN, (Request(2), Request(5)), None, True)),
+        (lines(*PLAIN[1:]), Recording(PLAIN[1:], (Request(1), Request(4)), None, False)),
+        (json.dumps({"messages": PLAIN[:2]}), Recording(PLAIN[:2], (), None, True)),
+        (json.dumps(ITEMS), Recording(ITEMS, (Request(1),), None, False)),
+        (
+            lines(*PLAIN) + '{"role"',
+            Recording(PLAIN, (Request(2), Request(5)), None, True, ("line 7 is cut off, left out",)),
+        ),
+    ],
+)
+def test_plain_messages_are_one_stretch_as_they_are(text: str, expected: Recording):
+    assert recordings(text, "s") == [[expected]]
+
+
+def test_a_file_with_several_conversations_has_a_recording_of_each():
+    runs = [{"traj": [{"role": "user", "content": "go"}, {"role": "assistant", "content": name}]} for name in "ab"]
+    found = recordings(json.dumps(runs), "s")
+    assert [[each.messages[-1]["content"] for each in conversation] for conversation in found] == [["a"], ["b"]]
+    assert {each.agent for conversation in found for each in conversation} == {"tau-bench"}
+
+
+def said_by(value: Value) -> list[Value]:
+    return [{"role": value["who"], "content": value["what"]}]
+
+
+LOG = [{"who": "user", "what": "go"}, {"who": "assistant", "what": "Done."}]
+
+
+@each_row(
+    "record, request",
+    [
+        (None, Request(1)),
+        (
+            lambda values: [
+                [
+                    stretch(
+                        as_chat.conversation, [(said_by(v)[0], Answer(5.0) if v is values[1] else 3.0) for v in values]
+                    )
+                ]
+            ],
+            Request(1, 5.0),
+        ),
+    ],
+)
+def test_a_reader_of_ones_own_is_recorded_with_what_it_tells(record: Value, request: Request):
+    def read(values: Value) -> list[Conversation]:
+        return [as_chat.conversation([message for value in values for message in said_by(value)])]
+
+    reader = Reader("mine", lambda values: "who" in values[0], read, record)
+    [[found]] = recordings(lines(*LOG), "s", readers=[reader])
+    assert found == Recording([said_by(value)[0] for value in LOG], (request,), "mine", False)
+
+
+@each_row(
+    "text, what", [("", "is empty"), ("{", "is broken JSON"), ('[{"traj": [{}]}]', "has a message without a role")]
+)
+def test_what_cannot_be_read_cannot_be_recorded(text: str, what: str):
+    with pytest.raises(SessionError, match=what):
+        recordings(text, "s")
+
+
+def test_every_reader_that_ships_records():
+    assert [reader.name for reader in READERS if reader.record is None] == []
+
+
+@each_row("path", SAMPLES, ids=lambda path: path.name)
+def test_a_recorded_request_is_one_that_a_pruner_finds(path: Path):
+    for conversation in recordings(path.read_text(encoding="utf-8"), path.name):
+        for each in conversation:
+            transcript = AgenticConversationPruner("100m").plan(each.messages).transcript
+            walked = [at for at in transcript.requests if at < len(each.messages)]
+            assert {request.message for request in each.requests} <= set(walked)
