@@ -8,6 +8,7 @@ import autoprune.cli.check as check
 import autoprune.cli.new_strategy as new_strategy
 import autoprune.cli.options as options
 import autoprune.cli.prune as prune
+import autoprune.cli.replay as replay
 import autoprune.cli.settings as settings
 import autoprune.cli.stats as stats
 import autoprune.cli.strategies as strategies
@@ -33,6 +34,7 @@ app = typer.Typer(
 app.command(epilog=prune.EXAMPLES)(prune.prune)
 app.command(epilog=stats.EXAMPLES)(stats.stats)
 app.command(epilog=check.EXAMPLES)(check.check)
+app.command(epilog=replay.EXAMPLES)(replay.replay)
 app.command("strategies", epilog=strategies.EXAMPLES)(strategies.list_strategies)
 app.command("settings", epilog=settings.EXAMPLES)(settings.list_settings)
 app.command("new-strategy", epilog=new_strategy.EXAMPLES)(new_strategy.start_strategy)

@@ -15,7 +15,7 @@ PIPE_WIDTH = 140  # columns of a table that is not printed on a terminal, and wh
 SLOW_SECONDS = 1.0
 
 
-class _Console(Console):
+class Terminal(Console):
     """A console that leaves it to the command line what a closed pipe means."""
 
     def on_broken_pipe(self) -> None:
@@ -23,11 +23,11 @@ class _Console(Console):
         raise BrokenPipeError
 
 
-def show(table: RenderableType, *, to_stderr: bool = False) -> None:
-    """Print a table, as wide as the terminal or the variable COLUMNS says."""
-    console = _Console(stderr=to_stderr)
+def show(table: RenderableType, *, to_stderr: bool = False, wraps: bool = True) -> None:
+    """Print a table, as wide as the terminal or the variable COLUMNS says; lines that must not break are longer."""
+    console = Terminal(stderr=to_stderr)
     is_known = console.is_terminal or os.environ.get("COLUMNS", "").isdigit()
-    _Console(stderr=to_stderr, width=None if is_known else PIPE_WIDTH).print(table)
+    Terminal(stderr=to_stderr, width=None if is_known else PIPE_WIDTH).print(table, soft_wrap=not wraps)
 
 
 def show_json(value: object) -> None:
@@ -46,7 +46,7 @@ def origin(session: Session) -> RenderableType:
 def count_with_progress(pruner: AnyPruner, messages: list[object]) -> None:
     """Count each message beforehand, with a bar where that takes longer than a second: the pruner remembers counts."""
     started = time.monotonic()
-    console = _Console(stderr=True)
+    console = Terminal(stderr=True)
     # A bar that is not on a terminal would leave an empty line where it was.
     columns = TextColumn("counting tokens"), BarColumn()
     progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)

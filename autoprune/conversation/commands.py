@@ -24,6 +24,7 @@ OR = re.compile(r"\|\|\s*(\S*)")
 PIPE = re.compile(r"(?<![|>])\|&?(?!\|)")
 ERREXIT = re.compile(r"\bset -\w*e")
 ANY = re.compile(r"&&|\|\||[;\n|&]")
+PROGRAM = re.compile(r"[A-Za-z][\w.+-]{0,30}")
 BEFORE = re.compile(r"(?:(?:sudo|time|command|env|then|do|else|!|\(|\{|timeout \S+|\w+=\S*)\s+)+")
 
 PRINTING = frozenset(("echo", "printf", "yes", ":", "true"))
@@ -101,6 +102,13 @@ def shows(text: str) -> bool:
     parts = _parts(ANY, _plain(text).replace("2>&1", "").replace(">&2", ""))
     named = [(name, part) for part in parts if (name := _name(part)) not in AROUND]
     return bool(named) and all(name in SHOWING or _second(part) in SHOWN_BY.get(name, ()) for name, part in named)
+
+
+@lru_cache(maxsize=1_024)
+def programs(text: str) -> tuple[str, ...]:
+    """Return the names of the programs that a script runs, each once, without those that prepare or close it."""
+    found = map(_name, _parts(ANY, _plain(text)))
+    return tuple(dict.fromkeys(name for name in found if name not in AROUND and PROGRAM.fullmatch(name)))
 
 
 def _plain(text: str) -> str:

@@ -10,10 +10,11 @@ figures, summary    a row for an episode and a strategy; rows of many episodes t
 policies    what may be replayed by name: strategies, `references` and the `clairvoyant`
 """
 
+from autoprune.replay.bootstrap import Interval
 from autoprune.replay.figures import Figures, Kept
 from autoprune.replay.policies import BUILT_IN, Policy
 from autoprune.replay.session import FED_BACK, FULL, ReplayArgs, SessionFigures, Shape, replay_session
-from autoprune.replay.summary import Interval, Row, summarize
+from autoprune.replay.summary import Row, summarize
 
 __all__ = [
     "BUILT_IN",

@@ -1,25 +1,12 @@
 """Figures of many episodes together: a row for each strategy, with intervals over sessions."""
 
-import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
+from autoprune.replay.bootstrap import Interval, Pair, interval
 from autoprune.replay.figures import Figures, Kept
 
-Each = TypeVar("Each")
-SAMPLES = 1_000
-SEED = 11
 DEARER = 1.0 + 1e-9  # a bill above the unpruned one
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A figure, and what 95 of 100 draws of as many sessions, with repetition, lie between."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -67,12 +54,12 @@ def _row(strategy: str, style: str, found: Sequence[Figures], unpruned: dict[str
         strategy,
         style,
         len(found),
-        interval(_by_session(found, bills), _ratio),
+        interval(by_session(found, bills)),
         again / sum(whole for _, whole in bills),
         max(shares),
         sum(share > DEARER for share in shares) / len(shares),
-        interval(_by_session(found, [each.evidence["all"] for each in found]), _share),
-        interval(_by_session(found, [each.evidence["edits"] for each in found]), _share),
+        _kept(found, "all"),
+        _kept(found, "edits"),
         everything.in_results / everything.needed if everything.needed else 1.0,
         _sum(found, "lag > 20").share,
         sum(each.bills[prices].cache_breaks for each in found),
@@ -86,26 +73,15 @@ def _sum(found: Sequence[Figures], group: str) -> Kept:
     return sum((each.evidence[group] for each in found), Kept())
 
 
-def _ratio(bills: Sequence[tuple[float, float]]) -> float:
-    return sum(bill for bill, _ in bills) / sum(whole for _, whole in bills)
+def _kept(found: Sequence[Figures], group: str) -> Interval:
+    kept = (each.evidence[group] for each in found)
+    return interval(by_session(found, [(each.kept, each.needed) for each in kept]))
 
 
-def _share(kept: Sequence[Kept]) -> float:
-    return sum(kept, Kept()).share
-
-
-def _by_session(found: Sequence[Figures], values: Sequence[Each]) -> list[list[Each]]:
-    """Return the values of episodes, those of one session together: what one agent does is no second opinion."""
-    groups: dict[str, list[Each]] = {}
-    for each, value in zip(found, values, strict=True):
-        groups.setdefault(each.session, []).append(value)
-    return list(groups.values())
-
-
-def interval(sessions: Sequence[Sequence[Each]], figure: Callable[[Sequence[Each]], float]) -> Interval:
-    """Return a figure of some sessions' values with its bootstrap interval; the same at every run."""
-    draw = random.Random(SEED)
-    drawn = (draw.choices(sessions, k=len(sessions)) for _ in range(SAMPLES))
-    found = sorted(figure([value for session in each for value in session]) for each in drawn)
-    value = figure([value for session in sessions for value in session])
-    return Interval(value, found[round(0.025 * SAMPLES)], found[round(0.975 * SAMPLES) - 1])
+def by_session(found: Iterable[Figures], values: Iterable[Pair]) -> list[Pair]:
+    """Return the values of episodes, summed over each session: what one agent does is no second opinion."""
+    sums: dict[str, Pair] = {}
+    for each, (part, whole) in zip(found, values, strict=True):
+        parts, wholes = sums.get(each.session, (0.0, 0.0))
+        sums[each.session] = parts + part, wholes + whole
+    return list(sums.values())

@@ -12,9 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from autoprune.replay.bootstrap import SEED, Interval
 from autoprune.replay.figures import Figures
 from autoprune.replay.policies import Policy
-from autoprune.replay.summary import SEED, Interval, Row, summarize
+from autoprune.replay.summary import Row, summarize
 
 FOLDS = 5
 FLOOR = 0.95  # of the evidence, and of that of edits

@@ -1,0 +1,206 @@
+"""`autoprune replay`: what strategies would have cost on recorded sessions, and what they would have lost."""
+
+import math
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import autoprune.cli.options as options
+from autoprune.cli.exits import UNREADABLE
+from autoprune.cli.files import write
+from autoprune.cli.output import show, show_json
+from autoprune.cli.replay_run import ON_PAGE, dearest, replayed
+from autoprune.cli.replay_tables import found_here, legend, noted, notes, shape, skipped, verdict_table
+from autoprune.economics import Prices, of_model, prices
+from autoprune.errors import SettingsError, did_you_mean
+from autoprune.replay import BUILT_IN, FED_BACK, FULL, Policy, ReplayArgs, SessionFigures
+from autoprune.replay.corpus import Engine, why_skipped
+from autoprune.replay.overview import Overview, overview
+from autoprune.replay.page import check_libraries, page
+from autoprune.replay.processes import Processes
+from autoprune.replay.ray import on_ray
+from autoprune.replay.verdict import NONE, Standing, advice, standings
+from autoprune.sessions import places
+from autoprune.settings import budget_tokens
+
+EXAMPLES = options.examples(
+    "replay --here",
+    "replay ~/.claude/projects --model claude-sonnet-4-5",
+    "replay session.jsonl --strategy low_water --strategy 'low_water @ 60k'",
+    "replay logs/ --prices anthropic --prices 1,0.02,4 --style both",
+    "replay logs/ --output figures.jsonl --html report.html",
+)
+STYLES = {"full": (FULL,), "fed-back": (FED_BACK,), "both": (FULL, FED_BACK)}
+Placed = dict[Prices, list[Standing]]
+ENGINES = ("processes", "ray")
+
+
+def replay(
+    paths: Annotated[
+        list[str] | None, typer.Argument(metavar="PATH", help="Session files, folders of them, globs.")
+    ] = None,
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="STRATEGY",
+            help="Replay this one, and no pruning; may be repeated. With a safe zone of its own: 'low_water @ 60k'. "
+            f"Without it: {', '.join(BUILT_IN)}.",
+        ),
+    ] = None,
+    model: Annotated[str | None, typer.Option(metavar="MODEL", help="The model whose prices count.")] = None,
+    price: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--prices",
+            metavar="PRICES",
+            help="What a token costs that is written to the cache, one that is read and one of the answer, in input "
+            "tokens: 1.25,0.1,5; or a list: anthropic, openai-old, deepseek, no-cache … May be repeated.",
+        ),
+    ] = None,
+    safe_zone: Annotated[
+        str | None,
+        typer.Option(
+            "-s",
+            "--safe-zone",
+            metavar="TOKENS",
+            help="The token budget of the messages: 51200, 50k, 50*1024, or 0.7 of the model's window. Without it: "
+            "80,000 for sessions of more than 100,000, else 40,000.",
+        ),
+    ] = None,
+    style: Annotated[
+        str,
+        typer.Option(
+            metavar="STYLE",
+            help="What the loop passes: its full history, or fed-back what was sent before. full, fed-back or both.",
+        ),
+    ] = "full",
+    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write the report as a page.")] = None,
+    texts: Annotated[
+        bool, typer.Option("--texts", metavar=options.FLAG, help="With texts of results in the page: mind secrets.")
+    ] = False,
+    as_json: options.AsJson = False,
+    here: Annotated[
+        bool, typer.Option("--here", metavar=options.FLAG, help="All sessions that agents left in the home folder.")
+    ] = False,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="Write each session's figures to a JSONL file; go on from it."
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Sessions at a time; one for each core without it.")
+    ] = None,
+    engine: Annotated[str, typer.Option(metavar="NAME", help="Where the work is done: processes or ray.")] = ENGINES[0],
+) -> None:
+    """Say what strategies would have cost on recorded sessions, and what they would have lost. No model is called."""
+    if html:
+        check_libraries()
+    args = _args(strategy or (), price or (), model, safe_zone, style)
+    files = _files(paths or (), here=here)
+    work = _engine(engine, jobs)
+    if html:  # what the page needs is missing now rather than when all is done
+        page((), (), prices="", command="", advice="")
+    found = replayed(files, args, work, output, _most(as_json=as_json, html=html))
+    sessions = found.sessions
+    rows = [row for each in sessions for row in each.figures]
+    placed = {each: standings(rows, str(each)) for each in args.prices} if rows else {}
+    whole = overview(sessions)
+    if as_json:
+        show_json(_as_json(sessions, args, whole, placed))
+    else:
+        _show(sessions, args, whole, placed)
+    if html and rows:
+        details = dearest(sessions, args, work, texts=texts)
+        write(html, page(sessions, details, **_said(args, whole, placed)))
+    raise typer.Exit(0 if rows else UNREADABLE)
+
+
+def _args(
+    strategies: Sequence[str], price: Sequence[str], model: str | None, safe_zone: str | None, style: str
+) -> ReplayArgs:
+    """Return what is replayed and how. Raises SettingsError for what cannot be."""
+    if style not in STYLES:
+        raise SettingsError(f"there is no style {style!r}; there are {', '.join(STYLES)}")
+    named = dict.fromkeys((NONE, *strategies)) if strategies else BUILT_IN
+    for name in named:
+        Policy(name)
+    lists = [*map(prices, price), *([of_model(model)] if model else ())] or [prices(None)]
+    zone = budget_tokens(safe_zone, model=model) if safe_zone else None
+    return ReplayArgs(tuple(named), tuple({str(each): each for each in lists}.values()), zone, styles=STYLES[style])
+
+
+def _most(*, as_json: bool, html: str | None) -> float:
+    """Return of how many sessions the figures of each request are needed."""
+    return math.inf if as_json else ON_PAGE if html else 0
+
+
+def _engine(name: str, jobs: int | None) -> Engine:
+    if name not in ENGINES:
+        raise SettingsError(f"there is no engine {name!r}{did_you_mean(name, ENGINES)}; there are {', '.join(ENGINES)}")
+    return on_ray if name == "ray" else Processes(jobs)
+
+
+def _files(paths: Sequence[str], *, here: bool) -> list[str]:
+    """Return the files that are named, and with `here` those of agents, which are said first."""
+    if not paths and not here:
+        raise SettingsError("give session files, folders or globs, or --here for what agents left in the home folder")
+    at_home = places.at_home(Path.home()) if here else {}
+    if here:
+        show(found_here(at_home), to_stderr=True)
+    files = [*places.named(paths), *(file for files in at_home.values() for file in files)]
+    return list(dict.fromkeys(map(str, files)))
+
+
+def _show(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overview, placed: Placed) -> None:
+    if placed:
+        show(shape(whole))
+        for each, rows in placed.items():
+            show(verdict_table(each, rows, _unpruned(sessions, str(each))))
+        show(legend())
+    show(skipped(_skipped(sessions)), to_stderr=True, wraps=False)
+    if placed:
+        show(notes(whole, args), to_stderr=True)
+
+
+def _skipped(sessions: Sequence[SessionFigures]) -> dict[str, str]:
+    return {each.path: why for each in sessions if (why := why_skipped(each))}
+
+
+def _unpruned(sessions: Sequence[SessionFigures], prices: str) -> float:
+    rows = (row for each in sessions for row in each.figures if row.strategy == NONE)
+    return sum({row.episode: row.bills[prices].total for row in rows}.values())
+
+
+def _said(args: ReplayArgs, whole: Overview, placed: Placed) -> dict[str, Any]:
+    """Return the words of the page."""
+    first = args.prices[0]
+    return {
+        "prices": str(first),
+        "command": _command(),
+        "advice": advice(placed[first]),
+        "notes": list(noted(whole, args)),
+    }
+
+
+def _command() -> str:
+    return f"autoprune {shlex.join(sys.argv[1:])}"
+
+
+def _as_json(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overview, placed: Placed) -> dict[str, Any]:
+    """Return all that was found out; what differs between two runs are times alone."""
+    return {
+        "command": _command(),
+        "overview": asdict(whole),
+        "prices": {str(each): asdict(each) for each in args.prices},
+        "strategies": {str(each): [asdict(row) for row in rows] for each, rows in placed.items()},
+        "advice": {str(each): advice(rows) for each, rows in placed.items()},
+        "notes": list(noted(whole, args)),
+        "skipped": _skipped(sessions),
+        "sessions": [each.as_json() for each in sessions],
+    }

@@ -1,0 +1,144 @@
+"""Which strategy to choose: bills at equal evidence, what is noise, and advice, which may be not to prune.
+
+A cheap bill with poor evidence is no bargain: whatever was lost is paid for in ways that a replay cannot see. So the
+strategies stand in bands by the lower of their evidence and that of edits, and within a band by their bill.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from autoprune.replay.bootstrap import Interval, interval
+from autoprune.replay.figures import Figures
+from autoprune.replay.policies import Policy
+from autoprune.replay.session import FULL
+from autoprune.replay.summary import Row, by_session, summarize
+from autoprune.replay.tuning import FLOOR
+
+BANDS = (0.97, 0.95, 0.90, 0.0)  # the least evidence of each
+FEW = 5  # sessions, below which they say little about others
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A row in its band. `rereads` is its bill with what would be fetched again, as a share of the unpruned one.
+
+    `needed` and `edits_needed` are how many atoms and old texts were needed at all. `is_tied` says that its bill cannot
+    be told apart from that of the row above it in the band.
+    """
+
+    row: Row
+    sessions: int
+    band: float
+    rereads: Interval
+    needed: int
+    edits_needed: int
+    is_clairvoyant: bool = False
+    is_reference: bool = False
+    is_tied: bool = False
+
+    @property
+    def is_cheaper(self) -> bool:
+        """Whether it costs less than no pruning, with its interval."""
+        return self.rereads.high < 1.0
+
+    @property
+    def keeps_enough(self) -> bool:
+        """Whether what is needed stays in view."""
+        return min(self.row.evidence.value, self.row.edits.value) >= FLOOR
+
+
+def standings(figures: Iterable[Figures], prices: str) -> list[Standing]:
+    """Return the strategies in their bands, the best band first, and the cheapest first in each; clairvoyants last."""
+    ledger = _Ledger(figures, prices)
+    placed = [ledger.standing(row) for row in summarize(ledger.figures, prices)]
+    placed.sort(key=lambda each: (each.is_clairvoyant, -each.band, each.row.bill.value))
+    pairs = zip((None, *placed), placed, strict=False)
+    return [replace(each, is_tied=above is not None and ledger.is_tied(above, each)) for above, each in pairs]
+
+
+class _Ledger:
+    """The bills of strategies, episode by episode, with the unpruned ones."""
+
+    def __init__(self, figures: Iterable[Figures], prices: str) -> None:
+        self.figures = sorted(figures, key=lambda each: each.episode)
+        self._prices = prices
+        self._unpruned = {each.episode: each.bills[prices].total for each in self.figures if each.strategy == NONE}
+        self._groups: dict[tuple[str, str], list[Figures]] = {}
+        for each in self.figures:
+            if each.episode in self._unpruned:
+                self._groups.setdefault((each.strategy, each.style), []).append(each)
+
+    def standing(self, row: Row) -> Standing:
+        known = self._groups[row.strategy, row.style]
+        policy = Policy(row.strategy)
+        least = min(row.evidence.value, row.edits.value)
+        return Standing(
+            row,
+            len({each.session for each in known}),
+            next(band for band in BANDS if least >= band),
+            self._shares(known, [each.bills[self._prices].with_rereads for each in known]),
+            sum(each.evidence["all"].needed for each in known),
+            sum(each.evidence["edits"].needed for each in known),
+            policy.is_clairvoyant,
+            policy.is_reference,
+        )
+
+    def is_tied(self, above: Standing, below: Standing) -> bool:
+        """Return whether the difference of two bills on the same sessions may as well be the other way round."""
+        if (above.band, above.is_clairvoyant) != (below.band, below.is_clairvoyant):
+            return False
+        first, second = (self._groups[each.row.strategy, each.row.style] for each in (above, below))
+        known = {each.episode: each.bills[self._prices].total for each in first}
+        both = [each for each in second if each.episode in known]
+        more = self._shares(both, [each.bills[self._prices].total - known[each.episode] for each in both])
+        return more.low <= 0.0 <= more.high
+
+    def _shares(self, known: Sequence[Figures], bills: Sequence[float]) -> Interval:
+        unpruned = (self._unpruned[each.episode] for each in known)
+        return interval(by_session(known, zip(bills, unpruned, strict=True)))
+
+
+def advice(placed: Sequence[Standing]) -> str:
+    """Return in a sentence or two what to do: a strategy that is cheaper and keeps what is needed, or no pruning."""
+    mine = [each for each in placed if not each.is_reference]
+    fine = [each for each in mine if each.is_cheaper and each.keeps_enough]
+    if not mine:
+        return "No strategy was replayed that can be chosen: there is nothing to advise."
+    sessions = max(each.sessions for each in mine)
+    few = f" That is {_count(sessions)}: too few to say much about others." if sessions < FEW else ""
+    if not fine:
+        closest = min(mine, key=lambda each: (not each.keeps_enough, each.rereads.value))
+        return f"Do not prune: nothing is cheaper and keeps what is needed. {_shortcoming(closest)}{few}"
+    best = min(fine, key=lambda each: each.rereads.value)
+    return (
+        f"Use {called(best.row)}: re-reads included, it costs {_bill(best)} of the unpruned bill, and keeps "
+        f"{_kept(best)} in view.{few}"
+    )
+
+
+def called(row: Row) -> str:
+    """Return a strategy's name, with its style where that is not the usual one."""
+    return row.strategy if row.style == FULL else f"{row.strategy} ({row.style})"
+
+
+def _bill(each: Standing) -> str:
+    known = each.rereads
+    return f"{known.value:.3f}" if known.low == known.high else f"{known.value:.3f} ({known.low:.2f}–{known.high:.2f})"
+
+
+def _shortcoming(each: Standing) -> str:
+    """Say what keeps a strategy from being advised."""
+    name, costs = called(each.row), f"{_bill(each)} of the unpruned bill, re-reads included"
+    kept = _kept(each)
+    if not each.is_cheaper:
+        return f"The closest, {name}, costs {costs}, and keeps {kept}."
+    return f"The closest, {name}, costs {costs}, but keeps only {kept}; {FLOOR:.0%} of both are asked for."
+
+
+def _kept(each: Standing) -> str:
+    return f"{each.row.evidence.value:.1%} of the evidence and {each.row.edits.value:.1%} of that of edits"
+
+
+def _count(sessions: int) -> str:
+    return f"{sessions} session{'' if sessions == 1 else 's'}"

@@ -1,0 +1,237 @@
+"""`autoprune replay`: what it shows, what it keeps, and what it does with files that cannot be replayed."""
+
+import io
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from command_line import run
+from recorded_sessions import timeless, write_sessions
+from rich.console import Console, RenderableType
+from tables import each_row
+from typer.testing import CliRunner
+
+from autoprune.cli.app import app
+from autoprune.cli.ledger import ledger
+from autoprune.cli.replay_run import Collected, replayed
+from autoprune.cli.replay_tables import shape, skipped, verdict_table
+from autoprune.economics import DEFAULT
+from autoprune.errors import SessionError
+from autoprune.replay import ReplayArgs, SessionFigures
+from autoprune.replay.corpus import Task, one_by_one, replay_files
+from autoprune.replay.overview import overview
+from autoprune.replay.verdict import standings
+
+STRATEGIES = ("none", "low_water", "window", "clairvoyant")
+ARGS = ReplayArgs(STRATEGIES, safe_zone=5_000)
+OPTIONS = ("--strategy", "low_water", "--safe-zone", "5000", "--jobs", "1")
+SLOW = """
+import time
+
+class Slow:
+    name = "slow"
+    every_request = True
+
+    def step(self, view):
+        time.sleep(0.05)
+        return []
+"""
+
+
+def lines(drawn: RenderableType, width: int = 80) -> list[str]:
+    console = Console(file=io.StringIO(), width=width)
+    console.print(drawn)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> list[SessionFigures]:
+    paths = write_sessions(tmp_path_factory.mktemp("sessions"), "one", "two")
+    return [figures for _, figures in replay_files(paths, ARGS) if figures]
+
+
+def test_the_table_fits_80_columns_and_groups_by_evidence(found: list[SessionFigures]):
+    rows = [row for each in found for row in each.figures]
+    drawn = lines(verdict_table(DEFAULT, standings(rows, "unknown"), 1_000_000))
+    assert max(map(len, drawn)) <= 80
+    assert [line.split("  ")[0] for line in drawn if line][2:10] == [
+        *("strategy", "evidence ≥ 97%:", "none", "window"),
+        *("below 90%:", "low_water", "knows what comes:", "clairvoyant"),
+    ]
+    assert [line.split()[1:] for line in drawn if line.startswith("none")] == [
+        ["1.000", "1.000", "1.00", "100.0", "100.0", "0"]
+    ]
+    assert " ".join(" ".join(drawn).split()).endswith("That is 2 sessions: too few to say much about others.")
+
+
+def test_the_sessions_own_shape_comes_first(found: list[SessionFigures]):
+    drawn = lines(shape(overview(found)))
+    assert drawn[0] == "replayed      2 of 2 files: plain messages 2"
+    assert drawn[1].startswith("size          56 requests; 24k tokens, the median session 12k,")
+    assert [line.split("  ")[0] for line in drawn if line and line[0] != " "] == [
+        *("replayed", "size", "tool results", "files again", "pauses")
+    ]
+
+
+def test_skipped_files_stand_under_their_reasons():
+    reasons = {"a\x1b[2J.json": "it is bad", **{f"{number}.json": "it is empty" for number in range(12)}}
+    drawn = lines(skipped(reasons))
+    assert drawn[:3] == ["skipped 1 file: it is bad", "  a·[2J.json", "skipped 12 files: it is empty"]
+    assert drawn[-1] == "  and 2 more; --json names all"
+
+
+def test_a_run_goes_on_from_its_output(tmp_path: Path):
+    paths = write_sessions(tmp_path, "one", "two", "three")
+    output = str(tmp_path / "figures.jsonl")
+    asked: list[str] = []
+
+    def engine(do: Callable[[Task], object], tasks: Iterator[Task]) -> Iterator[tuple[Task, object]]:
+        for task, done in one_by_one(do, tasks):
+            asked.extend([task.path] if done is not None else [])
+            yield task, done
+
+    first = replayed(paths[:2], ARGS, engine, output, most=3)
+    with open(output, "ab") as file:
+        file.write(b'{"arguments": "cut o')
+    both = replayed(paths, ARGS, engine, output, most=3)
+    assert asked == paths
+    assert both.sessions[:1] == first.sessions[:1]
+    records = [json.loads(line) for line in Path(output).read_text(encoding="utf-8").splitlines()]
+    assert [record["path"] for record in records] == paths
+    other = ReplayArgs(STRATEGIES, safe_zone=6_000)
+    replayed(paths[:1], other, engine, output)
+    assert asked == [*paths, paths[0]]  # other arguments: replayed anew
+
+
+def test_an_interrupted_run_leaves_whole_lines_and_says_how_to_go_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    paths = write_sessions(tmp_path, "one", "two")
+    output = str(tmp_path / "figures.jsonl")
+
+    def engine(do: Callable[[Task], object], tasks: Iterator[Task]) -> Iterator[tuple[Task, object]]:
+        yield next(iter(one_by_one(do, tasks)))
+        raise KeyboardInterrupt
+
+    for to, left in [(output, f"and stand in {output}; the same command goes on"), (None, "with --output FILE")]:
+        with pytest.raises(KeyboardInterrupt):
+            replayed(paths, ARGS, engine, to)
+        words = capsys.readouterr().err
+        assert ("1 of 2 sessions are done" in words, left in words) == (True, True)
+    assert [json.loads(line)["path"] for line in Path(output).read_text(encoding="utf-8").splitlines()] == paths[:1]
+
+
+@each_row(
+    "data",
+    [b'{"role": "user", "content": "Hello"}\n', b'[{"role": "user"}]', b"\x00", b'{"arguments": "0", "path"}\n{"a'],
+)
+def test_what_is_no_output_of_a_replay_is_not_written_to(tmp_path: Path, data: bytes):
+    output = tmp_path / "session.jsonl"
+    output.write_bytes(data)
+    with pytest.raises(SessionError, match="write to another file"), ledger(str(output), "0"):
+        pass
+    assert output.read_bytes() == data
+
+
+def test_of_requests_only_those_of_the_dearest_sessions_are_kept(found: list[SessionFigures]):
+    kept = {}
+    for most in (0, 1, 2):
+        collected = Collected(most)
+        for each in found:
+            collected.add(each)
+        kept[most] = sum(len(each.figures[0].prompts) > 1 for each in collected.sessions)
+    assert kept == {0: 0, 1: 1, 2: 2}
+
+
+def test_a_folder_with_all_kinds_of_files_is_replayed(tmp_path: Path):
+    paths = write_sessions(tmp_path, "one", "two")
+    (tmp_path / "empty.jsonl").touch()
+    (tmp_path / "foreign.json").write_text('{"name": "autoprune"}', encoding="utf-8")
+    (tmp_path / "notes.txt").write_text("passed over", encoding="utf-8")
+    done = run("replay", str(tmp_path), *OPTIONS, "--json")
+    found = json.loads(done.stdout)
+    assert [each["path"] for each in found["sessions"] if each["figures"]] == sorted(paths)
+    assert [Path(path).name for path in found["skipped"]] == ["empty.jsonl", "foreign.json"]
+    assert (done.returncode, found["overview"]["sessions"], found["strategies"].keys()) == (0, 2, {"unknown"})
+
+
+@pytest.mark.full
+def test_two_runs_print_the_same_but_for_times(tmp_path: Path):
+    write_sessions(tmp_path, "one", "two", "three")
+    runs = (run("replay", str(tmp_path), *OPTIONS[:-1], jobs, "--json") for jobs in ("1", "2"))
+    first, second = (timeless({**json.loads(done.stdout), "command": ""}) for done in runs)
+    assert json.dumps(first) == json.dumps(second)
+
+
+def test_what_was_found_at_home_is_said_first(tmp_path: Path):
+    folder = tmp_path / ".claude" / "projects" / "here"
+    folder.mkdir(parents=True)
+    write_sessions(folder, "one")
+    (folder / "one.json").rename(folder / "one.jsonl")
+    done = run("replay", "--here", *OPTIONS, environ={"HOME": str(tmp_path), "COLUMNS": "80"})
+    assert done.stderr.decode().startswith("found: claude-code 1 file\n")
+    assert "replayed      1 of 1 file: plain messages 1" in done.stdout.decode()
+    assert "That is 1 session: too few to say" in " ".join(done.stdout.decode().split())
+
+
+@each_row(
+    "arguments, code, said",
+    [
+        ((), 2, "give session files, folders or globs, or --here"),
+        (("x.json", "--strategy", "best"), 2, "there is no strategy 'best'"),
+        (("x.json", "--prices", "cheap"), 2, "there is no price list 'cheap'"),
+        (("x.json", "--prices", "0.1,1"), 2, "prices of 0.1, 1"),
+        (("x.json", "--safe-zone", "much"), 2, "the safe zone is 'much'"),
+        (("x.json", "--style", "half"), 2, "there is no style 'half'; there are full, fed-back, both"),
+        (("x.json", "--engine", "rays"), 2, "there is no engine 'rays' (did you mean ray?)"),
+    ],
+)
+def test_the_exit_code_says_who_must_act(arguments: tuple[str, ...], code: int, said: str):
+    done = CliRunner().invoke(app, ["replay", *arguments])
+    words = " ".join(done.stderr.split())
+    assert (done.exit_code, said in words) == (code, True), words
+
+
+def test_without_any_session_the_exit_code_is_that_of_unreadable_files():
+    done = run("replay", "missing.json", "--jobs", "1")
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert done.stderr.decode() == "skipped 1 file: it cannot be read: No such file or directory\n  missing.json\n"
+
+
+@pytest.mark.full
+def test_ctrl_c_ends_the_processes_and_the_next_run_goes_on(tmp_path: Path):
+    mine = tmp_path / "slow.py"
+    mine.write_text(SLOW, encoding="utf-8")
+    paths = write_sessions(tmp_path, "one", "two", "three", "four")
+    output = tmp_path / "figures.jsonl"
+    command = [sys.executable, "-m", "autoprune", "replay", *paths, "--jobs", "1", "-o", str(output)]
+    command += ["--strategy", f"{mine}:Slow"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True) as process:
+        while process.poll() is None and not (output.exists() and output.read_bytes().endswith(b"\n")):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        words = process.communicate()[1].decode()
+    done = output.read_text(encoding="utf-8").splitlines()
+    assert process.returncode == 130
+    assert 1 <= len([json.loads(line) for line in done]) < 4
+    assert "the same command goes on from there" in words
+    assert "Traceback" not in words
+    assert subprocess.run(command, capture_output=True, check=True).stdout
+    assert output.read_text(encoding="utf-8").splitlines()[: len(done)] == done
+    assert len(output.read_text(encoding="utf-8").splitlines()) == 4
+
+
+@pytest.mark.full
+def test_ray_gives_what_processes_give(tmp_path: Path):
+    pytest.importorskip("ray")
+    paths = write_sessions(tmp_path, "one", "two")
+    first, second = (
+        json.loads(run("replay", *paths, "missing.json", *OPTIONS, "--json", "--engine", engine).stdout)
+        for engine in ("processes", "ray")
+    )
+    assert timeless({**first, "command": ""}) == timeless({**second, "command": ""})

@@ -1,0 +1,146 @@
+"""Many session files: what cannot be replayed is named and takes nothing with it, and each run gives the same."""
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+from recorded_sessions import session, timeless, write_sessions
+from tables import each_row
+
+from autoprune.economics import LISTS
+from autoprune.replay import FED_BACK, ReplayArgs, SessionFigures
+from autoprune.replay.corpus import TOO_SHORT, key, replay_files, why_skipped, without_curves
+from autoprune.replay.processes import Processes
+
+ARGS = ReplayArgs(("none", "low_water"), safe_zone=5_000)
+TRAP = """
+import os
+
+class Trap:
+    name = "trap"
+    every_request = True
+
+    def step(self, view):
+        said = view.results[0].text if view.results else ""
+        if "dies" in said:
+            os._exit(3)
+        if "takes" in said:
+            bytearray(1 << 60)
+        if "raises" in said:
+            raise LookupError("lost")
+        return []
+"""
+
+
+def test_the_figures_of_each_file_come_with_its_digest(tmp_path: Path):
+    paths = write_sessions(tmp_path, "one", "two")
+    found = dict(replay_files(paths, ARGS))
+    assert [(row.episode, row.strategy) for each in found.values() for row in each.figures] == [
+        (path, strategy) for path in paths for strategy in ARGS.strategies
+    ]
+    assert [len(each.digest) for each in found.values()] == [64, 64]
+
+
+def test_a_file_whose_figures_are_known_is_not_replayed_again_until_it_changes(tmp_path: Path):
+    (path,) = write_sessions(tmp_path, "one")
+    ((_, first),) = replay_files([path], ARGS)
+    assert list(replay_files([path], ARGS, known={path: first.digest})) == [(path, None)]
+    Path(path).write_text(json.dumps(session("other")), encoding="utf-8")
+    ((_, again),) = replay_files([path], ARGS, known={path: first.digest})
+    assert again.digest != first.digest
+
+
+@each_row(
+    "data, why",
+    [
+        (b"", "is empty"),
+        (b"   \n\n", "is empty"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 10, "is no UTF-8 text: byte 0 is 0x89"),
+        (b"# Notes\n\nnot a session\n", "broken JSON at line 1, column 1"),
+        (json.dumps({"name": "autoprune", "version": 1}).encode(), "holds an object with the fields name, version"),
+        (json.dumps([{"id": number} for number in range(1_000)]).encode(), "holds an object with the fields id"),
+        (gzip.compress(b"x" * 1_000)[:20], "is a gzip file that is damaged or cut off"),
+        (json.dumps(session("short", 5)).encode(), TOO_SHORT),
+        (json.dumps(["x" * 20_000_000]).encode(), "holds a string where a message with a 'role' should be"),
+        (b"[" * 200_000, "nest"),
+    ],
+)
+def test_what_is_no_session_is_skipped_with_its_reason(tmp_path: Path, data: bytes, why: str):
+    (tmp_path / "broken.json").write_bytes(data)
+    good = write_sessions(tmp_path, "good")
+    found = dict(replay_files([str(tmp_path / "broken.json"), *good], ARGS))
+    assert [why in why_skipped(each) for each in found.values()] == [True, False]
+    assert found[good[0]].figures
+
+
+def test_what_cannot_be_read_is_skipped_with_its_reason(tmp_path: Path):
+    names = ["missing.json", "."] + (["secret.json"] if os.geteuid() else [])
+    (tmp_path / "secret.json").touch(mode=0)
+    found = replay_files([str(tmp_path / name) for name in names], ARGS)
+    assert [why_skipped(each) for _, each in found] == [
+        "it cannot be read: No such file or directory",
+        "it cannot be read: Is a directory",
+        "it cannot be read: Permission denied",
+    ][: len(names)]
+
+
+def test_a_session_that_breaks_a_strategy_or_its_process_takes_nothing_with_it(tmp_path: Path):
+    trap = tmp_path / "trap.py"
+    trap.write_text(TRAP, encoding="utf-8")
+    paths = write_sessions(tmp_path, "dies", "good", "raises", "takes")
+    args = ReplayArgs(("none", f"{trap}:Trap"), safe_zone=5_000)
+    found = dict(sorted(replay_files(paths, args, engine=Processes(2))))
+    assert [why_skipped(each) for each in found.values()] == [
+        "it took the life of the process that replayed it (ended with code 3)",
+        "",
+        "it cannot be replayed: LookupError: lost",
+        "it takes more memory than there is",
+    ]
+    assert [each.digest for each in found.values() if not each.figures] == ["", "", ""]  # they are tried again
+
+
+def test_processes_give_what_one_gives(tmp_path: Path):
+    paths = write_sessions(tmp_path, "one", "two", "three")
+    alone = [timeless(each.as_json()) for _, each in replay_files(paths, ARGS)]
+    many = dict(replay_files(paths, ARGS, engine=Processes(2)))
+    assert [timeless(many[path].as_json()) for path in paths] == alone
+    assert [SessionFigures.of_json(json.loads(json.dumps(many[path].as_json()))) for path in paths] == [
+        many[path] for path in paths
+    ]
+
+
+def test_a_run_that_is_left_ends_its_processes(tmp_path: Path):
+    running = replay_files(write_sessions(tmp_path, "one", "two", "three"), ARGS, engine=Processes(1))
+    next(running)
+    running.close()
+    assert list(running) == []
+
+
+def test_without_curves_the_sums_stay(tmp_path: Path):
+    ((_, found),) = replay_files(write_sessions(tmp_path, "one"), ARGS)
+    short = without_curves(found)
+    assert [(sum(row.prompts), sum(row.held)) for row in short.figures] == [
+        (sum(row.prompts), sum(row.held)) for row in found.figures
+    ]
+    assert {len(row.prompts) for row in short.figures} == {1}
+
+
+def test_the_key_tells_arguments_versions_settings_and_strategy_files_apart(tmp_path: Path):
+    mine = tmp_path / "mine.py"
+    mine.write_text("class Mine: ...", encoding="utf-8")
+    own = ReplayArgs(("none", f"{mine}:Mine"))
+    first = key(own, "1", {})
+    mine.write_text("class Mine: at_least = 5", encoding="utf-8")
+    keys = [
+        first,
+        key(own, "1", {}),
+        key(ARGS, "1", {}),
+        key(ARGS, "2", {}),
+        key(ARGS, "1", {"AUTOPRUNE_GROUP_SIZE": "3"}),
+        key(ReplayArgs(ARGS.strategies, safe_zone=6_000), "1", {}),
+        key(ReplayArgs(ARGS.strategies, [LISTS["deepseek"]], safe_zone=5_000), "1", {}),
+        key(ReplayArgs(ARGS.strategies, safe_zone=5_000, styles=(FED_BACK,)), "1", {}),
+    ]
+    assert len(set(keys)) == len(keys)
+    assert key(ARGS, "1", {"HOME": "/"}) == key(ARGS, "1", {})

@@ -1,0 +1,114 @@
+"""Bands of evidence, ties and advice, on figures made up for the purpose."""
+
+from collections.abc import Mapping
+
+from tables import each_row
+
+from autoprune.replay import Figures, Kept
+from autoprune.replay.bill import Bill
+from autoprune.replay.bootstrap import Interval, interval
+from autoprune.replay.verdict import Standing, advice, standings
+
+Outcome = tuple[float, float, int]  # a bill, the same with re-reads, and how many of 100 atoms are kept
+
+
+def figures(strategies: Mapping[str, Outcome], sessions: int = 10, spread: float = 0.0) -> list[Figures]:
+    """Rows for sessions that cost 100 without pruning; of every other one, a strategy's bill is larger by `spread`."""
+    return [
+        Figures(
+            f"session-{number}",
+            strategy,
+            "full history",
+            20,
+            40_000,
+            {"p": Bill(100 * (bill + spread * (-1) ** number), 100 * (again + spread * (-1) ** number), 0)},
+            {group: Kept(100, kept, kept) for group in ("all", "edits", "actions", "lag 1-5", "lag 6-20", "lag > 20")},
+            0,
+        )
+        for number in range(sessions)
+        for strategy, (bill, again, kept) in {"none": (1.0 - spread * (-1) ** number, 1.0, 100), **strategies}.items()
+    ]
+
+
+def placed(strategies: Mapping[str, Outcome], sessions: int = 10) -> list[Standing]:
+    return standings(figures(strategies, sessions), "p")
+
+
+def test_strategies_stand_in_bands_by_evidence_and_in_a_band_by_their_bill():
+    found = placed(
+        {
+            "tool_output_cleanup": (0.5, 0.5, 80),
+            "low_water": (0.8, 0.8, 98),
+            "polling": (0.6, 0.6, 96),
+            "window": (0.7, 0.7, 92),
+            "clairvoyant": (0.4, 0.4, 100),
+        }
+    )
+    assert [(each.row.strategy, each.band) for each in found] == [
+        ("low_water", 0.97),
+        ("none", 0.97),
+        ("polling", 0.95),
+        ("window", 0.9),
+        ("tool_output_cleanup", 0.0),
+        ("clairvoyant", 0.97),
+    ]
+
+
+def test_a_difference_within_the_interval_is_a_tie():
+    noisy = figures({"low_water": (0.8, 0.8, 98)}) + [
+        each for each in figures({"tool_output_cleanup": (0.81, 0.81, 98)}, spread=0.2) if each.strategy != "none"
+    ]
+    clear = placed({"low_water": (0.8, 0.8, 98), "tool_output_cleanup": (0.81, 0.81, 98)})
+    assert [each.is_tied for each in standings(noisy, "p")] == [False, True, False]
+    assert [each.is_tied for each in clear] == [False, False, False]
+
+
+@each_row(
+    "strategies, sessions, said",
+    [
+        (
+            {"low_water": (0.7, 0.75, 97), "polling": (0.5, 0.5, 99)},  # nobody can choose a reference
+            10,
+            "Use low_water: re-reads included, it costs 0.750 of the unpruned bill, and keeps 97.0% of the evidence "
+            "and 97.0% of that of edits in view.",
+        ),
+        (
+            {"low_water": (0.7, 0.75, 97)},
+            1,
+            "Use low_water: re-reads included, it costs 0.750 of the unpruned bill, and keeps 97.0% of the evidence "
+            "and 97.0% of that of edits in view. That is 1 session: too few to say much about others.",
+        ),
+        (
+            {"low_water": (0.7, 1.02, 97)},
+            10,
+            "Do not prune: nothing is cheaper and keeps what is needed. The closest, low_water, costs 1.020 of the "
+            "unpruned bill, re-reads included, and keeps 97.0% of the evidence and 97.0% of that of edits.",
+        ),
+        (
+            {"low_water": (0.7, 0.75, 94), "tool_output_cleanup": (0.8, 0.8, 90)},
+            10,
+            "Do not prune: nothing is cheaper and keeps what is needed. The closest, low_water, costs 0.750 of the "
+            "unpruned bill, re-reads included, but keeps only 94.0% of the evidence and 94.0% of that of edits; 95% of "
+            "both are asked for.",
+        ),
+        (
+            {"clairvoyant": (0.5, 0.5, 100)},
+            10,
+            "No strategy was replayed that can be chosen: there is nothing to advise.",
+        ),
+    ],
+)
+def test_advice_names_a_strategy_or_what_keeps_it_from_that(
+    strategies: Mapping[str, Outcome], sessions: int, said: str
+):
+    assert advice(placed(strategies, sessions)) == said
+
+
+def test_an_interval_is_that_of_a_ratio_of_sums_and_the_same_for_many_sessions():
+    few = interval([(1.0, 2.0), (3.0, 2.0)])
+    assert (few.value, few.low, few.high) == (1.0, 0.5, 1.5)
+    assert interval([(0.0, 0.0)]) == Interval(1.0, 1.0, 1.0)
+    many = [(float(number % 7), 10.0) for number in range(1_000)]
+    alone, grouped = interval(many), interval(many * 20)
+    assert grouped.value == alone.value
+    assert 3 < (alone.high - alone.low) / (grouped.high - grouped.low) < 6  # as the square root of 20
