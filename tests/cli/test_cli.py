@@ -1,4 +1,4 @@
-"""The command line, run as a user runs it: in a process, with files and pipes."""
+"""The command line: options, files and pipes in, words and an exit code out."""
 
 import json
 import socket
@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from command_line import OPENAI, READERS, SENTENCE, SESSIONS, XML, number, run
+from command_line import OPENAI, READERS, SENTENCE, SESSIONS, XML, number, run, run_process
 from shipped import PRESETS
 from tables import each_row
 
@@ -19,7 +19,7 @@ from autoprune.strategies.by_name import STRATEGIES
 
 @pytest.mark.parametrize("session", [XML, OPENAI])
 def test_the_pruned_conversation_goes_to_standard_output_and_words_to_standard_error(session: str):
-    done = run("prune", session, "--safe-zone", "20k")
+    done = run_process("prune", session, "--safe-zone", "20k")
     text = done.stdout.decode()
     messages = json.loads(text) if session == XML else [json.loads(line) for line in text.splitlines()]
     assert done.returncode == 0
@@ -46,7 +46,7 @@ def test_a_file_is_written_where_it_is_asked_for(tmp_path: Path):
 
 
 def test_a_dash_is_standard_input_and_output():
-    piped = run("prune", "-", "-o", "-", "--safe-zone", "20k", stdin=Path(XML).read_bytes())
+    piped = run_process("prune", "-", "-o", "-", "--safe-zone", "20k", stdin=Path(XML).read_bytes())
     assert piped.stdout == run("prune", XML, "--safe-zone", "20k").stdout
 
 
@@ -82,7 +82,10 @@ def test_a_strategy_can_be_written_with_its_parameters():
 
 
 def test_the_log_line_is_printed_when_asked_for():
-    assert "tool_output_cleanup: " in run("prune", XML, "--safe-zone", "20k", "--verbose", "--dry-run").stderr.decode()
+    assert (
+        "tool_output_cleanup: "
+        in run_process("prune", XML, "--safe-zone", "20k", "--verbose", "--dry-run").stderr.decode()
+    )
 
 
 def test_the_strategies_are_listed():
