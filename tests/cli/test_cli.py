@@ -17,9 +17,9 @@ from tables import each_row
 from autoprune.strategies.by_name import STRATEGIES
 
 
-@pytest.mark.parametrize("session", [XML, OPENAI])
+@each_row("session", [XML, OPENAI])
 def test_the_pruned_conversation_goes_to_standard_output_and_words_to_standard_error(session: str):
-    done = run_process("prune", session, "--safe-zone", "20k")
+    done = run("prune", session, "--safe-zone", "20k")
     text = done.stdout.decode()
     messages = json.loads(text) if session == XML else [json.loads(line) for line in text.splitlines()]
     assert done.returncode == 0
@@ -45,9 +45,10 @@ def test_a_file_is_written_where_it_is_asked_for(tmp_path: Path):
     assert stats["tool_results_cleaned"] > 0
 
 
-def test_a_dash_is_standard_input_and_output():
+def test_a_dash_is_standard_input_and_output_and_a_process_of_its_own_does_the_same():
     piped = run_process("prune", "-", "-o", "-", "--safe-zone", "20k", stdin=Path(XML).read_bytes())
-    assert piped.stdout == run("prune", XML, "--safe-zone", "20k").stdout
+    alone = run("prune", XML, "--safe-zone", "20k")
+    assert (piped.returncode, piped.stdout, piped.stderr) == (alone.returncode, alone.stdout, alone.stderr)
 
 
 def test_a_dry_run_writes_no_conversation(tmp_path: Path):

@@ -12,6 +12,7 @@ from agent_loops import APIS, TASKS, Api, Run, Session, agent, bedrock_client
 from every_format import as_bytes
 from folding_cases import Stranger, words
 from google import genai
+from profiles import size
 from shipped import PRESETS
 from strict_provider.exchange import CONVERSATION
 from strict_provider.scripts import Script
@@ -142,7 +143,7 @@ def test_every_prompt_is_within_the_safe_zone_or_the_floor_says_what_stands_in_t
 
 SYSTEM = "You are a coding agent. Never touch the folder `vendor`."
 GOAL = "Make the parser of `grammar.py` read nested brackets. It must stay on Python 3.8."
-LONG = 300
+LONG = size(300)
 
 
 def step(number: int) -> list[Any]:

@@ -35,6 +35,11 @@ def share(number: int) -> int:
     return number if is_full() else min(MOST, -(-number // 8))
 
 
+def size(number: int) -> int:
+    """Return how large an input is that must not be slow to read: as large as that in full, half as large in quick."""
+    return number if is_full() else number // 2
+
+
 def examples(number: int, other: settings | None = None, **more: Any) -> settings:
     """Return the settings, like others if any, of a property that is tried on this number of examples in full."""
     return settings(other, max_examples=share(number), **more)
