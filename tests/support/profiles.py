@@ -36,7 +36,7 @@ def share(number: int) -> int:
 
 
 def size(number: int) -> int:
-    """Return how large an input is that must not be slow to read: as large as that in full, half as large in quick."""
+    """Return the size of a large input, or the length of a long run: the number in full, half of it in quick."""
     return number if is_full() else number // 2
 
 
