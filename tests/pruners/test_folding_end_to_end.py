@@ -234,8 +234,8 @@ def test_without_a_model_the_goal_of_a_long_run_stands_in_the_summary(name: str)
 def test_where_not_even_the_newest_result_fits_the_report_says_so_and_the_run_goes_on(name: str):
     pruner = ConversationPruner(PruneArgs(120))
     strategy = replace(STRATEGIES[name], retain=RETAINED)
-    over = [result for result, _ in fed_back(pruner, strategy, 60) if not result.report.within_safe_zone]
-    assert len(over) > 20
+    over = [result for result, _ in fed_back(pruner, strategy, size(60)) if not result.report.within_safe_zone]
+    assert len(over) > size(20)
     for result in over:
         floor = result.report.floor
         assert sum(floor.values()) == result.report.tokens_after == pruner.count_tokens(result.conversation)
