@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import run
+from command_line import run_text
 from recorded_sessions import write_sessions
 
 GRID = ("--strategy", "low_water @ 5k", "--strategy", "low_water(target=0.5) @ 6k", "--jobs", "1")
@@ -18,7 +18,7 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_shows_the_frontier_what_is_recommended_and_code_to_paste(sessions: Path):
-    done = run("tune", sessions, *GRID, "--floor", "0", "--prices", "anthropic")
+    done = run_text("tune", str(sessions), *GRID, "--floor", "0", "--prices", "anthropic")
     assert done.returncode == 0
     assert "2 settings on 3 sessions" in done.stdout
     assert "recommended: low_water" in done.stdout
@@ -29,20 +29,20 @@ def test_it_shows_the_frontier_what_is_recommended_and_code_to_paste(sessions: P
 
 
 def test_json_holds_the_rows_and_the_snippet(sessions: Path):
-    found = json.loads(run("tune", sessions, *GRID, "--json").stdout)
+    found = json.loads(run_text("tune", str(sessions), *GRID, "--json").stdout)
     assert {row["strategy"] for row in found["rows"]} == {"none", *GRID[1::2][:2]}
     assert found["sessions"] == 3
     assert found["snippet"]
 
 
 def test_what_knows_the_future_cannot_be_chosen(sessions: Path):
-    done = run("tune", sessions, "--strategy", "clairvoyant")
+    done = run_text("tune", str(sessions), "--strategy", "clairvoyant")
     assert done.returncode == 2
     assert "nobody can choose it" in done.stderr
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path):
     (tmp_path / "broken.json").write_text("{", encoding="utf-8")
-    done = run("tune", tmp_path, *GRID)
+    done = run_text("tune", str(tmp_path), *GRID)
     assert done.returncode == 3
     assert "broken.json" in done.stderr
