@@ -1,5 +1,6 @@
 """The profiles, and fixtures of all tests: a strict model provider on the loopback, and the real clients for it."""
 
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     profiles.choose("full" if config.getoption("--full") else "quick")
+    # A shell has what it starts in the background ignore Ctrl-C, and processes that tests interrupt would not end.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -44,6 +44,8 @@ ONLY_IN = {
     "rich": {"cli", "report"},
     "splintr": {"tokens"},
     "tiktoken": {"tokens"},
+    "jinja2": {"replay"},
+    "matplotlib": {"replay"},
     "genai_prices": {"economics", "settings", "summarizers"},
 }
 

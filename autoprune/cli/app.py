@@ -12,6 +12,7 @@ import autoprune.cli.replay as replay
 import autoprune.cli.settings as settings
 import autoprune.cli.stats as stats
 import autoprune.cli.strategies as strategies
+import autoprune.cli.tune as tune
 from autoprune import __version__
 from autoprune.cli.exits import Commands
 
@@ -35,6 +36,7 @@ app.command(epilog=prune.EXAMPLES)(prune.prune)
 app.command(epilog=stats.EXAMPLES)(stats.stats)
 app.command(epilog=check.EXAMPLES)(check.check)
 app.command(epilog=replay.EXAMPLES)(replay.replay)
+app.command("tune", epilog=tune.EXAMPLES)(tune.tune_settings)
 app.command("strategies", epilog=strategies.EXAMPLES)(strategies.list_strategies)
 app.command("settings", epilog=settings.EXAMPLES)(settings.list_settings)
 app.command("new-strategy", epilog=new_strategy.EXAMPLES)(new_strategy.start_strategy)

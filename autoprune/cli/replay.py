@@ -5,7 +5,6 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,18 +13,27 @@ import autoprune.cli.options as options
 from autoprune.cli.exits import UNREADABLE
 from autoprune.cli.files import write
 from autoprune.cli.output import show, show_json
+from autoprune.cli.replay_options import (
+    ENGINES,
+    EngineName,
+    Here,
+    Jobs,
+    Model,
+    Output,
+    Paths,
+    engine_of,
+    files_of,
+    left_out,
+    prices_of,
+)
 from autoprune.cli.replay_run import ON_PAGE, dearest, replayed
-from autoprune.cli.replay_tables import found_here, legend, noted, notes, shape, skipped, verdict_table
-from autoprune.economics import Prices, of_model, prices
-from autoprune.errors import SettingsError, did_you_mean
+from autoprune.cli.replay_tables import legend, noted, notes, shape, skipped, verdict_table
+from autoprune.economics import Prices
+from autoprune.errors import SettingsError
 from autoprune.replay import BUILT_IN, FED_BACK, FULL, Policy, ReplayArgs, SessionFigures
-from autoprune.replay.corpus import Engine, why_skipped
 from autoprune.replay.overview import Overview, overview
-from autoprune.replay.page import page
-from autoprune.replay.processes import Processes
-from autoprune.replay.ray import on_ray
+from autoprune.replay.page import check_libraries, page
 from autoprune.replay.verdict import NONE, Standing, advice, standings
-from autoprune.sessions import places
 from autoprune.settings import budget_tokens
 
 EXAMPLES = options.examples(
@@ -37,13 +45,10 @@ EXAMPLES = options.examples(
 )
 STYLES = {"full": (FULL,), "fed-back": (FED_BACK,), "both": (FULL, FED_BACK)}
 Placed = dict[Prices, list[Standing]]
-ENGINES = ("processes", "ray")
 
 
 def replay(
-    paths: Annotated[
-        list[str] | None, typer.Argument(metavar="PATH", help="Session files, folders of them, globs.")
-    ] = None,
+    paths: Paths = None,
     strategy: Annotated[
         list[str] | None,
         typer.Option(
@@ -52,7 +57,7 @@ def replay(
             f"Without it: {', '.join(BUILT_IN)}.",
         ),
     ] = None,
-    model: Annotated[str | None, typer.Option(metavar="MODEL", help="The model whose prices count.")] = None,
+    model: Model = None,
     price: Annotated[
         list[str] | None,
         typer.Option(
@@ -84,26 +89,17 @@ def replay(
         bool, typer.Option("--texts", metavar=options.FLAG, help="With texts of results in the page: mind secrets.")
     ] = False,
     as_json: options.AsJson = False,
-    here: Annotated[
-        bool, typer.Option("--here", metavar=options.FLAG, help="All sessions that agents left in the home folder.")
-    ] = False,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="Write each session's figures to a JSONL file; go on from it."
-        ),
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Sessions at a time; one for each core without it.")
-    ] = None,
-    engine: Annotated[str, typer.Option(metavar="NAME", help="Where the work is done: processes or ray.")] = ENGINES[0],
+    here: Here = False,
+    output: Output = None,
+    jobs: Jobs = None,
+    engine: EngineName = ENGINES[0],
 ) -> None:
     """Say what strategies would have cost on recorded sessions, and what they would have lost. No model is called."""
+    if html:
+        check_libraries()
     args = _args(strategy or (), price or (), model, safe_zone, style)
-    files = _files(paths or (), here=here)
-    work = _engine(engine, jobs)
-    if html:  # what the page needs is missing now rather than when all is done
-        page((), (), prices="", command="", advice="")
+    files = files_of(paths or (), here=here)
+    work = engine_of(engine, jobs)
     found = replayed(files, args, work, output, _most(as_json=as_json, html=html))
     sessions = found.sessions
     rows = [row for each in sessions for row in each.figures]
@@ -128,31 +124,13 @@ def _args(
     named = dict.fromkeys((NONE, *strategies)) if strategies else BUILT_IN
     for name in named:
         Policy(name)
-    lists = [*map(prices, price), *([of_model(model)] if model else ())] or [prices(None)]
     zone = budget_tokens(safe_zone, model=model) if safe_zone else None
-    return ReplayArgs(tuple(named), tuple({str(each): each for each in lists}.values()), zone, styles=STYLES[style])
+    return ReplayArgs(tuple(named), prices_of(price, model), zone, styles=STYLES[style])
 
 
 def _most(*, as_json: bool, html: str | None) -> float:
     """Return of how many sessions the figures of each request are needed."""
     return math.inf if as_json else ON_PAGE if html else 0
-
-
-def _engine(name: str, jobs: int | None) -> Engine:
-    if name not in ENGINES:
-        raise SettingsError(f"there is no engine {name!r}{did_you_mean(name, ENGINES)}; there are {', '.join(ENGINES)}")
-    return on_ray if name == "ray" else Processes(jobs)
-
-
-def _files(paths: Sequence[str], *, here: bool) -> list[str]:
-    """Return the files that are named, and with `here` those of agents, which are said first."""
-    if not paths and not here:
-        raise SettingsError("give session files, folders or globs, or --here for what agents left in the home folder")
-    at_home = places.at_home(Path.home()) if here else {}
-    if here:
-        show(found_here(at_home), to_stderr=True)
-    files = [*places.named(paths), *(file for files in at_home.values() for file in files)]
-    return list(dict.fromkeys(map(str, files)))
 
 
 def _show(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overview, placed: Placed) -> None:
@@ -161,13 +139,9 @@ def _show(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overview,
         for each, rows in placed.items():
             show(verdict_table(each, rows, _unpruned(sessions, str(each))))
         show(legend())
-    show(skipped(_skipped(sessions)), to_stderr=True, wraps=False)
+    show(skipped(left_out(sessions)), to_stderr=True, wraps=False)
     if placed:
         show(notes(whole, args), to_stderr=True)
-
-
-def _skipped(sessions: Sequence[SessionFigures]) -> dict[str, str]:
-    return {each.path: why for each in sessions if (why := why_skipped(each))}
 
 
 def _unpruned(sessions: Sequence[SessionFigures], prices: str) -> float:
@@ -199,6 +173,6 @@ def _as_json(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overvi
         "strategies": {str(each): [asdict(row) for row in rows] for each, rows in placed.items()},
         "advice": {str(each): advice(rows) for each, rows in placed.items()},
         "notes": list(noted(whole, args)),
-        "skipped": _skipped(sessions),
+        "skipped": left_out(sessions),
         "sessions": [each.as_json() for each in sessions],
     }

@@ -11,7 +11,8 @@ from autoprune.economics import Prices
 from autoprune.replay import Interval, ReplayArgs
 from autoprune.replay.episode import LARGE, LARGE_ZONE, SMALL_ZONE, UNKNOWN_HEAD
 from autoprune.replay.overview import Overview
-from autoprune.replay.verdict import BANDS, Standing, advice, called
+from autoprune.replay.policies import AT
+from autoprune.replay.verdict import BANDS, NONE, Standing, advice, called
 from autoprune.report.tables import printable
 from autoprune.sessions import READABLE
 
@@ -172,7 +173,7 @@ def noted(whole: Overview, args: ReplayArgs) -> Iterator[str]:
     if whole.unknown_heads:
         where = _count(whole.unknown_heads, "session")
         yield f"no prompt's size is recorded in {where}: {UNKNOWN_HEAD:,} tokens are taken for system prompt and tools"
-    if args.safe_zone is None:
+    if args.safe_zone is None and any(AT not in name for name in args.strategies if name != NONE):
         taken = f"{LARGE_ZONE:,} tokens for sessions of more than {LARGE:,}, else {SMALL_ZONE:,}"
         yield f"no safe zone was given: it is {taken}"
     if len(args.prices) > 1:

@@ -51,7 +51,7 @@ class Tuning:
     def snippet(self) -> str:
         """The recommended setting as Python code to paste."""
         if self.recommended == "none":
-            return "# No setting is cheaper than no pruning within the floor: send the messages as they are."
+            return "# No setting is cheaper and keeps that much: send the messages as they are."
         name, _, zone = self.recommended.partition(" @ ")
         return "\n".join(
             (

@@ -1,4 +1,4 @@
-"""The command line, run as a user runs it: in a process, with files and pipes."""
+"""The command line: options, files and pipes in, words and an exit code out."""
 
 import json
 import socket
@@ -10,14 +10,14 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from command_line import OPENAI, READERS, SENTENCE, SESSIONS, XML, number, run
+from command_line import OPENAI, READERS, SENTENCE, SESSIONS, XML, number, run, run_process
 from shipped import PRESETS
 from tables import each_row
 
 from autoprune.strategies.by_name import STRATEGIES
 
 
-@pytest.mark.parametrize("session", [XML, OPENAI])
+@each_row("session", [XML, OPENAI])
 def test_the_pruned_conversation_goes_to_standard_output_and_words_to_standard_error(session: str):
     done = run("prune", session, "--safe-zone", "20k")
     text = done.stdout.decode()
@@ -45,9 +45,10 @@ def test_a_file_is_written_where_it_is_asked_for(tmp_path: Path):
     assert stats["tool_results_cleaned"] > 0
 
 
-def test_a_dash_is_standard_input_and_output():
-    piped = run("prune", "-", "-o", "-", "--safe-zone", "20k", stdin=Path(XML).read_bytes())
-    assert piped.stdout == run("prune", XML, "--safe-zone", "20k").stdout
+def test_a_dash_is_standard_input_and_output_and_a_process_of_its_own_does_the_same():
+    piped = run_process("prune", "-", "-o", "-", "--safe-zone", "20k", stdin=Path(XML).read_bytes())
+    alone = run("prune", XML, "--safe-zone", "20k")
+    assert (piped.returncode, piped.stdout, piped.stderr) == (alone.returncode, alone.stdout, alone.stderr)
 
 
 def test_a_dry_run_writes_no_conversation(tmp_path: Path):
@@ -82,7 +83,10 @@ def test_a_strategy_can_be_written_with_its_parameters():
 
 
 def test_the_log_line_is_printed_when_asked_for():
-    assert "tool_output_cleanup: " in run("prune", XML, "--safe-zone", "20k", "--verbose", "--dry-run").stderr.decode()
+    assert (
+        "tool_output_cleanup: "
+        in run_process("prune", XML, "--safe-zone", "20k", "--verbose", "--dry-run").stderr.decode()
+    )
 
 
 def test_the_strategies_are_listed():

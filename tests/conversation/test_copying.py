@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from operator import methodcaller
 from typing import Any
 
 import conversations
@@ -57,7 +58,10 @@ MESSAGES = conversations.openai_chat(*([conversations.words(400)] for _ in range
 ARGS = PruneArgs(1_000)
 
 
-@pytest.fixture(params=WAYS)
+BETWEEN = [f"pickle {protocol}" for protocol in range(1, pickle.HIGHEST_PROTOCOL)]  # the first and the last stand for
+
+
+@pytest.fixture(params=[pytest.param(way, marks=pytest.mark.full if way in BETWEEN else []) for way in WAYS])
 def way(request: pytest.FixtureRequest) -> Copy:
     return WAYS[request.param]
 
@@ -384,15 +388,11 @@ def test_a_client_that_cannot_be_copied_hinders_no_report():
 # In other processes
 
 
-def pruned_elsewhere(pruner: Any) -> Any:
-    return pruner.prune(MESSAGES)
-
-
 def test_pruners_and_results_pass_between_processes():
     pruners = [kind(ARGS) for kind in KINDS]
     ours = [pruner.prune(MESSAGES) for pruner in pruners]
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        theirs = pool.map(pruned_elsewhere, pruners)
+        theirs = pool.map(methodcaller("prune", MESSAGES), pruners)
     for one, other in zip(ours, theirs, strict=True):
         assert one.conversation == other.conversation
         assert one.report.rows == other.report.rows

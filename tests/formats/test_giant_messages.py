@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from profiles import size
 from rounds import WIRE, Step
 from rounds_in_texts import DIALECTS, in_text
 from tables import each_row
@@ -88,7 +89,7 @@ def whole(messages: list[Any]) -> None:
 @each_row("format", [*WIRE, *DIALECTS])
 def test_the_work_grows_with_the_number_of_results_and_no_faster(format: str):
     whole(giant(format, 10, BODY))
-    small, large = (giant(format, number, BODY) for number in (40, 160))
+    small, large = (giant(format, number, BODY) for number in (size(40), size(160)))
     assert steps_of(lambda: whole(large)) < 4.4 * steps_of(lambda: whole(small))
 
 

@@ -10,7 +10,7 @@ import pytest
 from conversations import SENTENCE
 from hypothesis import given
 from hypothesis import strategies as st
-from profiles import examples
+from profiles import examples, size
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, ToolInputs
@@ -680,26 +680,30 @@ def test_a_loop_that_feeds_back_or_starts_anew_comes_to_the_same():
 
 GIANTS = {
     "a line of 10 MB": (f"{READ}\n@", "a=b;" * 2_500_000, 1),
-    "headings": ("@", f"{READ}\n" * 60_000, 0),
-    "half headings": ("@", "\n[foo for 'x" * 150_000, 0),
-    "ends of headings": ("@", "] Result:\n" * 200_000, 0),
-    "half headings and their ends": ("@", "\n[foo for 'x" * 100_000 + "\ny] Result:\n" * 100_000 + "x", 1),
-    "environments": ("@", f"{READ}\nx\n<environment_details>\n" * 30_000, 30_000),
-    "fences that are never closed": ("```py\n@", f"{READ}\n```py\n{ENVIRONMENT}\n" * 20_000, 20_000),
-    "failures that are never closed": ("@", f"{READ}\n{FAILED.partition('@')[0]}" * 20_000, 20_000),
-    "start tags": ("@", "\n<tool_response>" * 130_000, 0),
-    "start tags and one end tag": ("@</tool_response>", "\n<tool_response>" * 130_000, 1),
-    "nested": ("@", "\n<tool_response>" * 60_000 + "\n</tool_response>" * 60_000, 1),
-    "end tags": ("@", "\n</tool_response>" * 120_000, 0),
-    "half JSON everywhere": ("@\n</tool_response>", '\n<tool_response>{"a":"' * 90_000, 1),
+    "headings": ("@", f"{READ}\n" * size(60_000), 0),
+    "half headings": ("@", "\n[foo for 'x" * size(150_000), 0),
+    "ends of headings": ("@", "] Result:\n" * size(200_000), 0),
+    "half headings and their ends": ("@", "\n[foo for 'x" * size(100_000) + "\ny] Result:\n" * size(100_000) + "x", 1),
+    "environments": ("@", f"{READ}\nx\n<environment_details>\n" * size(30_000), size(30_000)),
+    "fences that are never closed": ("```py\n@", f"{READ}\n```py\n{ENVIRONMENT}\n" * size(20_000), size(20_000)),
+    "failures that are never closed": ("@", f"{READ}\n{FAILED.partition('@')[0]}" * size(20_000), size(20_000)),
+    "start tags": ("@", "\n<tool_response>" * size(130_000), 0),
+    "start tags and one end tag": ("@</tool_response>", "\n<tool_response>" * size(130_000), 1),
+    "nested": ("@", "\n<tool_response>" * size(60_000) + "\n</tool_response>" * size(60_000), 1),
+    "end tags": ("@", "\n</tool_response>" * size(120_000), 0),
+    "half JSON everywhere": ("@\n</tool_response>", '\n<tool_response>{"a":"' * size(90_000), 1),
     "JSON of 10 MB": ('<tool_response>{"content":"@"}</tool_response>', "a=b;" * 2_500_000, 1),
     "a long number": ('<tool_response>{"content":@}</tool_response>', "1" * 2_000_000, 1),
-    "starts of blocks": ("@", "\n<function_results>" * 110_000, 0),
-    "starts of results": ("<function_results>\n@</function_results>", "<result>" * 250_000, 1),
-    "ends of results": ("<function_results>\n<result>@x</function_results>", "</result>\n " * 180_000, 1),
+    "starts of blocks": ("@", "\n<function_results>" * size(110_000), 0),
+    "starts of results": ("<function_results>\n@</function_results>", "<result>" * size(250_000), 1),
+    "ends of results": ("<function_results>\n<result>@x</function_results>", "</result>\n " * size(180_000), 1),
     "white space": ("<function_results>@<result>@</function_results>", " " * 1_000_000, 1),
-    "names": ("<function_results>\n@</function_results>", "<result><tool_name>" * 100_000, 1),
-    "of everything": ("@", f"<tool_result tool_name='X'>\n<tool_response>\n<function_results>\n{READ}\n" * 25_000, 0),
+    "names": ("<function_results>\n@</function_results>", "<result><tool_name>" * size(100_000), 1),
+    "of everything": (
+        "@",
+        f"<tool_result tool_name='X'>\n<tool_response>\n<function_results>\n{READ}\n" * size(25_000),
+        0,
+    ),
 }
 
 
@@ -710,14 +714,17 @@ def test_a_giant_text_is_read_like_any_other(frame: str, inside: str, number: in
 
 
 GIANT_CALLS = {
-    "start tags": ("<a>\n" * 400_000, 0),
-    "start tags and one end tag": ("<a>\n" * 400_000 + "</a>", 0),
-    "start tags of many names": ("".join(f"<a{at}>\n" for at in range(150_000)), 0),
-    "nested": ("".join(f"<a{at}>\n" for at in range(80_000)) + "".join(f"</a{at}>" for at in range(80_000)), 0),
-    "a value with calls in it": ("<a>\n<b>" * 100_000 + "</b><b></b>junk</a>", 0),
-    "half JSON everywhere": ('\n<tool_call>{"a":"' * 100_000 + "\n</tool_call>", 0),
-    "invokes": ("<function_calls>\n" + '<invoke name="' * 120_000 + "</", 0),
-    "parameters": ('\n<function_calls>\n<invoke name="a"><parameter name="b">' * 30_000 + "</parameter>", 0),
+    "start tags": ("<a>\n" * size(400_000), 0),
+    "start tags and one end tag": ("<a>\n" * size(400_000) + "</a>", 0),
+    "start tags of many names": ("".join(f"<a{at}>\n" for at in range(size(150_000))), 0),
+    "nested": (
+        "".join(f"<a{at}>\n" for at in range(size(80_000))) + "".join(f"</a{at}>" for at in range(size(80_000))),
+        0,
+    ),
+    "a value with calls in it": ("<a>\n<b>" * size(100_000) + "</b><b></b>junk</a>", 0),
+    "half JSON everywhere": ('\n<tool_call>{"a":"' * size(100_000) + "\n</tool_call>", 0),
+    "invokes": ("<function_calls>\n" + '<invoke name="' * size(120_000) + "</", 0),
+    "parameters": ('\n<function_calls>\n<invoke name="a"><parameter name="b">' * size(30_000) + "</parameter>", 0),
     "a body of 10 MB": (f"<write_to_file>\n<content>{'a=b;' * 2_500_000}</content>\n</write_to_file>", 1),
 }
 

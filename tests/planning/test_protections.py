@@ -2,13 +2,13 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import pytest
+from command_line import run_text
 from conversations import ANSWER, DIALECTS, Dialect, Message, words, xml
 from tables import each_row
 
@@ -450,8 +450,7 @@ def test_a_wrong_option_is_refused_wherever_it_is_used(name: str, safe_zone: int
 
 
 def run(strategy: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "autoprune", "prune", SESSION, "--safe-zone", "9k", "--strategy", strategy]
-    return subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
+    return run_text("prune", SESSION, "--safe-zone", "9k", "--strategy", strategy, "--json")
 
 
 def test_options_are_given_on_a_command_line():

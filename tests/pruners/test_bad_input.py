@@ -5,6 +5,7 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
+from profiles import size
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, SettingsError
@@ -172,13 +173,13 @@ def test_a_failing_counter_is_not_a_pruner_switched_off():
 @each_row(
     "text",
     [
-        "</z>" + "<a>\n" * 100_000,
-        "<a>\n" * 100_000 + "</a>",
-        "<tool_result tool_name='x'>\n" * 30_000,
-        "`<tool_result tool_name='x'>` " * 30_000,
-        "<tool_result tool_name='x'>y</tool_result>\n```\n```\n" * 10_000,
-        "<tool_result tool_name='x' " + "a='b' " * 30_000,
-        "<tool_result tool_name='x' a=" * 30_000,
+        "</z>" + "<a>\n" * size(100_000),
+        "<a>\n" * size(100_000) + "</a>",
+        "<tool_result tool_name='x'>\n" * size(30_000),
+        "`<tool_result tool_name='x'>` " * size(30_000),
+        "<tool_result tool_name='x'>y</tool_result>\n```\n```\n" * size(10_000),
+        "<tool_result tool_name='x' " + "a='b' " * size(30_000),
+        "<tool_result tool_name='x' a=" * size(30_000),
     ],
     ids=["calls never closed", "calls closed once", "results never closed", "quoted", "fences", "a long tag", "no tag"],
 )

@@ -30,6 +30,7 @@ from agent_loops import (
     as_it_is,
     play,
 )
+from profiles import size
 from strict_provider.scripts import Call
 from strict_provider.tools import run_tool
 from tables import each_row
@@ -260,7 +261,7 @@ CALIBRATED = APIS | {"anthropic": UNBOUND_ANTHROPIC}  # no thinking is dropped, 
 def test_calibrated_by_each_answer_prompts_stay_within_the_safe_zone(api: Api):
     """To 3 %: the ratio is that of the last prompt, and the next one is another mix of texts and frames."""
     safe_zone = SAFE_ZONE // 2
-    script = [replace(turn, calls=tuple(map(without_picture, turn.calls))) for turn in agent(50)]
+    script = [replace(turn, calls=tuple(map(without_picture, turn.calls))) for turn in agent(size(50))]
     run = play(
         api,
         "low_water",
@@ -274,5 +275,5 @@ def test_calibrated_by_each_answer_prompts_stay_within_the_safe_zone(api: Api):
     ratios = [result.report.calibration for result in run.pruned]
     assert run.refusals == []
     assert [prompt for prompt in within if prompt > 1.03 * safe_zone] == []
-    assert len(within) >= 50
-    assert sum(ratio > 1.25 for ratio in ratios) >= 20
+    assert len(within) >= size(50)
+    assert sum(ratio > 1.25 for ratio in ratios) >= size(20)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from every_format import SENTENCE, Case, again, as_bytes, every_format, facts, fields, requests, shape
+from profiles import size
 from pydantic import BaseModel
 from rounds import WIRE, Round, Step
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
@@ -52,7 +53,7 @@ def test_the_same_bytes_come_from_any_process():
     given = fixed_examples()
     ours = [AgenticConversationPruner(PruneArgs(400)).prune_conversations(messages) for messages in given]
     assert [as_bytes(messages).count(SENTENCE[:40]) for messages in ours] == [5] * len(given)
-    for seed in ("1", "2"):
+    for seed in ("1", "2")[: size(2)]:
         done = subprocess.run(
             [sys.executable, "-c", OTHER_PROCESS],
             input=json.dumps(given),

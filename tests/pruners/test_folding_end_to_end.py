@@ -12,6 +12,7 @@ from agent_loops import APIS, TASKS, Api, Run, Session, agent, bedrock_client
 from every_format import as_bytes
 from folding_cases import Stranger, words
 from google import genai
+from profiles import size
 from shipped import PRESETS
 from strict_provider.exchange import CONVERSATION
 from strict_provider.scripts import Script
@@ -142,7 +143,7 @@ def test_every_prompt_is_within_the_safe_zone_or_the_floor_says_what_stands_in_t
 
 SYSTEM = "You are a coding agent. Never touch the folder `vendor`."
 GOAL = "Make the parser of `grammar.py` read nested brackets. It must stay on Python 3.8."
-LONG = 300
+LONG = size(300)
 
 
 def step(number: int) -> list[Any]:
@@ -233,8 +234,8 @@ def test_without_a_model_the_goal_of_a_long_run_stands_in_the_summary(name: str)
 def test_where_not_even_the_newest_result_fits_the_report_says_so_and_the_run_goes_on(name: str):
     pruner = ConversationPruner(PruneArgs(120))
     strategy = replace(STRATEGIES[name], retain=RETAINED)
-    over = [result for result, _ in fed_back(pruner, strategy, 60) if not result.report.within_safe_zone]
-    assert len(over) > 20
+    over = [result for result, _ in fed_back(pruner, strategy, size(60)) if not result.report.within_safe_zone]
+    assert len(over) > size(20)
     for result in over:
         floor = result.report.floor
         assert sum(floor.values()) == result.report.tokens_after == pruner.count_tokens(result.conversation)

@@ -29,6 +29,7 @@ from folding_cases import (
     systems,
     words,
 )
+from profiles import size
 from rounds import WIRE, Round, Step
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from sendable import accepts, rules
@@ -178,7 +179,7 @@ def test_the_same_bytes_come_from_any_process():
         ConversationPruner(PruneArgs(400)).prune_conversations(messages, name) for messages in given for name in PRESETS
     ]
     assert sum(as_bytes(messages).count("[Summary of ") for messages in ours) >= 5 * len(given)
-    for seed in ("1", "2"):
+    for seed in ("1", "2")[: size(2)]:
         done = subprocess.run(
             [sys.executable, "-c", OTHER_PROCESS],
             input=json.dumps(given),

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from openai.types.chat import ChatCompletionMessage
-from profiles import examples
+from profiles import examples, is_full, size
 from strategies_hypothesis import conversations, loops, safe_zones
 from tables import each_row
 
@@ -239,7 +239,7 @@ def test_the_same_bytes_come_from_any_process():
     names = list(pruner(1).strategies)
     ours = [pruner(700).prune_conversations(messages, name) for name in names]
     assert as_json(ours[0]) != as_json(messages)
-    for seed in ("1", "2"):
+    for seed in ("1", "2")[: size(2)]:
         done = subprocess.run(
             [sys.executable, "-c", OTHER_PROCESS],
             input=json.dumps({"safe_zone": 700, "messages": messages}),
@@ -750,6 +750,11 @@ def small_loops() -> list[list[Any]]:
     return [[asks, *loop(texts)[1:]], [asks, *(message for pair in xml for message in pair)]]
 
 
+def zones(first: int, last: int) -> list[int]:
+    """Every safe zone of a range; in quick every third between the first ones and the last ones."""
+    return [*range(first, first + 4), *range(first + 4, last - 4, 1 if is_full() else 3), *range(last - 4, last)]
+
+
 @pytest.mark.parametrize("messages", small_loops(), ids=["openai", "xml"])
 def test_every_safe_zone_is_met_exactly(messages: list[Any]):
     tokens = count(messages)
@@ -770,7 +775,7 @@ def test_every_safe_zone_is_met_exactly(messages: list[Any]):
 def test_low_water_meets_every_safe_zone_that_can_be_met(messages: list[Any], strategy: str):
     tokens, least = count(messages), count(pruner(1).prune_conversations(messages))
     assert tokens > least + 100
-    for safe_zone in range(least - 2, tokens + 2):
+    for safe_zone in zones(least - 2, tokens + 2):
         result = pruner(safe_zone).prune(messages, STRATEGIES[strategy])
         assert result.report.within_safe_zone == (safe_zone >= least)
         assert (result.conversation is messages) == (safe_zone >= tokens)
@@ -778,7 +783,7 @@ def test_low_water_meets_every_safe_zone_that_can_be_met(messages: list[Any], st
 
 @pytest.mark.parametrize("messages", small_loops(), ids=["openai", "xml"])
 def test_low_water_without_a_margin_is_the_literal_contract(messages: list[Any]):
-    for safe_zone in range(1, count(messages) + 2):
+    for safe_zone in zones(1, count(messages) + 2):
         literal, ours = (pruner(safe_zone).prune(messages, one) for one in (ToolOutputCleanup(), LowWater(1.0, 0.0)))
         assert as_json(ours.conversation) == as_json(literal.conversation)
 
@@ -962,8 +967,8 @@ RESULTS = st.lists(st.tuples(st.integers(0, 12), st.booleans()), min_size=1, max
 def written(results: list[tuple[int, bool]], as_xml: bool) -> list[Any]:
     """One loop in either format: results of so many words, after some of them the user speaks."""
     messages: list[Any] = [{"role": "user", "content": "Fix it."}]
-    for size, is_turn in results:
-        text = "word " * size + "."
+    for length, is_turn in results:
+        text = "word " * length + "."
         if as_xml:
             whole = element("read_file").replace(inside(element("read_file")), f"<content>{text}</content>")
             messages += [{"role": "assistant", "content": "I read."}, {"role": "user", "content": whole}]

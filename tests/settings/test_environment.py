@@ -3,16 +3,15 @@
 import copy
 import dataclasses
 import json
-import os
 import pickle
 import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import conversations
 import pytest
+from command_line import run_text
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
@@ -285,8 +284,7 @@ SESSION = str(Path(__file__).parents[2] / "fixtures" / "sessions" / "edit_loop_x
 
 
 def run(environ: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "autoprune", *arguments]
-    return subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True, check=False)
+    return run_text(*arguments, environ=environ)
 
 
 def test_the_settings_are_listed_with_where_they_come_from():

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import run_text
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
@@ -17,9 +18,13 @@ ROOT = Path(__file__).parents[2]
 SESSION = str(ROOT / "fixtures" / "sessions" / "edit_loop_xml.json")
 
 
-def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    command, environ = [sys.executable, "-m", *arguments], {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
+def run(*command: str, folder: Path) -> str:
+    """Run a tool of Python's in a folder, which must end well, and return its words."""
+    environ = {**os.environ, "PYTHONPATH": str(ROOT), "MYPYPATH": str(ROOT)}
+    called = [sys.executable, "-m", *command]
+    done = subprocess.run(called, cwd=folder, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def file(folder: Path, text: str) -> str:
@@ -68,41 +73,41 @@ def test_a_name_that_cannot_be_used_is_refused_with_the_reason(name: str, why: s
     assert why in str(refusal.value)
 
 
-def test_a_new_strategy_and_its_test_pass_and_are_used_by_the_command_line(tmp_path: Path):
-    made = run("autoprune", "new-strategy", "LargestFirst", folder=tmp_path)
-    assert (made.returncode, sorted(path.name for path in tmp_path.iterdir())) == (
-        0,
-        ["largest_first.py", "test_largest_first.py"],
-    )
+MADE = {(): "largest_first", ("--folding",): "all_but_last", ("mine", "--folding"): "mine"}
+
+
+@each_row(("arguments", "module"), MADE.items())
+def test_a_new_strategy_is_used_by_the_command_line_and_one_that_nobody_named_is_called_by_its_rule(
+    tmp_path: Path, arguments: tuple[str, ...], module: str
+):
+    made = run_text("new-strategy", *arguments, folder=tmp_path)
+    files = {path.name for path in tmp_path.iterdir()}
+    assert (made.returncode, files) == (0, {f"{module}.py", f"test_{module}.py"})
+    named = made.stdout.split(" --strategy ")[1].split()[0]
+    done = run_text("prune", SESSION, "-s", "20k", "--json", "--strategy", named, folder=tmp_path)
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["strategy"], bool(report["folds"])) == (0, module, "--folding" in arguments)
+
+
+def test_a_new_strategy_takes_its_parameters_on_the_command_line(tmp_path: Path):
+    made = run_text("new-strategy", "LargestFirst", folder=tmp_path)
     assert "largest_first.py:LargestFirst" in made.stdout
-    tested = run("pytest", "-q", "-W", "error", "-p", "no:cacheprovider", folder=tmp_path)
-    assert "3 passed" in tested.stdout, tested.stdout
-    used = ("autoprune", "prune", SESSION, "--safe-zone", "20k", "--json", "--strategy")
-    done = run(*used, "largest_first.py:LargestFirst(at_least=500)", folder=tmp_path)
+    named = "largest_first.py:LargestFirst(at_least=500)"
+    done = run_text("prune", SESSION, "--safe-zone", "20k", "--json", "--strategy", named, folder=tmp_path)
     report = json.loads(done.stdout)
     assert (done.returncode, report["strategy"], report["within_safe_zone"]) == (0, "largest_first", True)
     assert all(row["tokens"] - row["tokens_after"] >= 500 for row in report["results"] if row["cleared"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "module"),
-    [
-        ((), "largest_first"),
-        (("--folding",), "all_but_last"),
-        (("mine", "--folding"), "mine"),
-    ],
-)
-def test_a_strategy_that_nobody_named_is_called_by_its_rule_and_one_may_fold(
-    tmp_path: Path, arguments: tuple[str, ...], module: str
-):
-    made = run("autoprune", "new-strategy", *arguments, folder=tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {f"{module}.py", f"test_{module}.py"}
-    tested = run("pytest", "-q", "-W", "error", "-p", "no:cacheprovider", folder=tmp_path)
-    assert "3 passed" in tested.stdout, tested.stdout
-    named = made.stdout.split(" --strategy ")[1].split()[0]
-    done = run("autoprune", "prune", SESSION, "-s", "20k", "--json", "--strategy", named, folder=tmp_path)
-    report = json.loads(done.stdout)
-    assert (report["strategy"], bool(report["folds"])) == (module, "--folding" in arguments)
+def test_what_is_written_passes_its_own_tests_and_the_packages_checks(tmp_path: Path):
+    for arguments in MADE:
+        run_text("new-strategy", *arguments, folder=tmp_path)
+    assert "9 passed" in run("pytest", "-q", "-W", "error", "-p", "no:cacheprovider", folder=tmp_path)
+    run("ruff", "check", "--isolated", "--line-length", "120", "--select", "E,F,W,I,B,UP,SIM,RUF", ".", folder=tmp_path)
+    run("ruff", "format", "--isolated", "--line-length", "120", "--check", ".", folder=tmp_path)
+    # Without the packages installed, which take mypy long to read: only what the files take of autoprune counts.
+    alone = ("--no-site-packages", "--follow-imports=silent", "--cache-dir", os.devnull)
+    run("mypy", "--strict", *alone, *(f"{module}.py" for module in MADE.values()), folder=tmp_path)
 
 
 def test_the_default_goes_by_another_rule_than_oldest_first(tmp_path: Path):
@@ -115,33 +120,18 @@ def test_the_default_goes_by_another_rule_than_oldest_first(tmp_path: Path):
     assert largest.results_cleared < oldest.results_cleared
 
 
-@pytest.mark.parametrize("folding", [False, True])
-def test_what_is_written_reads_as_the_package_does(tmp_path: Path, folding: bool):
-    for name, text in new_strategy("LargestFirst", folding=folding).items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    checks = (
-        ("ruff", "check", "--isolated", "--line-length", "120", "--select", "E,F,W,I,B,UP,SIM,RUF", "."),
-        ("ruff", "format", "--isolated", "--line-length", "120", "--check", "."),
-        ("mypy", "--strict", "largest_first.py"),
-    )
-    for check in checks:
-        pytest.importorskip(check[0])
-        done = run(*check, folder=tmp_path)
-        assert done.returncode == 0, done.stdout + done.stderr
-
-
 @pytest.mark.parametrize("there", ["largest_first.py", "test_largest_first.py"])
 def test_nothing_is_written_over(tmp_path: Path, there: str):
     (tmp_path / there).write_text("mine", encoding="utf-8")
-    made = run("autoprune", "new-strategy", "largest_first", "--folder", str(tmp_path), folder=tmp_path)
+    made = run_text("new-strategy", "largest_first", "--folder", str(tmp_path), folder=tmp_path)
     assert (made.returncode, made.stdout) == (3, "")
     assert f"{there} is there already" in made.stderr
     assert {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()} == {there: "mine"}
 
 
 def test_a_folder_that_is_not_there_and_a_name_that_is_none_are_said(tmp_path: Path):
-    missing = run("autoprune", "new-strategy", "mine", "--folder", "nowhere", folder=tmp_path)
-    wrong = run("autoprune", "new-strategy", "a-b", folder=tmp_path)
+    missing = run_text("new-strategy", "mine", "--folder", "nowhere", folder=tmp_path)
+    wrong = run_text("new-strategy", "a-b", folder=tmp_path)
     assert (missing.returncode, wrong.returncode, list(tmp_path.iterdir())) == (3, 2, [])
     assert "nowhere/mine.py cannot be written: No such file or directory" in missing.stderr
     assert "'a-b' is no name of a strategy" in wrong.stderr
@@ -211,7 +201,7 @@ def test_a_file_that_holds_no_strategy_is_refused_with_the_reason(tmp_path: Path
 
 
 def test_a_file_that_is_not_there_is_a_wrong_option(tmp_path: Path):
-    done = run("autoprune", "prune", SESSION, "--strategy", "gone.py:Mine", folder=tmp_path)
+    done = run_text("prune", SESSION, "--strategy", "gone.py:Mine", folder=tmp_path)
     assert (done.returncode, done.stderr) == (2, "autoprune: gone.py cannot be read: No such file or directory\n")
 
 

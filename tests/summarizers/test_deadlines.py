@@ -195,8 +195,10 @@ except KeyboardInterrupt:
 """
 
 
-@HOW
-@pytest.mark.parametrize("client", ["sync", "async"])
+MIXED = [pytest.param(*mixed, marks=pytest.mark.full) for mixed in (("sync", "async"), ("async", "sync"))]
+
+
+@pytest.mark.parametrize(("how", "client"), [("sync", "sync"), ("async", "async"), *MIXED])
 def test_ctrl_c_waits_for_no_question(how: str, client: str):
     with dripping() as (url, asked):
         command = [sys.executable, "-c", INTERRUPTED, url, how, client]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from profiles import examples
+from profiles import examples, size
 from rounds import WIRE, Step
 from rounds_hypothesis import rounds
 from rounds_in_texts import DIALECTS, in_text
@@ -924,22 +925,22 @@ def test_a_digest_of_a_digest_and_more_keeps_what_a_digest_of_all_keeps(
     assert digest(told[at:], previous=digest(told[:at])) == digest(told)
 
 
+OTHER_PROCESS = """
+import pickle, sys
+from autoprune.summarizers.digest.digest import Digest
+print(ascii(Digest()(pickle.load(sys.stdin.buffer))), end="")
+"""
+
+
 def test_the_same_brief_gives_the_same_digest_in_another_process():
-    script = "\n".join(
-        (
-            "import sys",
-            f"sys.path[:0] = {[str(Path(__file__).parents[at]) for at in (0, 2)]!r}",
-            f"sys.path[:0] = {[str(Path(__file__).parents[1] / 'support')]!r}",
-            "from test_digest import WORK, digest",
-            "print(ascii(digest(WORK, 700)), end='')",
-        )
-    )
-    env = {**os.environ, "PYTHONHASHSEED": "7"}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=env, check=True)
-    assert done.stdout == ascii(digest(WORK, 700))
+    brief = Brief(tuple(WORK), "", 700, COUNT)
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONHASHSEED": "7"}
+    command = [sys.executable, "-c", OTHER_PROCESS]
+    done = subprocess.run(command, input=pickle.dumps(brief), capture_output=True, env=env, check=True)
+    assert done.stdout.decode() == ascii(digest(WORK, 700))
 
 
-HUGE = 5_000_000  # characters
+HUGE = size(5_000_000)  # characters
 
 
 @each_row("piece", ["a word and another. ", " ", "<task>\n", "|'", "```\n# \n"])

@@ -7,8 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from command_line import run_text
+
 ROOT = Path(__file__).parent.parent.parent
-PROGRAMS = {"autoprune": [sys.executable, "-m", "autoprune"], "python": [sys.executable]}
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -26,16 +27,17 @@ def run_commands(page: str, folder: Path) -> list[str]:
     lines = [line for block in blocks(page, "bash") for line in block.splitlines()]
     commands = [line for line in lines if line.split(" ", 1)[0] in PROGRAMS]
     for command in commands:
-        words = shlex.split(command)
-        done = subprocess.run(
-            [*PROGRAMS[words[0]], *words[1:]],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"},
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            check=False,
-        )
+        program, *arguments = shlex.split(command)
+        done = PROGRAMS[program](*arguments, folder=folder)
         assert done.returncode == 0, f"{command}\n{done.stderr}"
         assert done.stdout or done.stderr, command
     return commands
+
+
+def _python(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    environ = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=folder, env=environ, capture_output=True, encoding="utf-8", check=False)
+
+
+PROGRAMS = {"autoprune": run_text, "python": _python}

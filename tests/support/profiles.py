@@ -35,6 +35,11 @@ def share(number: int) -> int:
     return number if is_full() else min(MOST, -(-number // 8))
 
 
+def size(number: int) -> int:
+    """Return the size of a large input, or the length of a long run: the number in full, half of it in quick."""
+    return number if is_full() else number // 2
+
+
 def examples(number: int, other: settings | None = None, **more: Any) -> settings:
     """Return the settings, like others if any, of a property that is tried on this number of examples in full."""
     return settings(other, max_examples=share(number), **more)

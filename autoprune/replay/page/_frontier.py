@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 WIDE, NARROW = (560, 400), (340, 320)  # pixels
 LETTER, LINE = 6.4, 14  # pixels: how much room a label needs
+LEFTMOST = 95.0  # percent: the axis begins there or before
 NEAR = 20  # pixels: a label farther from its point than that has a line to it
 Box = tuple[float, float, float, float]
 Place = tuple[int, int, str]
@@ -80,9 +81,10 @@ def _at(each: Ranked, measure: Measure) -> tuple[float, float]:
 def _frame(axes: "Axes", ranked: Sequence[Ranked], measure: Measure) -> None:
     """Set the axes: all points and their intervals, the full 100 %, and the unpruned bill."""
     shares: list[Interval] = [getattr(each.row, measure.field) for each in ranked]
-    low, least = min(100 * each.low for each in shares), min(each.row.bill.low for each in ranked)
+    low = min(LEFTMOST, *(100 * each.low for each in shares))
+    least = min(each.row.bill.low for each in ranked)
     most = max(1.0, *(each.row.bill.high for each in ranked))
-    wide, high = max(100 - low, 2.0), max(most - least, 0.1)
+    wide, high = 100 - low, max(most - least, 0.1)
     axes.set_xlim(low - 0.06 * wide, 100 + 0.05 * wide)
     axes.set_ylim(max(0.0, least - 0.12 * high), most + 0.1 * high)
     axes.set_xlabel(f"{measure.name}, %")
@@ -125,7 +127,8 @@ def _looks(marker: str, color: Ink, *, is_filled: bool) -> dict[str, Any]:
 def _envelope(axes: "Axes", ranked: Sequence[Ranked], measure: Measure) -> None:
     """Draw the frontier: the strategies that no other one beats in both, without those that know what comes later."""
     kept: list[tuple[float, float]] = []
-    for share, bill in sorted((_at(each, measure) for each in ranked if each.kind != CLAIRVOYANT), reverse=True):
+    points = (_at(each, measure) for each in ranked if each.kind != CLAIRVOYANT)
+    for share, bill in sorted(points, key=lambda point: (-point[0], point[1])):
         if not kept or bill < kept[-1][1]:
             kept.append((share, bill))
     if kept:

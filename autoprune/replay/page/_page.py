@@ -54,6 +54,7 @@ def page(
     what made the page, `notes` what else is to be said of the figures. Raises SettingsError where the libraries of
     autoprune[replay] are not installed.
     """
+    check_libraries()
     environment = _environment()
     figures = [each for session in found for each in session.figures]
     names = [prices, *(name for name in (figures[0].bills if figures else ()) if name != prices)]
@@ -96,12 +97,18 @@ def _simulated(session: SessionFigures, episode: str) -> float:
     return sum(known.held) / sum(known.prompts) if known and sum(known.prompts) else 0.0
 
 
-def _environment() -> "Environment":
+def check_libraries() -> None:
+    """Raise SettingsError where the libraries that a page needs are not installed."""
     try:
+        import jinja2  # noqa: F401
         import matplotlib  # noqa: F401
-        from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
         raise SettingsError(f"the page needs {error.name}: pip install 'autoprune[replay]'") from error
+
+
+def _environment() -> "Environment":
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     return Environment(
         loader=PackageLoader("autoprune.replay.page"),
         autoescape=True,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH, HEIGHT = 340, 330  # pixels
-MOST_COLUMNS = 240  # of the prompt's size; more would be thinner than a pixel
+MOST_COLUMNS = 150  # of the prompt's size: two pixels each
 MOST_TOOLS = 8
 Point = tuple[float, float]
 CLASSES = ((300, "under 300"), (1_000, "300 to 1k"), (3_000, "1k to 3k"), (10_000, "3k to 10k"))
@@ -79,7 +79,7 @@ def _prompts(axes: "Axes", detail: SessionDetail, outcome: Outcome) -> None:
     ]
     for (low, high), ink in zip(pairwise(levels), (Ink.CACHED, Ink.WRITTEN, Ink.CLEARED), strict=True):
         _shapes(axes, [[*_stairs(bounds, high), *reversed(_stairs(bounds, low))]], ink)
-    axes.plot(range(len(prompts)), detail.unpruned, drawstyle="steps-post", color=Ink.SOFT, linewidth=0.8)
+    axes.plot(*zip(*_stairs(bounds, levels[-1]), strict=True), color=Ink.SOFT, linewidth=0.8)
     axes.set_xlim(0, max(1, len(prompts)))
     _tokens(axes, 1.05 * max(detail.unpruned))
     _named(axes, "prompt, tokens")
@@ -198,11 +198,11 @@ def _counted(results: int) -> str:
 
 
 def _bars(bars: Sequence[Bar], name: str, title: str) -> str:
-    height = 50 + 24 * len(bars)
+    height = 62 + 24 * len(bars)
     words = "; ".join(f"{bar.name}: {bar.tokens:,} tokens, {bar.beside}" for bar in bars)
     with drawing():
         figure = _figure(height)
-        axes = figure.add_axes((122 / WIDTH, 30 / height, 1 - 134 / WIDTH, 1 - 52 / height))
+        axes = figure.add_axes((122 / WIDTH, 40 / height, 1 - 134 / WIDTH, 1 - 64 / height))
         rows = range(len(bars))
         axes.barh(rows, [bar.tokens for bar in bars], color=Ink.CACHED, height=0.7)
         most = max((bar.tokens for bar in bars), default=1)
