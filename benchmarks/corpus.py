@@ -108,7 +108,7 @@ def corpus(count: int) -> None:
 
 
 def large() -> None:
-    """Replay sessions of 125 to 500 requests and up to a million tokens under one strategy, and print each step's seconds of processor time."""
+    """Replay sessions of 125 to 500 requests under one strategy, and print the processor time of each step."""
     print("requests   tokens   needs   loading   evidence      play   a request")
     for requests in (125, 250, 500):
         data = json.dumps(list(session(random.Random(SEED), requests, characters=9_000))).encode()
