@@ -18,7 +18,7 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_shows_the_frontier_what_is_recommended_and_code_to_paste(sessions: Path):
-    done = run_text("tune", str(sessions), *GRID, "--floor", "0", "--prices", "anthropic")
+    done = run_text("tune", str(sessions), *GRID, "--floor", "0", "--prices", "no-cache")
     assert done.returncode == 0
     assert "2 settings on 3 sessions" in done.stdout
     assert "recommended: low_water" in done.stdout
