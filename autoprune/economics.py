@@ -17,7 +17,7 @@ from decimal import Decimal
 from time import time
 from typing import Any, TypeAlias
 
-from autoprune.errors import SettingsError, did_you_mean
+from autoprune.errors import SettingsError, did_you_mean, is_number
 
 Clock: TypeAlias = Callable[[], float]
 CACHE_LIFE = 300.0  # seconds. Source: Anthropic's "Prompt caching", default lifetime; OpenAI says 5 to 10 minutes.
@@ -154,8 +154,10 @@ def _price(value: Any) -> float:
 
 def checked_pauses(pauses: Mapping[int, float] | None) -> Mapping[int, float]:
     """Return pauses in seconds, by the index of the message before which they lie. Raises SettingsError for others."""
+    if pauses is not None and not isinstance(pauses, Mapping):
+        raise SettingsError(f"pauses is {pauses!r}: give seconds by the index of a message, as Pauses does")
     for at, seconds in (pauses or {}).items():
-        if not isinstance(at, int) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
+        if not is_number(at) or not is_number(seconds, 0, int | float) or seconds == math.inf:
             raise SettingsError(
                 f"a pause of {seconds!r} before message {at!r}: give seconds, 0 or more, by the index of a message"
             )

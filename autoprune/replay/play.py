@@ -59,8 +59,9 @@ def play(
     rereads: list[tuple[int, int]] = []
     before: list[Any] = []
     read = 0
+    weight = 0
     told = {"pauses": episode.pauses} if episode.pauses else {}
-    prune, check = (partial(new_pruner().prune, strategy=strategy, **told) for _ in range(2))
+    prune, once_more = (partial(new_pruner().prune, strategy=strategy, **told) for _ in range(2))
     for request, start in enumerate(episode.requests):
         given = [*before, *episode.messages[read:start]] if fed_back else episode.messages[:start]
         began = perf_counter()
@@ -68,9 +69,9 @@ def play(
         seconds = perf_counter() - began
         shared = scale.shared(before, messages)
         held = shared + (episode.head if request else 0)
-        prompts.append(Prompt(episode.head + scale.whole(messages), held, seconds))
-        if shared < scale.whole(before):
-            laws.check(request, given, messages, check(messages).conversation)
+        is_new, weight = shared < weight, scale.whole(messages)
+        prompts.append(Prompt(episode.head + weight, held, seconds))
+        laws.check(request, given, messages, lambda messages=messages: once_more(messages).conversation, is_new=is_new)
         if asked := needs.get(request):
             sight.look(messages)
             seen = [(sight.has_source(need), need) for need in asked]
