@@ -18,6 +18,8 @@ class Parts:
         self.unseen: list[ToolResult] = []
         self.seen: dict[Part, Candidate | None] = {}  # oldest first, not cleared; None: not weighed yet
         self.result_of: dict[Part, ToolResult] = {}  # of the calls' arguments among the parts that were seen
+        self.useless: list[Part] = []  # found at this request: nothing is saved by clearing them
+        self.cleared: list[ToolResult] = []  # at this request
         self.as_cut: dict[ToolResult, ToolResult] = {}
         # Calls are known by their identity here: whoever holds them keeps them alive.
         self.answers: dict[int, ToolResult] = {}  # to calls whose arguments may be shortened
@@ -27,6 +29,7 @@ class Parts:
         """Take the next message; return its entry, whose results know their calls as they are now."""
         if self.tool_inputs:
             entry = self._answering(entry)
+        self.results.extend(entry.results)
         self.unseen.extend(entry.results)
         return entry
 
@@ -45,6 +48,11 @@ class Parts:
             self.result_of[part] = result
         self.seen[result] = None
 
+    def cut(self, result: ToolResult, text: str, saved: int) -> None:
+        """Know a result as it is with a text in its place that saves so many tokens."""
+        piece, stop = result.with_text(text), result.start + len(text)
+        self.as_cut[result] = replace(result, piece=piece, stop=stop, piece_tokens=result.piece_tokens - saved)
+
     def result(self, part: Part) -> ToolResult:
         """Return a part if it is a result, or else the result of the call whose argument it is."""
         return part if isinstance(part, ToolResult) else self.result_of[part]
@@ -53,10 +61,12 @@ class Parts:
         """Offer no more what stands in messages that go."""
         self.seen = {part: known for part, known in self.seen.items() if part.location.message not in messages}
 
-    def forget(self, parts: Iterable[Part], cleared: Iterable[ToolResult]) -> None:
-        """Offer some parts no more, nor the arguments of calls whose results do not show their outcome any more."""
-        for part in (*parts, *_inputs(cleared)):
+    def forget(self) -> None:
+        """Offer no more what is of no use, nor the arguments of calls whose results do not show their outcome now."""
+        for part in (*self.useless, *_inputs(self.cleared)):
             self.seen.pop(part, None)
+        self.useless.clear()
+        self.cleared.clear()
 
 
 def _inputs(results: Iterable[ToolResult]) -> Iterator[Part]:

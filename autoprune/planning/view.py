@@ -55,7 +55,10 @@ class Candidate:
         return Replace(self.part, self.text, reason, self.saves)
 
     def replaced(self, text: str, reason: str) -> Replace:
-        """Return the edit that puts a text of the strategy's own in place of the part."""
+        """Return the edit that puts a text of the strategy's own in place of a result; a blank one is the placeholder.
+
+        It stands for good. Pass back what was pruned, and it is a candidate again: know it by a mark, and leave it.
+        """
         return Replace(self.part, text, reason, 0)
 
 

@@ -42,11 +42,11 @@ class Laws:
         self._parser = new_parser(len)
 
     def check(
-        self, request: int, given: Messages, sent: Messages, again: Callable[[], Messages], *, is_new: bool = False
+        self, request: int, given: Messages, sent: Messages, again: Callable[[], Any], *, is_new: bool = False
     ) -> None:
         """Check what was sent in place of what was given; `is_new` where it does not begin as the prompt before.
 
-        `again` returns what a new pruner makes of what was sent.
+        `again` returns the outcome of a new pruner that is given what was sent.
         """
         broken: list[Violation] = []
         for at, old, new, before in list(self._edits(given, sent)):
@@ -55,7 +55,7 @@ class Laws:
         self._changes += is_new
         is_due = is_new and (self._changes <= FIRST or self._changes % EVERY == 0)
         if is_due or (request == self._last and self._changes):
-            broken += self._prompt(given, sent, again())
+            broken += self._prompt(given, sent, again().conversation)
         self.violations += (f"promise {promise}, request {request}: {what}" for promise, what in broken)
 
     def close(self) -> None:

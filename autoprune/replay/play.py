@@ -6,6 +6,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
+from autoprune.pruners.by_name import folds
 from autoprune.replay.episode import Episode
 from autoprune.replay.evidence import Need
 from autoprune.replay.laws import Laws
@@ -60,7 +61,7 @@ def play(
     before: list[Any] = []
     read = 0
     weight = 0
-    told = {"pauses": episode.pauses} if episode.pauses else {}
+    told = {"pauses": episode.pauses} if episode.pauses and not folds(strategy) else {}
     prune, once_more = (partial(new_pruner().prune, strategy=strategy, **told) for _ in range(2))
     for request, start in enumerate(episode.requests):
         given = [*before, *episode.messages[read:start]] if fed_back else episode.messages[:start]
@@ -71,7 +72,7 @@ def play(
         held = shared + (episode.head if request else 0)
         is_new, weight = shared < weight, scale.whole(messages)
         prompts.append(Prompt(episode.head + weight, held, seconds))
-        laws.check(request, given, messages, lambda messages=messages: once_more(messages).conversation, is_new=is_new)
+        laws.check(request, given, messages, partial(once_more, messages), is_new=is_new)
         if asked := needs.get(request):
             sight.look(messages)
             seen = [(sight.has_source(need), need) for need in asked]

@@ -7,9 +7,11 @@ from profiles import examples
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp
+from autoprune.economics import LISTS
 from autoprune.planning.view import Strategy
 from autoprune.replay.episode import Episode
 from autoprune.replay.play import Run, play
+from autoprune.replay.policies import Policy
 from autoprune.replay.references import KeepNewest, Masking, NoPruning
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
@@ -109,6 +111,14 @@ def test_the_strategy_is_told_of_the_recorded_pauses():
 
     run(episode(reading(OTHER, OTHER, OTHER), pauses={3: 10.0, 5: 400.0}), Asks())
     assert told == [(2, 400.0), (3, 0.0)]
+
+
+def test_a_strategy_that_folds_messages_is_replayed_without_pauses():
+    known = episode(reading(*[OTHER] * 25), pauses={5: 400.0}, safe_zone=1_000)
+    strategy, new_pruner = Policy("keep_last").for_episode(known, LISTS["anthropic"])
+    found = play(known, new_pruner, strategy, count=in_words)
+    assert found.violations == ()
+    assert found.prompts[-1].tokens < 1_000 < known.transcript.tokens
 
 
 # Both calling styles
