@@ -209,10 +209,12 @@ class Walk:
             return
         if isinstance(part, ToolResult) and edit.text.strip() and edit.text != candidate.text:
             candidate = self._candidate(part, own(part, edit.text))
-        if candidate.saves > 0:
+            if candidate.saves > 0:
+                self._make(candidate, told(edit.reason))
+                self._parts.shorten(part, candidate.text, self.edits[part].saved)
+        else:
             self._make(candidate, told(edit.reason))
-            self._parts.seen.pop(part)
-            self._parts.cleared += (part,) if isinstance(part, ToolResult) else ()
+            self._parts.clear(part)
 
     def _make(self, candidate: Candidate, reason: str) -> None:
         """Make an edit. It takes the place of an earlier one of the same part, such as a cut."""

@@ -37,12 +37,16 @@ class Text:
         """Return whether the atom can be seen."""
         if atom.kind in (Kind.IDENTIFIER, Kind.CODE):
             return atom.text in self.words
-        if atom.kind is Kind.PATH:
-            name = atom.text.rstrip("/").rpartition("/")[2]
-            known = name if len(name) >= LEAST_BASE_NAME else atom.text
-            return any(known in form for form in self.forms)
-        text = atom.text.replace("\r", "")
-        return any(text in form for form in self.forms)
+        wanted = self.wanted(atom)
+        return any(wanted in form for form in self.forms)
+
+    @staticmethod
+    def wanted(atom: Atom) -> str:
+        """Return what must stand in a text that shows an atom: of a path the base name, if that is long enough."""
+        if atom.kind is not Kind.PATH:
+            return atom.text.replace("\r", "")
+        name = atom.text.rstrip("/").rpartition("/")[2]
+        return name if len(name) >= LEAST_BASE_NAME else atom.text
 
 
 def _decoded(text: str) -> object:

@@ -13,6 +13,7 @@ from tables import each_row
 from autoprune import AgenticConversationPruner
 from autoprune.economics import LISTS, Prices
 from autoprune.planning.view import View
+from autoprune.replay.atoms import Atom, Kind
 from autoprune.replay.bill import bill
 from autoprune.replay.clairvoyant import Clairvoyant, place
 from autoprune.replay.episode import Episode
@@ -198,7 +199,7 @@ def settled(known: Episode, prices: Prices, threshold: float) -> list[int]:
 
 def settling(known: Episode, prices: Prices, threshold: float = 1.0) -> list[int]:
     """The requests at which the strategy settles its account."""
-    needed = {place(result): result.request + LAG for result in known.transcript.results}
+    needed = {place(result): [(result.request + LAG, Atom(Kind.ERROR, "x"))] for result in known.transcript.results}
     found = run(known, Clairvoyant(needed, prices, threshold)).prompts
     return [at for at in range(1, len(found)) if found[at].held < found[at - 1].tokens]
 
