@@ -17,7 +17,7 @@ from decimal import Decimal
 from time import time
 from typing import Any, TypeAlias
 
-from autoprune.errors import SettingsError, did_you_mean, is_number
+from autoprune.errors import SettingsError, did_you_mean
 
 Clock: TypeAlias = Callable[[], float]
 CACHE_LIFE = 300.0  # seconds. Source: Anthropic's "Prompt caching", default lifetime; OpenAI says 5 to 10 minutes.
@@ -152,12 +152,16 @@ def _price(value: Any) -> float:
 # Pauses: how long a provider's cache was left alone.
 
 
+NUMBERS = (int, float)
+
+
 def checked_pauses(pauses: Mapping[int, float] | None) -> Mapping[int, float]:
     """Return pauses in seconds, by the index of the message before which they lie. Raises SettingsError for others."""
     if pauses is not None and not isinstance(pauses, Mapping):
         raise SettingsError(f"pauses is {pauses!r}: give seconds by the index of a message, as Pauses does")
     for at, seconds in (pauses or {}).items():
-        if not is_number(at) or not is_number(seconds, 0, int | float) or seconds == math.inf:
+        is_pause = isinstance(seconds, NUMBERS) and type(seconds) is not bool and 0 <= seconds < math.inf
+        if type(at) is not int or at < 0 or not is_pause:
             raise SettingsError(
                 f"a pause of {seconds!r} before message {at!r}: give seconds, 0 or more, by the index of a message"
             )

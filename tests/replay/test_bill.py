@@ -8,6 +8,7 @@ from episodes import Sends, episode, in_words, reading
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
+from rounds import WIRE, Step
 from tables import each_row
 
 from autoprune import AgenticConversationPruner
@@ -63,6 +64,33 @@ def test_the_head_is_held_from_the_second_request_on_whatever_is_edited():
     known = episode(reading("a", "b"), head=1_000)
     forgets = Sends(lambda given, _: [{**given[0], "content": "Other."}, *given[1:]] if len(given) > 3 else given)
     assert [prompt.held for prompt in play(known, lambda: forgets, SAME, count=in_words).prompts] == [0, 1_005, 1_000]
+
+
+@dataclass(frozen=True)
+class ClearsText:
+    """Clears one result, by its text, at the third request."""
+
+    text: str
+    name = "clears a text"
+    every_request = True
+
+    def step(self, view: View) -> list[object]:
+        found = (each for each in view.candidates() if view.request == 2 and each.part.text == self.text)
+        return [each.cleared("this one") for each in found]
+
+
+@each_row("format", ["openai_chat", "anthropic", "bedrock", "gemini"])
+def test_blocks_before_the_one_that_changed_are_held_where_several_results_stand_in_one_message(format: str):
+    made = [
+        [Step("read", {}, some(100)), Step("read", {}, some(80))],
+        [Step("read", {}, some(60))],
+        "Go on.",
+        [Step("read", {}, "x")],
+    ]
+    known = episode(WIRE[format](made))
+    user, calls = (entry.tokens for entry in known.transcript.entries[:2])
+    assert run(known, ClearsText(some(80))).prompts[2].held == user + calls + 100 + 3
+    assert run(known, ClearsText(some(100))).prompts[2].held == user + calls
 
 
 @each_row(
