@@ -193,7 +193,7 @@ class Walk:
         self._paused[self._asked_at] = self.pause
         self._done_before = self._done
         self._strip()
-        if (self.asks_always or self.tokens > self.limit) and self._parts.seen:
+        if self.asks_always or (self.tokens > self.limit and self._parts.seen):
             for edit in list(self._stepper.step(self)):
                 self._take(edit)
             self._parts.forget()
