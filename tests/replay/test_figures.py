@@ -87,12 +87,12 @@ def test_an_episode_that_was_not_replayed_without_pruning_is_passed_over():
 
 
 def test_an_interval_is_the_same_at_every_run_and_holds_its_figure():
-    values = [[float(value)] for value in range(40)]
-    found = interval(values, lambda some: sum(some) / len(some))
-    assert found == interval(values, lambda some: sum(some) / len(some))
+    values = [(float(value), 1.0) for value in range(40)]
+    found = interval(values)
+    assert found == interval(values)
     assert found.low < found.value == 19.5 < found.high
     # 1.96 standard errors of the mean, by the textbook
-    error = 1.96 * (sum((value - 19.5) ** 2 for (value,) in values) / 40) ** 0.5 / 40**0.5
+    error = 1.96 * (sum((value - 19.5) ** 2 for value, _ in values) / 40) ** 0.5 / 40**0.5
     assert found.high - found.value == pytest.approx(error, rel=0.15)
 
 

@@ -110,7 +110,7 @@ def test_the_strategy_is_told_of_the_recorded_pauses():
             return []
 
     run(episode(reading(OTHER, OTHER, OTHER), pauses={3: 10.0, 5: 400.0}), Asks())
-    assert told == [(2, 400.0), (3, 0.0)]
+    assert told == [(0, 0.0), (1, 10.0), (2, 400.0), (3, 0.0)]
 
 
 def test_a_strategy_that_folds_messages_is_replayed_without_pauses():
