@@ -152,10 +152,16 @@ def _price(value: Any) -> float:
 # Pauses: how long a provider's cache was left alone.
 
 
+NUMBERS = (int, float)
+
+
 def checked_pauses(pauses: Mapping[int, float] | None) -> Mapping[int, float]:
     """Return pauses in seconds, by the index of the message before which they lie. Raises SettingsError for others."""
+    if pauses is not None and not isinstance(pauses, Mapping):
+        raise SettingsError(f"pauses is {pauses!r}: give seconds by the index of a message, as Pauses does")
     for at, seconds in (pauses or {}).items():
-        if not isinstance(at, int) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
+        is_pause = isinstance(seconds, NUMBERS) and type(seconds) is not bool and 0 <= seconds < math.inf
+        if type(at) is not int or at < 0 or not is_pause:
             raise SettingsError(
                 f"a pause of {seconds!r} before message {at!r}: give seconds, 0 or more, by the index of a message"
             )

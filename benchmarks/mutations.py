@@ -3,9 +3,10 @@
     python benchmarks/mutations.py --count 60 --seed 10
 
 draws 60 faults, runs the quick profile against each in a copy of the checkout, and lists those that no test has seen.
-The tests of the fault's own folder run first, then all. `--full` runs the full profile on what has survived.
-Tests that fail without any fault are left out. What is known of a fault stands in the `--log`, from which a run that
-was interrupted goes on.
+A run without a fault shows first which tests execute which lines and how long they take: against a fault run those
+that execute its line, the fastest first, or its module where the line runs at import. `--full` records the full
+profile, and runs it on what has survived. Tests that fail without any fault are left out. What is known stands in the
+`--log`, from which a run that was interrupted goes on, and in a file of coverage's beside it.
 """
 
 import argparse
@@ -14,36 +15,28 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
+
+from coverage import CoverageData
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "autoprune"
-COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-}
-COMPUTED: dict[type[ast.operator], type[ast.operator]] = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.FloorDiv,
-    ast.FloorDiv: ast.Mult,
-    ast.Div: ast.Mult,
-}
+OPPOSITES = ((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn), (ast.Is, ast.IsNot))
+COMPARED = {one: other for pair in OPPOSITES for one, other in (pair, pair[::-1])}
+COMPUTED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.Div: ast.Mult}
 FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
+SECONDS = re.compile(r"^([\d.]+)s (?:setup|call) +([^\s\[]+)", re.MULTILINE)
+LIMITS = {resource.RLIMIT_CPU: 900, resource.RLIMIT_AS: 6 * 2**30}  # of a run with a fault: seconds, and bytes
+COVERAGE = ("--cov", "--cov-context=test", "--cov-report=", "--durations=0")
 
 
 @dataclass(frozen=True)
@@ -153,61 +146,74 @@ def drawn(count: int, seed: int) -> list[Fault]:
 
 
 @dataclass(frozen=True)
+class Record:
+    """What a run without a fault has shown: the tests that fail, and the seconds of each; who executes what."""
+
+    failing: Sequence[str]
+    seconds: dict[str, float]
+    executed: CoverageData
+
+    def tests_of(self, fault: Fault) -> list[str]:
+        """Return the tests that execute the line of a fault, the fastest first.
+
+        A fixture that executes it may be shared by all tests of its file, which is named in its place.
+        """
+        file = next((name for name in self.executed.measured_files() if name.endswith(f"/{fault.module}")), "")
+        by_line = self.executed.contexts_by_lineno(file)
+        everywhere = {context for contexts in by_line.values() for context in contexts}
+        contexts = {*by_line.get(fault.line, ())} - {""} or everywhere - {""}
+        runs = {context.removesuffix("|run").partition("[")[0] for context in contexts if context.endswith("|run")}
+        shared = {context.partition("::")[0] for context in contexts if not context.endswith("|run")}
+        functions = [test for test in runs if test.partition("::")[0] not in shared]
+        return sorted([*functions, *shared], key=lambda test: self.seconds.get(test, 0))
+
+
+@dataclass(frozen=True)
 class Checkout:
     """A copy of the checkout in which faults are tried."""
 
     folder: Path
+    timeout: float
     left_out: Sequence[str] = ()
-    workers: str = "0"
-    timeout: float = 1_800
+
+    def output(self, *arguments: str, **limits: Any) -> tuple[int, str]:
+        """Return the exit code of pytest, and what it says."""
+        left_out = [f"--deselect={test}" for test in self.left_out]
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=no", *arguments, *left_out]
+        environ = os.environ | {"PYTHONPATH": str(self.folder)}
+        done = subprocess.run(
+            command, cwd=self.folder, env=environ, capture_output=True, text=True, check=False, **limits
+        )
+        return done.returncode, done.stdout
 
     def failing(self, *arguments: str) -> list[str]:
-        """Return the tests that fail, the first alone with `-x`; `(timeout)` for a run that does not end."""
-        deselected = [f"--deselect={test}" for test in self.left_out]
-        command = [sys.executable, "-m", "pytest", "-q", "-n", self.workers, "-p", "no:cacheprovider", "--tb=no"]
-        environ = os.environ | {"PYTHONPATH": str(self.folder)}
+        """Return the first test that fails, or nothing; `(…)` where the tests do not come to an end."""
         try:
-            done = subprocess.run(
-                [*command, *deselected, *arguments],
-                cwd=self.folder,
-                env=environ,
-                capture_output=True,
-                text=True,
-                timeout=self.timeout,
-                check=False,
-            )
+            code, said = self.output("-n", "0", "-x", *arguments, timeout=self.timeout, preexec_fn=limit)
         except subprocess.TimeoutExpired:
             return ["(timeout)"]
-        if done.returncode in (0, 5):  # 5: no test was collected
+        if code in (0, 5):  # 5: no test was collected
             return []
-        return FAILED.findall(done.stdout) or ["(the tests cannot be collected)"]
+        return FAILED.findall(said) or [f"(the tests end with {code})"]
 
-    def found_by(self, fault: Fault, *, full: bool = False) -> str:
-        """Return the first test that fails with a fault and passes without it, or nothing."""
-        found = self.fails_first(fault, full=full)
-        if found.startswith("tests/") and self.failing(found):
-            return replace(self, left_out=(*self.left_out, found)).found_by(fault, full=full)
-        return found
-
-    def fails_first(self, fault: Fault, *, full: bool) -> str:
-        """Return the first test that fails with a fault, or nothing."""
+    def found_by(self, fault: Fault, tests: Sequence[str], *options: str) -> str:
+        """Return the first of some tests that fails with a fault and passes without it, or nothing."""
         module = self.folder / fault.module
         source = module.read_bytes()
         module.write_bytes(source[: fault.start] + fault.after.encode() + source[fault.end :])
         try:
-            for arguments in (["--full"],) if full else (own_tests(fault.module), []):
-                if failing := self.failing("-x", *arguments):
-                    return failing[0]
-            return ""
+            found = self.failing(*options, *tests)
         finally:
             module.write_bytes(source)
+        if found and found[0].startswith("tests/") and self.failing(*options, found[0]):
+            return replace(self, left_out=(*self.left_out, found[0])).found_by(fault, tests, *options)
+        return found[0] if found else ""
 
 
-def own_tests(module: str) -> list[str]:
-    """Return the tests of a module: those in the folder of its name, or in the file."""
-    name = Path(module).parts[1].removesuffix(".py")
-    found = [path for path in (f"tests/{name}", f"tests/test_{name}.py") if (ROOT / path).exists()]
-    return found or ["tests/test_house.py"]
+def limit() -> None:
+    """Bound what a run may take, where a fault makes it endless."""
+    for which, most in LIMITS.items():
+        resource.setrlimit(which, (most, most))
 
 
 def copied(folder: Path) -> Path:
@@ -226,8 +232,8 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=10)
     parser.add_argument("--full", action="store_true", help="run the full profile on what has survived")
-    parser.add_argument("--workers", default="0", help="processes of pytest")
-    parser.add_argument("--timeout", type=float, default=1_800, help="seconds for a run of tests")
+    parser.add_argument("--workers", default="auto", help="processes of pytest for the run without a fault")
+    parser.add_argument("--timeout", type=float, default=3_600, help="seconds for a run with a fault")
     parser.add_argument("--log", type=Path, default=Path(tempfile.gettempdir()) / "mutations.jsonl")
     parser.add_argument("--list", action="store_true", help="print the faults that are drawn, and run nothing")
     options = parser.parse_args()
@@ -236,28 +242,41 @@ def main() -> None:
         print(*chosen, sep="\n")
         return
     with tempfile.TemporaryDirectory() as folder:
-        checkout = Checkout(copied(Path(folder)), (), options.workers, options.timeout)
-        known = remembered(options.log)
-        if "without a fault" not in known:
-            note(options.log, "without a fault", checkout.failing())
-            known = remembered(options.log)
-        left_out = known["without a fault"]
-        checkout = Checkout(checkout.folder, left_out, options.workers, options.timeout)
-        for profile in ("quick", "full") if options.full else ("quick",):
+        checkout = Checkout(copied(Path(folder)), options.timeout)
+        record = recorded(checkout, options.log, "-n", options.workers, *(["--full"] if options.full else []))
+        checkout = replace(checkout, left_out=record.failing)
+        for profile in ([], ["--full"]) if options.full else ([],):
             for fault in chosen:
-                key = f"{profile}: {fault}"
-                if key in known or (profile == "full" and known[f"quick: {fault}"]):
+                key, known = f"{'full' if profile else 'quick'}: {fault}", remembered(options.log)
+                if key in known or (profile and known[f"quick: {fault}"]["found_by"]):
                     continue
-                known[key] = checkout.found_by(fault, full=profile == "full")
-                note(options.log, key, known[key], **asdict(fault))
-                print(f"{key}: {known[key] or 'SURVIVED'}", flush=True)
-    show(chosen, known)
+                found = checkout.found_by(fault, record.tests_of(fault), *profile)
+                note(options.log, key, found, **asdict(fault))
+                print(f"{key}: {found or 'SURVIVED'}", flush=True)
+    show(chosen, remembered(options.log))
 
 
-def remembered(log: Path) -> dict[str, object]:
-    """Return what a log says of each fault: the test that found it, or nothing."""
+def recorded(checkout: Checkout, log: Path, *arguments: str) -> Record:
+    """Return what a run without a fault shows, or has shown as the log says."""
+    coverage = log.with_suffix(".coverage")
+    if "without a fault" not in remembered(log):
+        _, said = checkout.output(*COVERAGE, *arguments)
+        shutil.copy2(checkout.folder / ".coverage", coverage)
+        seconds: Counter[str] = Counter()
+        for taken, test in SECONDS.findall(said):
+            seconds[test] += float(taken)
+            seconds[test.partition("::")[0]] += float(taken)
+        note(log, "without a fault", FAILED.findall(said), seconds=seconds)
+    first = remembered(log)["without a fault"]
+    executed = CoverageData(str(coverage))
+    executed.read()
+    return Record(first["found_by"], first["seconds"], executed)
+
+
+def remembered(log: Path) -> dict[str, dict[str, Any]]:
+    """Return the lines of a log by their keys: for each fault the test that found it, or nothing."""
     lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
-    return {each["key"]: each["found_by"] for each in map(json.loads, lines)}
+    return {each["key"]: each for each in map(json.loads, lines)}
 
 
 def note(log: Path, key: str, found_by: object, **more: object) -> None:
@@ -266,13 +285,13 @@ def note(log: Path, key: str, found_by: object, **more: object) -> None:
         print(json.dumps({"key": key, "found_by": found_by, **more}), file=file)
 
 
-def show(chosen: Sequence[Fault], known: dict[str, object]) -> None:
+def show(chosen: Sequence[Fault], known: dict[str, dict[str, Any]]) -> None:
     """Print a table of what the profiles have found, and the faults that are left."""
-    survivors = [fault for fault in chosen if not known[f"quick: {fault}"]]
+    survivors = [fault for fault in chosen if not known[f"quick: {fault}"]["found_by"]]
     print(f"\nquick: {len(chosen) - len(survivors)} of {len(chosen)} found")
     for fault in survivors:
-        full = known.get(f"full: {fault}")
-        print(f"- {fault}; full: {'not run' if full is None else full or 'survived'}")
+        full = known.get(f"full: {fault}", {"found_by": "not run"})
+        print(f"- {fault}; full: {full['found_by'] or 'survived'}")
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ def run(client: OpenAI, dialect: str, folder: Path, pruner: AgenticConversationP
     return edit_loop.run(client, "scripted", edit_loop.DIALECTS[dialect], folder, scripted_session.TASK, pruner)
 
 
-@pytest.fixture(scope="module", params=["xml", "native"])
+@pytest.fixture(scope="module", params=["xml", pytest.param("native", marks=pytest.mark.full)])
 def session(request: pytest.FixtureRequest) -> Iterator[Session]:
     pruner = Watched(SAFE_ZONE)
     with edit_loop.offline(WINDOW) as (client, folder):

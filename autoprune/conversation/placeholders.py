@@ -1,5 +1,6 @@
 """The placeholder of a cleared result, and the tokens that it saves. The same result always gets the same one."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,6 +15,12 @@ SENTENCE = (
 )
 XML = "xml"  # the kind of a result that is an element of the XML dialect, and whose placeholder is one
 END_TAG = "</tool_result>"
+# What a text inside a dialect may not hold: it would end the result that it stands in, or begin another one.
+TAG = re.compile(
+    r"<(?=/?(?:tool_result|tool_response|function_results|result|stdout|output|error|system|environment_details"
+    r"|feedback|answer|user_message)\b)"
+)
+HEADING = "] Result:"
 
 
 def element(tool: str, sentence: str = SENTENCE) -> str:
@@ -38,6 +45,16 @@ def inside(whole: str, tool: str = "") -> str:
 def framed(result: ToolResult, text: str) -> str:
     """Return a text as it stands in place of a payload: as a JSON string where that is a JSON value in a text."""
     return str(result.put(result.text, text)) if result.location.start is not None else text
+
+
+def harmless(text: str) -> str:
+    """Return a text that no dialect takes for the end of a result, or for the beginning of another one."""
+    return TAG.sub("< ", text).replace(HEADING, HEADING.replace(" ", "  "))
+
+
+def own(result: ToolResult, text: str) -> str:
+    """Return a strategy's own text as it stands in place of a payload: inside texts it holds nothing that ends it."""
+    return framed(result, harmless(text)) if result.location.start is not None else text
 
 
 @dataclass(frozen=True)

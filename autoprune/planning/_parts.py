@@ -1,6 +1,6 @@
 """The parts of a conversation that can be edited, as a walk comes to know them. Weighs nothing, edits nothing."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from autoprune.conversation.transcript import Entry, Part, ToolCall, ToolResult
@@ -18,6 +18,7 @@ class Parts:
         self.unseen: list[ToolResult] = []
         self.seen: dict[Part, Candidate | None] = {}  # oldest first, not cleared; None: not weighed yet
         self.result_of: dict[Part, ToolResult] = {}  # of the calls' arguments among the parts that were seen
+        self.useless: list[Part] = []  # as was found at this request
         self.as_cut: dict[ToolResult, ToolResult] = {}
         # Calls are known by their identity here: whoever holds them keeps them alive.
         self.answers: dict[int, ToolResult] = {}  # to calls whose arguments may be shortened
@@ -27,6 +28,7 @@ class Parts:
         """Take the next message; return its entry, whose results know their calls as they are now."""
         if self.tool_inputs:
             entry = self._answering(entry)
+        self.results.extend(entry.results)
         self.unseen.extend(entry.results)
         return entry
 
@@ -45,6 +47,11 @@ class Parts:
             self.result_of[part] = result
         self.seen[result] = None
 
+    def cut(self, result: ToolResult, text: str, saved: int) -> None:
+        """Know a result as it is with a text in its place that saves so many tokens."""
+        piece, stop = result.with_text(text), result.start + len(text)
+        self.as_cut[result] = replace(result, piece=piece, stop=stop, piece_tokens=result.piece_tokens - saved)
+
     def result(self, part: Part) -> ToolResult:
         """Return a part if it is a result, or else the result of the call whose argument it is."""
         return part if isinstance(part, ToolResult) else self.result_of[part]
@@ -53,11 +60,25 @@ class Parts:
         """Offer no more what stands in messages that go."""
         self.seen = {part: known for part, known in self.seen.items() if part.location.message not in messages}
 
-    def forget(self, parts: Iterable[Part], cleared: Iterable[ToolResult]) -> None:
-        """Offer some parts no more, nor the arguments of calls whose results do not show their outcome any more."""
-        for part in (*parts, *_inputs(cleared)):
+    def clear(self, part: Part) -> None:
+        """Offer a part no more that was cleared, nor the arguments of a call whose outcome nothing shows now."""
+        del self.seen[part]
+        self.useless += _inputs(part)
+
+    def shorten(self, result: ToolResult, text: str, saved: int) -> None:
+        """Keep a result on offer that has a text of a strategy's own in its place, as if its tool had given no more."""
+        self.cut(result, text, saved)
+        self.seen[result] = None
+        shown = self.tool_inputs.of(self.as_cut[result]) if self.tool_inputs else ()
+        self.useless += (part for part in _inputs(result) if part not in shown)
+
+    def forget(self) -> None:
+        """Offer no more what is of no use."""
+        for part in self.useless:
             self.seen.pop(part, None)
+        self.useless.clear()
 
 
-def _inputs(results: Iterable[ToolResult]) -> Iterator[Part]:
-    return (part for result in results if result.call for part in result.call.inputs)
+def _inputs(part: Part) -> tuple[Part, ...]:
+    """Return the arguments of the call that a part answers, if it is a result."""
+    return part.call.inputs if isinstance(part, ToolResult) and part.call else ()

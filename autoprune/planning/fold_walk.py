@@ -156,17 +156,16 @@ class FoldWalk(Walk):
                 self._fold(edit)
             else:
                 self._put(edit)
-        self._forget()
+        self._parts.forget()
 
     def _put(self, edit: Replace) -> None:
         """Put a strategy's own text in place of a part that it was offered, if that is smaller."""
         if edit.part not in self._parts.seen:
             return
         del self._parts.seen[edit.part]
-        before = self.edits.get(edit.part)
-        saves = self.placeholder.saves(edit.part, edit.text) - (before.saved if before else 0)
-        if saves > 0:
-            self._make(Candidate(edit.part, edit.text, saves, self._parts.result(edit.part)), told(edit.reason))
+        candidate = self._candidate(edit.part, edit.text)
+        if candidate.saves > 0:
+            self._make(candidate, told(edit.reason))
 
     def gain(self, tokens: int, room: int) -> int:
         """Return the tokens saved by folding messages of so many tokens into a summary of at most `room`."""

@@ -55,7 +55,11 @@ class Candidate:
         return Replace(self.part, self.text, reason, self.saves)
 
     def replaced(self, text: str, reason: str) -> Replace:
-        """Return the edit that puts a text of the strategy's own in place of the part."""
+        """Return the edit that puts a text of the strategy's own in place of a result; a blank one is the placeholder.
+
+        The result stays a candidate, of which less is left to save. In pruned output that is passed back it is read as
+        if its tool had given no more: know such a text by a mark, and leave it as it is.
+        """
         return Replace(self.part, text, reason, 0)
 
 

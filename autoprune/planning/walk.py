@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from autoprune.conversation.edits import Replace
-from autoprune.conversation.placeholders import Placeholder
+from autoprune.conversation.placeholders import Placeholder, own
 from autoprune.conversation.reasons import Reason, told
 from autoprune.conversation.transcript import Entry, Part, Path, Speaker, Thought, ToolInput, ToolResult, Transcript
 from autoprune.planning._parts import Parts
@@ -36,22 +36,6 @@ from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.protections import NOTHING, Guard, Protections, guard
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import Candidate, Strategy, asks_always, option, stepper
-
-
-def plan(
-    transcript: Transcript,
-    strategy: Strategy,
-    limit: int,
-    placeholder: Placeholder,
-    *,
-    thinking: ThinkingPolicy = ThinkingPolicy.REPORT,
-) -> Plan:
-    """Return what a strategy clears in a conversation so that its prompt has at most `limit` tokens."""
-    walk = Walk(strategy, limit, transcript.fixed_tokens, placeholder, thinking=thinking)
-    for message, entry in zip(transcript.messages, transcript.entries, strict=True):
-        walk.append(message, entry)
-    walk.ask()
-    return walk.planned_for(transcript)
 
 
 class Walk:
@@ -68,17 +52,17 @@ class Walk:
     ) -> None:
         """Start before the first message.
 
-        With the thinking policy "refuse" nothing is edited that a block of thinking already stands behind. With "strip"
-        each request is weighed without the thinking that it is sent without.
+        With "refuse" nothing is edited that thinking already stands behind; with "strip" that is weighed as taken out.
         """
         self.strategy = strategy
         self.protections = option(strategy, "protect", Protections) or NOTHING
         self.tool_inputs = option(strategy, "clear_tool_inputs", ToolInputs)
         self.asks_always = asks_always(strategy)
         self._stepper = stepper(strategy)
+        self._remembers = self._stepper is not strategy
         self.sent = 0
         self.pauses: Mapping[int, float] = {}
-        self._paused: dict[int, float] = {}  # as the strategy was told, by message
+        self._paused: dict[int, float] = {}  # by message, as the strategy was told at each request
         self.limit = limit
         self.placeholder = placeholder
         self.tokens = fixed_tokens
@@ -89,16 +73,13 @@ class Walk:
         self.edits_made = 0
         self.newest_thinking: Path = ()
         self._keeps_thinking = thinking is ThinkingPolicy.REFUSE
-        strips = thinking is ThinkingPolicy.STRIP
-        looks_back = strips or thinking is ThinkingPolicy.DROP_BLOCK
-        self.changes = Stripping(placeholder, self.tool_inputs, strips=strips) if looks_back else None
+        self.changes: Stripping | None = None
+        if thinking in (ThinkingPolicy.STRIP, ThinkingPolicy.DROP_BLOCK):
+            self.changes = Stripping(placeholder, self.tool_inputs, strips=thinking is ThinkingPolicy.STRIP)
         self._clamp = option(strategy, "clamp", Clamp)
         self._protects = self.protections.has_rules
         self._parts = Parts(self.tool_inputs)
         self._saved: dict[int, int] = defaultdict(int)  # by message
-        # At this request:
-        self._useless: list[Part] = []
-        self._cleared: list[ToolResult] = []
         self._asked_at = -1
         self._done_before = (0, 0)
 
@@ -119,7 +100,7 @@ class Walk:
 
     def agrees(self, pauses: Mapping[int, float]) -> bool:
         """Return whether these are the pauses that the strategy was told of."""
-        return {at: long for at, long in pauses.items() if long and at <= self._asked_at} == self._paused
+        return all(pauses.get(at, 0.0) == seconds for at, seconds in self._paused.items())
 
     def weight(self, message: int) -> int:
         """Return the tokens of a message, without what was cleared in it."""
@@ -163,6 +144,7 @@ class Walk:
             self.ask()
             self._see()
             self.request += 1
+            self.sent = len(self.entries)
         entry = self._parts.append(entry)
         self.messages.append(message)
         self.entries.append(entry)
@@ -171,7 +153,6 @@ class Walk:
             self.newest_thinking = entry.thinking[-1].location.path
         if self.changes:
             self.changes.append(entry)
-        self._parts.results.extend(entry.results)
         if self._clamp:
             for result in entry.results:
                 if not self.protections.is_answer(result):
@@ -186,16 +167,12 @@ class Walk:
 
         What the user said through a tool is never offered, and neither is what was asked.
         """
-        for result in self._parts.unseen:
+        known = self._parts
+        for result in known.unseen:
             if not self.protections.is_answer(result):
-                self._parts.see(result, self._inputs(result))
-        self._parts.unseen.clear()
-
-    def _inputs(self, result: ToolResult) -> tuple[ToolInput, ...]:
-        """Return a call's arguments if its result says that it succeeded; one that was cleared before does not."""
-        if self.tool_inputs is None or self.placeholder.stands_in(result):
-            return ()
-        return self.tool_inputs.of(self._parts.as_cut.get(result, result))
+                shown = self.tool_inputs if not self.placeholder.stands_in(result) else None
+                known.see(result, shown.of(known.as_cut.get(result, result)) if shown else ())
+        known.unseen.clear()
 
     def _cut(self, result: ToolResult, clamp: Clamp) -> None:
         """Cut a giant, seen or not: it has never been sent whole."""
@@ -204,7 +181,7 @@ class Walk:
             return
         if (saved := self.placeholder.saves(result, text)) > 0:
             self._make(Candidate(result, text, saved, result), Reason.CLAMPED)
-            self._parts.as_cut[result] = _with_text(result, text, result.piece_tokens - saved)
+            self._parts.cut(result, text, saved)
 
     # Requests
 
@@ -213,28 +190,31 @@ class Walk:
         if self._asked_at == len(self.entries):
             return
         self._asked_at = len(self.entries)
-        if self.pause:
-            self._paused[self._asked_at] = self.pause
+        self._paused[self._asked_at] = self.pause
         self._done_before = self._done
         self._strip()
-        if (self.asks_always or self.tokens > self.limit) and self._parts.seen:
+        if self.asks_always or (self.tokens > self.limit and self._parts.seen):
             for edit in list(self._stepper.step(self)):
                 self._take(edit)
-            self._forget()
+            self._parts.forget()
             self._strip()
-        self.sent = len(self.entries)
 
     def _take(self, edit: Replace) -> None:
-        """Make an edit if it is of a candidate: a strategy cannot clear what was not offered."""
-        candidate = self._parts.seen.pop(edit.part, None)
-        if candidate and edit.text != candidate.text:
-            saves = candidate.saves + self.placeholder.saves(edit.part, edit.text)
-            saves -= self.placeholder.saves(edit.part, candidate.text)
-            candidate = replace(candidate, text=edit.text, saves=saves)
-        if candidate and candidate.saves > 0:
+        """Make an edit if it is of a candidate: a strategy cannot clear what was not offered.
+
+        A blank text of a strategy's own, which providers refuse, is the placeholder; arguments of calls have no other.
+        """
+        part, candidate = edit.part, self._parts.seen.get(edit.part)
+        if candidate is None or candidate.saves <= 0:
+            return
+        if isinstance(part, ToolResult) and edit.text.strip() and edit.text != candidate.text:
+            candidate = self._candidate(part, own(part, edit.text))
+            if candidate.saves > 0:
+                self._make(candidate, told(edit.reason))
+                self._parts.shorten(part, candidate.text, self.edits[part].saved)
+        else:
             self._make(candidate, told(edit.reason))
-            if isinstance(edit.part, ToolResult):
-                self._cleared.append(edit.part)
+            self._parts.clear(part)
 
     def _make(self, candidate: Candidate, reason: str) -> None:
         """Make an edit. It takes the place of an earlier one of the same part, such as a cut."""
@@ -248,12 +228,6 @@ class Walk:
         self.tokens -= candidate.saves
         self._saved[part.location.message] += candidate.saves
 
-    def _forget(self) -> None:
-        """Offer no more what is of no use, nor the arguments of calls whose results do not show their outcome now."""
-        self._parts.forget(self._useless, self._cleared)
-        self._useless.clear()
-        self._cleared.clear()
-
     def _strip(self) -> None:
         """Take out the thinking of turns that are over, behind what has changed."""
         for thought in self.changes.due() if self.changes else ():
@@ -264,53 +238,51 @@ class Walk:
 
     def candidates(self) -> Iterator[Candidate]:
         """Yield the parts that may be cleared, oldest first: the model has seen them, and they would be smaller."""
-        why, bound = self._guard(), self.bound_before
-        for part, known in self._parts.seen.items():
+        known, bound, why = self._parts, self.bound_before, None
+        if self._protects:
+            why = guard(self.protections, self.messages, self.entries, known.results, self._saved, known.as_cut)
+        for part, weighed in known.seen.items():
             if (bound and part.location.path < bound) or (why and self._is_protected(part, why)):
                 continue
-            candidate = known or self._weigh(part)
+            candidate = weighed or self._weigh(part)
             if candidate.saves > 0:
                 yield candidate
             else:
-                self._useless.append(part)
+                known.useless.append(part)
 
     def _is_protected(self, part: Part, why: Guard) -> bool:
         """Return whether a part is protected. A call's arguments are with their result, which may well be small."""
-        if isinstance(part, ToolResult):
-            return why(part) is not None
-        return why(self._parts.result(part)) not in (None, Reason.SMALL)
-
-    def _guard(self) -> Guard | None:
-        if not self._protects:
-            return None
-        known = self._parts
-        return guard(self.protections, self.messages, self.entries, known.results, self._saved, known.as_cut)
+        reason = why(self._parts.result(part))
+        return reason is not None and (isinstance(part, ToolResult) or reason is not Reason.SMALL)
 
     def _weigh(self, part: Part) -> Candidate:
-        before = self.edits.get(part)
-        text = self._text(part)
-        saves = self.placeholder.saves(part, text) - (before.saved if before else 0)
-        candidate = self._parts.seen[part] = Candidate(part, text, saves, self._parts.result(part))
+        """Return a part as a candidate to be cleared, and remember it."""
+        if isinstance(part, ToolInput) and self.tool_inputs:
+            text = self.tool_inputs.text(part, self.placeholder.count)
+        else:
+            assert isinstance(part, ToolResult)
+            text = self.placeholder.text(part)
+        candidate = self._parts.seen[part] = self._candidate(part, text)
         return candidate
 
-    def _text(self, part: Part) -> str:
-        """Return the text to put in place of a part."""
-        if isinstance(part, ToolInput) and self.tool_inputs:
-            return self.tool_inputs.text(part, self.placeholder.count)
-        assert isinstance(part, ToolResult)
-        return self.placeholder.text(part)
+    def _candidate(self, part: Part, text: str) -> Candidate:
+        """Return a part with the text to put in its place, and what that saves beyond an earlier edit."""
+        before = self.edits.get(part)
+        saves = self.placeholder.saves(part, text) - (before.saved if before else 0)
+        return Candidate(part, text, saves, self._parts.result(part))
 
     # Pruned output that is fed back
 
     def goes_on_with(self, entry: Entry) -> bool:
-        """Return whether the last request still stands when `entry` follows. If not, it cleared nothing."""
-        stood = self._begins_request(entry)
-        return stood or self._asked_at != len(self.entries) or self._done_before == self._done
+        """Return whether the last request still stands when `entry` follows. If not, nothing has come of it."""
+        stood = self._begins_request(entry) or self._asked_at != len(self.entries)
+        return stood or (self._done_before == self._done and not self._remembers)
 
     def is_settled(self) -> bool:
         """Return whether a walk over the conversation with these edits made would come to no edit."""
         is_asked = self.asks_always or self.tokens > self.limit
-        return not self.stripped and not (is_asked and any(True for _ in self.candidates()))
+        is_open = self._remembers or (is_asked and any(True for _ in self.candidates()))
+        return not self.stripped and not is_open
 
     def settle(self, messages: Mapping[int, object], entries: Mapping[int, Entry]) -> None:
         """Become the walk over the conversation with the edits made: its changed messages, and their new entries."""
@@ -320,8 +292,3 @@ class Walk:
         self.edits = {}
         self._saved.clear()
         self._done_before = self._done
-
-
-def _with_text(result: ToolResult, text: str, tokens: int) -> ToolResult:
-    """Return a result with another payload, and the tokens of its piece with that."""
-    return replace(result, piece=result.with_text(text), stop=result.start + len(text), piece_tokens=tokens)

@@ -5,14 +5,13 @@ larger, so no decision depends on it.
 """
 
 import json
-import re
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TypeAlias
 
 from autoprune.conversation.edits import Replace
-from autoprune.conversation.placeholders import Placeholder
+from autoprune.conversation.placeholders import Placeholder, harmless
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.transcript import Speaker, ToolResult
 from autoprune.planning.plan import Plan
@@ -29,12 +28,6 @@ The record is the output of one tool. What you write stands in its place: keep w
 with what the user wants. Give key facts, figures and conclusions first, exact paths, names, line numbers, ids and \
 error messages as they stand, and what came out: whether it worked, how many there are, what is missing. Plain text, \
 no title."""
-# What a text inside a dialect may not hold: it would end the result that it stands in, or begin another one.
-TAG = re.compile(
-    r"<(?=/?(?:tool_result|tool_response|function_results|result|stdout|output|error|system|environment_details"
-    r"|feedback|answer|user_message)\b)"
-)
-HEADING = "] Result:"
 
 Together: TypeAlias = Generator[Sequence[Ask], Sequence[Answer], list[Answer]]
 
@@ -169,11 +162,6 @@ def drafts(plan: Plan, request: Callable[[int], str]) -> list[Draft]:
 def tidy(text: str) -> str:
     """A text as it is kept: it can be sent, and no white space is around it."""
     return sendable(text).strip()
-
-
-def harmless(text: str) -> str:
-    """A text that no dialect takes for the end of a result, or for the beginning of another one."""
-    return TAG.sub("< ", text).replace(HEADING, HEADING.replace(" ", "  "))
 
 
 def together(questions: Sequence[Steps]) -> Together:

@@ -34,6 +34,7 @@ NEW_TEXTS = frozenset(
     )
 )
 SEARCHED = frozenset(("pattern", "query", "regex"))
+NOTHING: Mapping[object, object] = {}
 PATCHES = frozenset(("input", "patch", "patchText", "patch_text", "diff"))
 
 NAME = re.compile(r"(?<!\w)[A-Za-z_]\w{6,}(?!\w)")
@@ -86,14 +87,16 @@ def _of_call(call: ToolCall) -> Iterator[Atom]:
         yield from (Atom(Kind.IDENTIFIER, name) for name in names(script))
 
 
-def _inside(value: object, depth: int) -> Iterator[Atom]:
-    """Yield the atoms in an object of arguments, or in a list of them."""
-    if isinstance(value, Mapping) and depth <= DEEPEST:
-        for name, item in value.items():
-            yield from _argument(str(name), item, value) if isinstance(item, str) else _inside(item, depth + 1)
+def _inside(value: object, depth: int, name: str = "", beside: Mapping[object, object] = NOTHING) -> Iterator[Atom]:
+    """Yield the atoms in an object of arguments, in a list of them, or in a text of that name."""
+    if isinstance(value, str):
+        yield from _argument(name, value, beside)
+    elif isinstance(value, Mapping) and depth <= DEEPEST:
+        for field, item in value.items():
+            yield from _inside(item, depth + 1, str(field), value)
     elif isinstance(value, list | tuple) and depth <= DEEPEST:
         for item in value:
-            yield from _inside(item, depth + 1)
+            yield from _inside(item, depth + 1, name, beside)
 
 
 def _argument(name: str, text: str, beside: Mapping[object, object]) -> Iterator[Atom]:

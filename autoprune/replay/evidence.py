@@ -7,14 +7,14 @@ from autoprune.conversation.calls import arguments
 from autoprune.conversation.transcript import Transcript
 from autoprune.formats.words import texts
 from autoprune.replay.atoms import Atom, atoms, hunks, is_patch
-from autoprune.replay.visible import Text, _strings
+from autoprune.replay.visible import Texts, strings
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
     """An atom of the action at a request, and the earlier results that show it, by number, oldest first.
 
-    `lag` is how many requests ago the newest of them was sent for the first time.
+    `lag` is how many requests ago the newest of them was called for.
     """
 
     request: int
@@ -34,22 +34,22 @@ class Evidence:
 
 def evidence(transcript: Transcript) -> Evidence:
     """Return what the actions in a conversation rested on."""
-    results = [Text(result.text) for result in transcript.results]
-    spoken: list[Text] = []
-    known = 0  # results that stand before the request
+    results, spoken = Texts(), Texts()
     needs: list[Need] = []
     free = unsupported = 0
     at = 0
     for request, start in enumerate(transcript.requests[:-1]):
         stop = transcript.requests[request + 1]
         for message in range(at, start):
-            known += len(transcript.entries[message].results)
-            spoken += _said(transcript, message)
+            for result in transcript.entries[message].results:
+                results.append(result.text)
+            for said in _said(transcript, message):
+                spoken.append(said)
         end = _answer_ends(transcript, start, stop)
         for atom in _atoms(transcript, start, end):
-            if any(text.shows(atom) for text in spoken):
+            if spoken.showing(atom):
                 free += 1
-            elif sources := tuple(number for number in range(known) if results[number].shows(atom)):
+            elif sources := results.showing(atom):
                 newest = transcript.results[sources[-1]]
                 needs.append(Need(request, atom, sources, request - newest.request))
             else:
@@ -73,13 +73,13 @@ def _atoms(transcript: Transcript, start: int, end: int) -> tuple[Atom, ...]:
     return atoms(calls, words)
 
 
-def _said(transcript: Transcript, message: int) -> Iterator[Text]:
+def _said(transcript: Transcript, message: int) -> Iterator[str]:
     """Yield what is no result in a message: words, and the arguments of calls."""
     entry = transcript.entries[message]
-    yield from map(Text, texts(transcript.messages[message], entry))
+    yield from texts(transcript.messages[message], entry)
     for call in entry.calls:
         known = arguments(call)
-        said = "\n".join(_strings(dict(known))) if known else str(call.arguments)
-        yield Text(said)
+        said = "\n".join(strings(dict(known))) if known else str(call.arguments)
+        yield said
         if is_patch(said):
-            yield Text("\n".join(after for _, after in hunks(said)))
+            yield "\n".join(after for _, after in hunks(said))

@@ -6,10 +6,11 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
+from autoprune.pruners.by_name import folds
 from autoprune.replay.episode import Episode
 from autoprune.replay.evidence import Need
 from autoprune.replay.laws import Laws
-from autoprune.replay.scale import Scale
+from autoprune.replay.scale import Scale, shared
 from autoprune.replay.sight import Sight
 from autoprune.tokens import Count
 
@@ -59,18 +60,20 @@ def play(
     rereads: list[tuple[int, int]] = []
     before: list[Any] = []
     read = 0
-    told = {"pauses": episode.pauses} if episode.pauses else {}
-    prune, check = (partial(new_pruner().prune, strategy=strategy, **told) for _ in range(2))
+    told = {"pauses": episode.pauses} if episode.pauses and not folds(strategy) else {}
+    prune, once_more = (partial(new_pruner().prune, strategy=strategy, **told) for _ in range(2))
     for request, start in enumerate(episode.requests):
         given = [*before, *episode.messages[read:start]] if fed_back else episode.messages[:start]
         began = perf_counter()
         messages = prune(given).conversation
         seconds = perf_counter() - began
-        shared = scale.shared(before, messages)
-        held = shared + (episode.head if request else 0)
-        prompts.append(Prompt(episode.head + scale.whole(messages), held, seconds))
-        if shared < scale.whole(before):
-            laws.check(request, given, messages, check(messages).conversation)
+        sizes = list(map(scale.tokens, messages))
+        same = shared(before, messages)
+        held = sum(sizes[:same]) + (episode.head if request else 0)
+        if is_new := same < len(before):
+            held += sum(map(scale.leading, before[same : same + 1], messages[same : same + 1]))
+        prompts.append(Prompt(episode.head + sum(sizes), held, seconds))
+        laws.check(request, given, messages, partial(once_more, messages), is_new=is_new)
         if asked := needs.get(request):
             sight.look(messages)
             seen = [(sight.has_source(need), need) for need in asked]

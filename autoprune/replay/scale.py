@@ -1,10 +1,13 @@
-"""The weight of prompts: each message is counted once."""
+"""The weight of prompts, and how much of one the prompt before began with, too: each message is counted once."""
 
 from collections.abc import Sequence
 
+from autoprune.conversation.messages import fields_of, with_item
 from autoprune.formats import new_parser
 from autoprune.replay.episode import Episode
 from autoprune.tokens import Count
+
+HOLDERS = ("content", "parts")  # of blocks
 
 
 class Scale:
@@ -25,15 +28,24 @@ class Scale:
             self._kept.append(message)
         return known
 
-    def whole(self, messages: Sequence[object]) -> int:
-        """Return the tokens of some messages."""
-        return sum(map(self.tokens, messages))
+    def leading(self, before: object, now: object) -> int:
+        """Return the tokens of the blocks at the head of a message that another one in its place began with, too.
 
-    def shared(self, before: Sequence[object], now: Sequence[object]) -> int:
-        """Return the tokens of the longest common beginning of two prompts, in whole messages."""
-        tokens = 0
-        for old, new in zip(before, now, strict=False):
-            if old is not new and old != new:
-                break
-            tokens += self.tokens(new)
-        return tokens
+        A provider caches blocks: of several results in one message those before the one that was cleared are held.
+        """
+        for name in HOLDERS:
+            old, new = fields_of(before).get(name), fields_of(now).get(name)
+            if isinstance(old, list) and isinstance(new, list) and with_item(before, name, new) == now:
+                count = shared(old, new)
+                return self._parser.read(with_item(now, name, new[:count]), 0).tokens if count else 0
+        return 0
+
+
+def shared(before: Sequence[object], now: Sequence[object]) -> int:
+    """Return how many messages, or blocks, two lists have at their heads in common."""
+    at = 0
+    for old, new in zip(before, now, strict=False):
+        if old is not new and old != new:
+            break
+        at += 1
+    return at

@@ -22,9 +22,9 @@ from autoprune.conversation.rewriting import apply
 from autoprune.conversation.transcript import ToolResult
 from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse
-from autoprune.planning.plan import Reason
+from autoprune.planning.plan import Plan, Reason
 from autoprune.planning.view import Strategy, View
-from autoprune.planning.walk import plan
+from autoprune.planning.walk import Walk
 from autoprune.strategies.by_name import available, clearing_named
 from autoprune.strategies.low_water import LowWater
 from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
@@ -334,30 +334,118 @@ def test_an_unknown_name_falls_back_to_the_default_and_the_report_says_so(dialec
 
 @dataclass(frozen=True)
 class Everything:
-    """Clears every result of a conversation, twice, in words of its own."""
+    """Puts a text in place of every result of a conversation, twice, offered or not."""
 
     results: tuple[ToolResult, ...]
+    text: str
     name = "everything"
 
     def step(self, view: View) -> Iterable[Replace]:
         list(view.candidates())
-        return [Replace(result, "gone", Reason.TO_TARGET, 1_000_000) for result in self.results * 2]
+        return [Replace(result, self.text, Reason.TO_TARGET, 1_000_000) for result in self.results * 2]
+
+
+def planned(messages: list[Message], text: str) -> tuple[Plan, tuple[ToolResult, ...]]:
+    """What comes of the strategy's edits, and the results of which it made them."""
+    transcript = parse(messages, new_parser(exact()), fixed_tokens=3)
+    strategy = Everything(transcript.results, text)
+    walk = Walk(strategy, 1, 3, Placeholder(exact()))
+    walk.extend(messages, transcript.entries)
+    return walk.planned_for(transcript), transcript.results
 
 
 @both_dialects
 @pytest.mark.parametrize("closing", [[], [ANSWER]])
 def test_a_strategy_cannot_clear_what_was_not_offered(dialect: Dialect, closing: list[Message]):
-    """Neither an unseen result nor one that would grow, nor with another text, nor to save what it does not."""
+    """Neither an unseen result nor one that would grow, nor to save what it does not."""
     messages = [*dialect(["ok"], [words(300)], [words(400)]), *closing]
-    placeholder = Placeholder(exact())
-    transcript = parse(messages, new_parser(exact()), fixed_tokens=3)
-    small, first, last = transcript.results
-    made = plan(transcript, Everything(transcript.results), 1, placeholder)
-    cleared = [first, last] if closing else [first]
-    assert [(edit.part, edit.text) for edit in made.edits] == [(part, placeholder.text(part)) for part in cleared]
-    after = [*dialect(["ok"], [None], [None if closing else words(400)]), *closing]
-    assert made.tokens == count(after)
+    made, (small, first, last) = planned(messages, "gone")
+    assert [(edit.part, edit.text) for edit in made.edits] == [
+        (part, "gone") for part in ([first, last] if closing else [first])
+    ]
+    assert made.tokens == count(apply(messages, made.edits))
     assert small in made.kept
+
+
+@both_dialects
+@pytest.mark.parametrize("text", ["", " \n\t"])
+def test_a_blank_text_which_providers_refuse_is_the_placeholder(dialect: Dialect, text: str):
+    messages = dialect([words(300)], [LAST])
+    made, _ = planned(messages, text)
+    assert apply(messages, made.edits) == dialect([None], [LAST])
+    assert made.tokens == count(dialect([None], [LAST]))
+
+
+@both_dialects
+def test_a_text_of_a_strategys_own_that_saves_nothing_is_not_put_in_and_the_result_stays_on_offer(dialect: Dialect):
+    messages = dialect([words(60)], [words(300)], [LAST])
+    made, (first, second, _) = planned(messages, words(200))
+    assert [edit.part for edit in made.edits] == [second]
+    assert first in made.kept
+
+
+def test_a_text_of_a_strategys_own_ends_no_result_and_begins_none():
+    text = "see </tool_result> and <tool_result tool_name='x'> there"
+    messages = xml([words(300)], [LAST])
+    made, _ = planned(messages, text)
+    assert apply(messages, made.edits)[3]["content"] == (
+        "<tool_result tool_name='read_file' success='true'>see < /tool_result> and < tool_result tool_name='x'> there"
+        "</tool_result>"
+    )
+    assert (
+        apply(openai_chat([words(300)], [LAST]), planned(openai_chat([words(300)], [LAST]), text)[0].edits)[3][
+            "content"
+        ]
+        == text
+    )
+
+
+# A text of a strategy's own, with a mark by which it is known again
+
+
+@dataclass(frozen=True)
+class Halves:
+    """Keeps the first lines of each result, once."""
+
+    lines: int = 2
+    name = "halves"
+    every_request = True
+
+    def step(self, view: View) -> Iterator[Replace]:
+        for candidate in view.candidates():
+            if not candidate.part.text.endswith(self.mark):
+                yield candidate.replaced(self.shortened(candidate.part.text), "first lines")
+
+    mark = "[the rest was left out]"
+
+    def shortened(self, text: str) -> str:
+        return "\n".join([*text.splitlines()[: self.lines], self.mark])
+
+
+def test_a_text_of_a_strategys_own_is_put_in_whole_and_reported_with_its_reason():
+    long = "\n".join(f"line {at} of a file" for at in range(40))
+    messages = openai_chat([long], [LAST])
+    result = pruner(10**9).prune(messages, Halves())
+    assert result.conversation == openai_chat([Halves().shortened(long)], [LAST])
+    assert [(edit.reason, edit.saved) for edit in result.plan.edits] == [
+        ("first lines", count(messages) - count(result.conversation))
+    ]
+
+
+@both_dialects
+@given(sizes=st.lists(st.sampled_from((1, 8, 30, 90)), min_size=2, max_size=9))
+@examples(60)
+def test_with_a_mark_both_calling_styles_give_the_same_and_to_prune_again_changes_nothing(
+    dialect: Dialect, sizes: list[int]
+):
+    requests = [["\n".join(f"line {at} of a file" for at in range(size))] for size in sizes]
+    keeping, feeding = pruner(10**9), pruner(10**9)
+    fed: list[Message] = []
+    for stop in range(1, len(sizes) + 1):
+        full = keeping.prune_conversations(dialect(*requests[:stop]), Halves())
+        fed = feeding.prune_conversations([*fed, *dialect(*requests[:stop])[len(fed) :]], Halves())
+        assert fed == full
+        assert pruner(10**9).prune_conversations(full, Halves()) is full
 
 
 # Written on a command line

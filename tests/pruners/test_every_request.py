@@ -1,0 +1,202 @@
+"""The promises for strategies that are asked at each request, remember something in a walk, and are told of pauses."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from every_format import FORMATS, again, as_bytes, conversations, facts, requests, shape
+from hypothesis import given
+from hypothesis import strategies as st
+from profiles import examples
+from rounds import WIRE, Step
+
+from autoprune import AgenticConversationPruner
+from autoprune.conversation.edits import Replace
+from autoprune.economics import LISTS, Prices
+from autoprune.planning.view import Strategy, View
+from autoprune.replay.references import Masking
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Priced:
+    """Clears all results older than `age` requests when what they cost to carry reaches the cost of the cut."""
+
+    age: int = 1
+    prices: Prices = LISTS["anthropic"]
+    name = "priced"
+    every_request = True
+
+    def begin(self) -> "Account":
+        return Account(self)
+
+    def step(self, view: View) -> Iterator[Replace]:
+        return self.begin().step(view)
+
+
+class Account:
+    name = "priced"
+
+    def __init__(self, known: Priced) -> None:
+        self.known = known
+        self.owed = 0.0
+
+    def step(self, view: View) -> Iterator[Replace]:
+        prices = self.known.prices
+        old = [each for each in view.candidates() if view.request - each.sent > self.known.age]
+        if not old:
+            return
+        self.owed += prices.read * sum(each.saves for each in old)
+        first = old[0].part.location.message
+        behind = sum(view.weight(at) for at in range(first + 1, view.sent))
+        if view.pause > 300 or self.owed >= (prices.write - prices.read) * behind:
+            self.owed = 0.0
+            yield from (each.cleared("it pays") for each in old)
+
+
+@dataclass(frozen=True)
+class WhileCold:
+    """Clears everything that the model has seen after a long pause, and nothing else; looks at what was sent."""
+
+    name = "while cold"
+    every_request = True
+
+    def step(self, view: View) -> Iterator[Replace]:
+        for candidate in view.candidates():
+            if view.pause > 300 and candidate.part.location.message < view.sent:
+                yield candidate.cleared("the cache is cold")
+
+
+STATELESS: tuple[Strategy, ...] = (Masking(0), Masking(2), Masking(1, 3), WhileCold())
+STRATEGIES = (*STATELESS, Priced(), Priced(0, LISTS["openai-0.5"]))
+
+
+@dataclass(frozen=True)
+class Case:
+    messages: list[Any]
+    strategy: Strategy
+    pauses: dict[int, float]
+
+    def pruned(self, messages: list[Any], pruner: AgenticConversationPruner | None = None, **more: Any) -> Any:
+        ours = pruner or AgenticConversationPruner(10**9)
+        return ours.prune(messages, self.strategy, pauses={**self.pauses, **more.get("pauses", {})})
+
+
+@st.composite
+def cases(draw: st.DrawFn, format: str) -> list[Case]:
+    messages = draw(conversations(format))
+    pause = st.sampled_from((0.0, 1.0, 400.0))
+    pauses = {at: draw(pause) for at in requests(messages)}
+    return [Case(messages, draw(st.sampled_from(STRATEGIES)), pauses) for _ in range(3)]
+
+
+def every_case(test: Any) -> Any:
+    def check(format: str, data: st.DataObject) -> None:
+        for case in data.draw(cases(format)):
+            test(case)
+
+    check.__name__ = test.__name__
+    return pytest.mark.parametrize("format", FORMATS)(examples(20)(given(data=st.data())(check)))
+
+
+@every_case
+def test_the_promises_hold_as_the_conversation_grows(case: Case):
+    ours = AgenticConversationPruner(10**9)
+    sent: list[Any] = []
+    edited: dict[object, str] = {}
+    for at in requests(case.messages):
+        result = case.pruned(case.messages[:at], ours)
+        assert all(edit.saved > 0 for edit in result.plan.edits)
+        texts = {edit.part.location: edit.text for edit in result.plan.edits}
+        assert edited.items() <= texts.items()
+        if {place for place in texts if place.message < len(sent)} == edited.keys():
+            assert as_bytes(result.conversation[: len(sent)]) == as_bytes(sent)
+        assert case.pruned(result.conversation).conversation is result.conversation
+        sent, edited = result.conversation, texts
+
+
+@every_case
+def test_with_and_without_the_memo_the_same_is_decided(case: Case):
+    """Message by message: also where a request was looked for and none stands there later."""
+    warm = AgenticConversationPruner(10**9)
+    for at in range(1, len(case.messages) + 1):
+        given = again(case.messages[:at]) if at % 3 == 0 else case.messages[:at]
+        got, wanted = case.pruned(given, warm), case.pruned(given)
+        assert shape(got.conversation) == shape(wanted.conversation)
+        assert facts(got) == facts(wanted)
+
+
+@every_case
+def test_the_full_history_and_the_pruned_one_fed_back_lead_to_the_same_prompts(case: Case):
+    keeping, feeding = AgenticConversationPruner(10**9), AgenticConversationPruner(10**9)
+    fed: list[Any] = []
+    for at in requests(case.messages):
+        full = case.pruned(case.messages[:at], keeping).conversation
+        fed = case.pruned(fed + case.messages[len(fed) : at], feeding).conversation
+        assert shape(fed) == shape(full)
+
+
+@every_case
+def test_other_pauses_before_earlier_requests_are_noticed(case: Case):
+    warm = AgenticConversationPruner(10**9)
+    places = requests(case.messages)
+    for at in places:
+        case.pruned(case.messages[:at], warm)
+        for changed in {places[0], at}:
+            other = {changed: 0.0 if case.pauses[changed] > 300 else 500.0}
+            got = case.pruned(case.messages[:at], warm, pauses=other)
+            assert facts(got) == facts(case.pruned(case.messages[:at], pauses=other))
+        assert facts(case.pruned(case.messages[:at], warm)) == facts(case.pruned(case.messages[:at]))
+
+
+@pytest.mark.parametrize("strategy", [Priced(0), WhileCold()])
+def test_a_request_that_was_looked_for_and_does_not_stand_leaves_no_trace(strategy: Strategy):
+    """The user interrupts, again and again, so that no request stands where the prompt ended before."""
+    messages = WIRE["openai_chat"]([[Step("read_file", {"path": "a.py"}, "a line of a file\n" * 90)] for _ in range(3)])
+    messages += [{"role": "user", "content": f"Wait, {'and more ' * at}"} for at in range(40)]
+    case = Case(messages, strategy, {40: 400.0})
+    warm = AgenticConversationPruner(10**9)
+    for at in range(len(messages) - 40, len(messages) + 1):
+        assert facts(case.pruned(messages[:at], warm)) == facts(case.pruned(messages[:at]))
+
+
+def test_a_dry_run_is_told_of_pauses_too():
+    work = [[Step("read_file", {"path": "a.py"}, "a line of a file\n" * 90)] for _ in range(4)]
+    messages = WIRE["openai_chat"](work)
+    ours, pauses = AgenticConversationPruner(10**9), {5: 400.0}
+    planned = ours.plan(messages, WhileCold(), pauses=pauses)
+    assert [edit.part.location.message for edit in planned.edits] == [2]
+    assert ours.plan(messages, WhileCold()).edits == ()
+
+
+OTHER_PROCESS = """
+import json, sys
+from autoprune import AgenticConversationPruner
+from autoprune.replay.references import Masking
+pruner = AgenticConversationPruner(400)
+print(json.dumps([pruner.prune_conversations(each, Masking(1)) for each in json.load(sys.stdin)]))
+"""
+
+
+def test_the_same_bytes_come_from_any_process():
+    long = Step("read_file", {"path": "見.md"}, "漢字 🎉 text\n" * 90)
+    given = [write([[long, long], "And now?", [long], [long]]) for write in WIRE.values()]
+    ours = [AgenticConversationPruner(400).prune_conversations(each, Masking(1)) for each in given]
+    assert ours != given
+    for seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-c", OTHER_PROCESS],
+            input=json.dumps(given),
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": seed},
+        )
+        assert json.loads(done.stdout) == ours

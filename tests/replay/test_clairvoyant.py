@@ -1,0 +1,110 @@
+"""What is left of results by who knows what is needed later."""
+
+from episodes import USER, call, episode, in_words, reading, result
+from tables import each_row
+
+from autoprune import AgenticConversationPruner
+from autoprune.economics import LISTS
+from autoprune.replay.atoms import Atom, Kind
+from autoprune.replay.clairvoyant import clairvoyant
+from autoprune.replay.episode import Episode
+from autoprune.replay.passages import joined, shortened
+from autoprune.replay.play import Run, play
+from autoprune.replay.visible import Text
+
+EDIT, PATH, IDENTIFIER, CODE, ERROR = Kind
+
+
+def lines(*numbers: int) -> list[str]:
+    return [f"the line_number_{at} of a file" for at in numbers]
+
+
+FILE = "\n".join(lines(*range(100)))
+
+
+def edit(*numbers: int) -> Atom:
+    return Atom(EDIT, "\n".join(lines(*numbers)))
+
+
+@each_row(
+    ("atoms", "expected"),
+    [
+        ([edit(50)], ["[… 45 lines left out …]", *lines(*range(45, 57)), "[… 43 lines left out …]"]),
+        ([edit(0)], [*lines(*range(12)), "[… 88 lines left out …]"]),
+        ([edit(99)], ["[… 88 lines left out …]", *lines(*range(88, 100))]),
+        ([edit(*range(20, 50))], ["[… 20 lines left out …]", *lines(*range(20, 50)), "[… 50 lines left out …]"]),
+        # two that nearly touch, and two that do not
+        ([edit(20), edit(34)], ["[… 15 lines left out …]", *lines(*range(15, 41)), "[… 59 lines left out …]"]),
+        (
+            [edit(80), Atom(CODE, "line_number_9")],
+            [
+                *("[… 4 lines left out …]", *lines(*range(4, 16)), "[… 59 lines left out …]"),
+                *(*lines(*range(75, 87)), "[… 13 lines left out …]"),
+            ],
+        ),
+        # one that stands in a passage that is there already
+        (
+            [edit(50), Atom(IDENTIFIER, "line_number_51")],
+            ["[… 45 lines left out …]", *lines(*range(45, 57)), "[… 43 lines left out …]"],
+        ),
+    ],
+)
+def test_a_passage_is_the_lines_of_an_atom_with_lines_around_them(atoms: list[Atom], expected: list[str]):
+    assert shortened(FILE, atoms) == "\n".join(expected)
+
+
+def test_what_is_left_shows_every_atom_also_behind_line_numbers():
+    numbered = "\n".join(f"{at:>6}→{line}" for at, line in enumerate(FILE.splitlines(), 1))
+    atoms = [edit(50, 51), Atom(IDENTIFIER, "line_number_7"), Atom(PATH, "src/line_number_90")]
+    left = shortened(numbered, atoms)
+    assert left is not None
+    assert all(Text(left).shows(atom) for atom in atoms)
+    assert left.count("left out") == 4
+    assert "    51→the line_number_50 of a file\n    52→" in left
+
+
+@each_row("text", ["", "other", FILE.replace("\n", "\\n"), '{"output": "the line_number_50\\nof a file"}'])
+def test_where_lines_cannot_be_left_out_nothing_is(text: str):
+    assert shortened(text, [edit(50, 51)]) is None
+
+
+def test_spans_are_joined_in_order():
+    assert joined([(20, 32), (0, 12), (14, 16), (40, 41)]) == [(0, 16), (20, 32), (40, 41)]
+
+
+# In a replay
+
+
+def run(known: Episode, *, passages: bool) -> Run:
+    strategy = clairvoyant(known, LISTS["anthropic"], passages=passages)
+    return play(known, lambda: AgenticConversationPruner(10**9), strategy, count=in_words)
+
+
+def source(name: str) -> str:
+    return "\n".join(f"{name}_{at}_value = {at} # and some more words on this line" for at in range(200))
+
+
+def test_whole_results_that_are_needed_later_stay_and_passages_of_them_are_left():
+    texts = [source("first"), *["short"] * 14]
+    messages = reading(*texts, old_string="first_100_value = 100 # and some more words on this line")
+    known = episode(messages)
+    (need,) = known.evidence.needs
+    assert (need.request, need.sources) == (15, (0,))
+    whole, some = run(known, passages=False), run(known, passages=True)
+    assert (whole.prompts[-1].tokens, whole.in_results) == (known.transcript.tokens - known.answers[-1], (True,))
+    assert some.prompts[-1].tokens < whole.prompts[-1].tokens / 5
+    assert (some.retained, some.in_results, some.rereads) == ((True,), (False,), ())
+    assert (whole.violations, some.violations) == ((), ())
+
+
+def test_what_was_needed_for_the_last_time_is_cleared_of_its_passages_too():
+    messages = [USER, call("r", {}), result("r", source("first"))]
+    for at in range(40):
+        needs = {"old_string": "first_100_value = 100 # and some more words on this line"} if at == 4 else {}
+        messages += [call(f"c{at}", needs), result(f"c{at}", "short " * (300 if at == 6 else 1))]
+    found = run(episode(messages), passages=True)
+    assert found.retained == (True,)
+    assert found.violations == ()
+    breaks = [at for at in range(1, 41) if found.prompts[at].held < found.prompts[at - 1].tokens]
+    assert len(breaks) == 2
+    assert breaks[0] < 5 < breaks[1]

@@ -1,0 +1,163 @@
+"""The figures of a session as JSON and back, and rows of many with their intervals."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from episodes import episode, in_words, reading
+from tables import each_row
+
+from autoprune import AgenticConversationPruner, SettingsError
+from autoprune.economics import LISTS, Prices
+from autoprune.replay import Figures, Kept, Policy, ReplayArgs, SessionFigures, replay_session, summarize
+from autoprune.replay.bill import Bill
+from autoprune.replay.figures import figures
+from autoprune.replay.play import play
+from autoprune.replay.references import Masking, NoPruning
+from autoprune.replay.summary import interval
+
+SOURCE = "def first_of(rows):\n    return rows[0]\n" + "other words " * 40
+ANTHROPIC, DEEPSEEK = LISTS["anthropic"], LISTS["deepseek"]
+
+
+def some(strategy: Any, name: str, *, pauses: dict[int, float] | None = None) -> Figures:
+    known = episode(reading(SOURCE, "x " * 60, "y " * 60, old_string="return rows[0]"), head=10, pauses=pauses)
+    run = play(known, lambda: AgenticConversationPruner(10**9), strategy, count=in_words)
+    return figures(run, name, [ANTHROPIC, DEEPSEEK], style="full history")
+
+
+def test_figures_are_the_same_after_a_round_trip_through_json():
+    for found in (
+        some(Masking(1), "window"),
+        replace(some(NoPruning(), "none"), violations=("promise 1", "promise 2")),
+    ):
+        assert Figures.of_json(json.loads(json.dumps(found.as_json()))) == found
+
+
+def test_no_pruning_is_exactly_the_whole_bill_and_all_evidence():
+    rows = summarize([some(NoPruning(), "none"), some(Masking(1), "window")], "anthropic")
+    (row,) = [row for row in rows if row.strategy == "none"]
+    assert (row.bill.value, row.bill.low, row.bill.high) == (1.0, 1.0, 1.0)
+    assert (row.with_rereads, row.worst, row.dearer) == (1.0, 1.0, 0.0)
+    assert (row.evidence.value, row.edits.value, row.in_results, row.far) == (1.0, 1.0, 1.0, 1.0)
+    assert (row.cache_breaks, row.rereads, row.violations) == (0, 0, 0)
+
+
+def test_evidence_is_counted_by_group():
+    found = some(Masking(1), "window")
+    lost = Kept(1, 0, 0)
+    assert found.evidence == {
+        "all": lost,
+        "edits": lost,
+        "actions": lost,
+        "lag 1-5": lost,
+        "lag 6-20": Kept(),
+        "lag > 20": Kept(),
+    }
+    assert (Kept(3, 2, 1) + Kept(1, 1, 1), Kept(4, 1, 0).share, Kept().share) == (Kept(4, 3, 2), 0.25, 1.0)
+
+
+def test_after_a_long_pause_the_curve_shows_a_cold_cache():
+    assert [bool(held) for held in some(NoPruning(), "none", pauses={5: 301.0}).held] == [False, True, False, True]
+
+
+def made(session: str, strategy: str, bill: float, kept: int = 10, number: str = "") -> Figures:
+    return Figures(
+        f"{session}{number}",
+        strategy,
+        "full history",
+        20,
+        40_000,
+        {"p": Bill(bill, bill, 0)},
+        {name: Kept(10, kept, kept) for name in ("all", "edits", "lag > 20")},
+        0,
+    )
+
+
+def test_a_corpus_bill_is_the_sum_over_sessions_and_the_worst_is_one_session():
+    found = [made("a", "none", 100), made("b", "none", 300), made("a", "s", 150, 5), made("b", "s", 150, 10)]
+    (row,) = [row for row in summarize(found, "p") if row.strategy == "s"]
+    assert (row.bill.value, row.worst, row.dearer) == (300 / 400, 1.5, 0.5)
+    assert (row.evidence.value, row.episodes) == (15 / 20, 2)
+
+
+def test_an_episode_that_was_not_replayed_without_pruning_is_passed_over():
+    assert [row.strategy for row in summarize([made("a", "none", 100), made("b", "s", 1)], "p")] == ["none"]
+
+
+def test_an_interval_is_the_same_at_every_run_and_holds_its_figure():
+    values = [(float(value), 1.0) for value in range(40)]
+    found = interval(values)
+    assert found == interval(values)
+    assert found.low < found.value == 19.5 < found.high
+    # 1.96 standard errors of the mean, by the textbook
+    error = 1.96 * (sum((value - 19.5) ** 2 for value, _ in values) / 40) ** 0.5 / 40**0.5
+    assert found.high - found.value == pytest.approx(error, rel=0.15)
+
+
+def test_sessions_are_drawn_whole():
+    """Two episodes of one file are no two witnesses."""
+    one = [made("a", "none", 100, number="#1"), made("a", "none", 100, number="#2")]
+    found = [*one, made("a", "s", 50, number="#1"), made("a", "s", 150, number="#2")]
+    (row,) = [row for row in summarize(found, "p") if row.strategy == "s"]
+    assert (row.bill.low, row.bill.value, row.bill.high) == (1.0, 1.0, 1.0)
+
+
+# A session file
+
+
+def log(requests: int) -> bytes:
+    """Plain messages of OpenAI's format, as a file holds them."""
+    texts = [f"value_{at} = {at}\n" + "line of a file\n" * 60 for at in range(requests - 1)]
+    return json.dumps({"messages": reading(*texts, old_string="value_1 = 1")}).encode()
+
+
+def test_the_figures_of_a_session_are_the_same_at_every_run_and_after_a_round_trip_through_json():
+    args = ReplayArgs(prices=(ANTHROPIC, DEEPSEEK), styles=("full history", "fed back"))
+    first, second = (timeless(replay_session("a.json", log(30), args)) for _ in range(2))
+    assert first == second
+    assert first.error == ""
+    assert len(first.figures) == (len(args.strategies) - 2) * 2 + 2
+    assert SessionFigures.of_json(json.loads(json.dumps(first.as_json()))) == first
+    styles: dict[str, list[Figures]] = {}
+    for each in first.figures:
+        styles.setdefault(each.strategy, []).append(replace(each, style=""))
+    assert all(each == pair[0] for pair in styles.values() for each in pair)
+    assert all(each.violations == () for each in first.figures)
+
+
+def timeless(found: SessionFigures) -> SessionFigures:
+    rows = tuple(replace(each, seconds=0.0, slowest=0.0) for each in found.figures)
+    return replace(found, figures=rows)
+
+
+def test_a_session_of_few_requests_says_nothing():
+    found = replay_session("a.json", log(19), ReplayArgs())
+    assert (found.figures, found.error) == ((), "")
+    assert found.notes == ("no stretch of 20 requests or more without a compaction",)
+
+
+@each_row("data", [b"", b"\xff\xfe\x00", b"{}", b"[1, 2", b"%PDF-1.4"])
+def test_a_file_that_is_no_session_is_an_error_in_words(data: bytes):
+    found = replay_session("a.json", data, ReplayArgs())
+    assert found.figures == ()
+    assert found.error or found.notes
+
+
+@each_row(
+    ("text", "words"),
+    [
+        ("windw", "did you mean window"),
+        ("window(keeep=3)", "keep"),
+        ("clairvoyant(3)", "clairvoyant"),
+    ],
+)
+def test_a_strategy_that_there_is_not_is_a_clear_error(text: str, words: str):
+    with pytest.raises(SettingsError) as refusal:
+        Policy(text)
+    assert words in str(refusal.value)
+
+
+def test_prices_keep_the_name_that_the_bill_has():
+    assert (str(Prices(1.25, 0.1, 5)), str(ANTHROPIC)) == ("1.25,0.1,5", "anthropic")

@@ -1,0 +1,142 @@
+"""The promises are checked on what was sent: for each of them a pruner that breaks it is noticed, and no other is."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from episodes import Sends, episode, in_words, reading
+from tables import each_row
+
+from autoprune.replay.play import play
+from autoprune.replay.references import NoPruning
+
+LONG = "word " * 60
+CLEARED = "Content cleared."
+Sent = list[Any]
+
+
+def violations(makes: Callable[[Sent, int], Sent], *, fed_back: bool = False, requests: int = 4) -> list[str]:
+    known = episode(reading(*[LONG] * requests))
+    return list(play(known, lambda: Sends(makes), NoPruning(), count=in_words, fed_back=fed_back).violations)
+
+
+def cleared(messages: Sent, *places: int, **fields: object) -> Sent:
+    """The conversation with some results cleared, and other fields of these messages set."""
+    return [{**each, "content": CLEARED, **fields} if at in places else each for at, each in enumerate(messages)]
+
+
+def first_cleared(given: Sent, **fields: object) -> Sent:
+    """The first result, once the model has seen it."""
+    return cleared(given, 2, **fields) if len(given) > 3 and given[2]["content"] == LONG else given
+
+
+def changes_what_it_is_given(given: Sent, call: int) -> Sent:
+    given[0]["content"] = f"Fix it {call} times."
+    return given
+
+
+def copies_what_it_does_not_edit(given: Sent, call: int) -> Sent:
+    sent = first_cleared(given)
+    return [sent[0] if len(given) < 4 else copy.copy(sent[0]), *sent[1:]]
+
+
+def edits_the_users_words(given: Sent, call: int) -> Sent:
+    return [{**given[0], "content": "Fix."}, *given[1:]] if len(given) > 3 and given[0]["content"] != "Fix." else given
+
+
+def renames_a_call(given: Sent, call: int) -> Sent:
+    if len(given) < 4:
+        return given
+    made = {
+        **given[1],
+        "tool_calls": [{**given[1]["tool_calls"][0], "id": "c0", "function": {"name": "x", "arguments": "{}"}}],
+    }
+    return [given[0], made, *given[2:]] if made != given[1] else given
+
+
+def loses_a_call(given: Sent, call: int) -> Sent:
+    return first_cleared(given, tool_call_id="nobody")
+
+
+def drops_a_result(given: Sent, call: int) -> Sent:
+    is_whole = len(given) > 3 and given[2]["role"] == "tool"
+    return [*given[:2], *given[3:]] if is_whole else given
+
+
+def lets_a_result_grow(given: Sent, call: int) -> Sent:
+    return first_cleared(given, content=LONG * 2)
+
+
+def shortens_more_each_time(given: Sent, call: int) -> Sent:
+    if len(given) < 4 or len(given[2]["content"]) < 20:
+        return given
+    return cleared(given, 2, content=given[2]["content"][: len(given[2]["content"]) // 2])
+
+
+def takes_a_clear_back(given: Sent, call: int) -> Sent:
+    return cleared(given, 2) if len(given) == 5 else given
+
+
+def clears_another_way_later(given: Sent, call: int) -> Sent:
+    return first_cleared(given, content=f"{CLEARED} For good." if len(given) > 5 else CLEARED)
+
+
+def clears_what_is_new_with_a_longer_text(given: Sent, call: int) -> Sent:
+    is_new = len(given) == 5 and given[4]["content"] == LONG
+    return cleared(given, 4, content=LONG * 2) if is_new else given
+
+
+@each_row(
+    ("makes", "promise"),
+    [
+        (changes_what_it_is_given, 1),
+        (copies_what_it_does_not_edit, 1),
+        (edits_the_users_words, 2),
+        (renames_a_call, 2),
+        (loses_a_call, 3),
+        (drops_a_result, 3),
+        (lets_a_result_grow, 4),
+        (clears_what_is_new_with_a_longer_text, 4),
+        (shortens_more_each_time, 5),
+        (takes_a_clear_back, 6),
+        (clears_another_way_later, 6),
+    ],
+)
+def test_each_kind_of_broken_promise_is_noticed(makes: Callable[[Sent, int], Sent], promise: int):
+    found = violations(makes)
+    assert {each.partition(",")[0].partition(":")[0] for each in found} == {f"promise {promise}"}
+
+
+def test_a_clear_that_is_taken_back_in_what_was_fed_back_is_noticed():
+    def restores(given: Sent, call: int) -> Sent:
+        return [*given[:2], {**given[2], "content": LONG}, *given[3:]] if len(given) == 7 else first_cleared(given)
+
+    assert "promise 6, request 3: message 2 is larger than it was sent before" in violations(restores, fed_back=True)
+
+
+@pytest.mark.parametrize("fed_back", [False, True])
+def test_an_honest_pruner_breaks_no_promise(fed_back: bool):
+    known: dict[int, Any] = {}
+
+    def honest(given: Sent, call: int) -> Sent:
+        for at in range(2, len(given) - 2, 2):
+            if given[at]["content"] == LONG:
+                known.setdefault(at, {**given[at], "content": CLEARED})
+        return [known.get(at, each) if each.get("content") == LONG else each for at, each in enumerate(given)]
+
+    assert violations(honest, fed_back=fed_back) == []
+
+
+def test_what_is_dear_to_check_is_checked_at_first_then_rarely_and_at_the_last_request():
+    pruners: list[Sends] = []
+
+    def new_pruner() -> Sends:
+        pruners.append(Sends(lambda given, call: cleared(given, *range(2, len(given) - 2, 2))))
+        return pruners[-1]
+
+    known = episode(reading(*[LONG] * 60))
+    play(known, new_pruner, NoPruning(), count=in_words)
+    changes = 59
+    assert pruners[0].calls == len(known.requests) == 61
+    assert pruners[1].calls == 8 + (changes - 8) // 16 + 1

@@ -1,0 +1,182 @@
+"""Prices, what they cost and when a cut pays; the record of pauses."""
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from profiles import examples
+from tables import each_row
+
+from autoprune import AgenticConversationPruner, SettingsError
+from autoprune.economics import CACHE_LIFE, DEFAULT, LISTS, Pauses, Prices, checked_pauses, prices
+
+# Prices
+
+
+@each_row(
+    ("given", "expected"),
+    [
+        ("anthropic", (1.25, 0.1, 5)),
+        ("deepseek", (1, 0.02, 4)),
+        ("no-cache", (1, 1, 4)),
+        ("1.25,0.1", (1.25, 0.1, 5)),
+        ("1, 0.5, 4", (1, 0.5, 4)),
+        ((2, 0.1), (2, 0.1, 5)),
+        ((1.0, 0.25, 3.0), (1, 0.25, 3)),
+        (Prices(1, 0, 2), (1, 0, 2)),
+    ],
+)
+def test_prices_are_a_list_by_name_or_figures(given: Prices | str | tuple[float, ...], expected: tuple[float, ...]):
+    found = prices(given)
+    assert (found.write, found.read, found.output) == expected
+    assert found.note == ""
+
+
+@each_row(
+    ("given", "words"),
+    [
+        ("antropic", "did you mean anthropic"),
+        ("1.25", "there is no price list '1.25'"),
+        ("1,2,3,4", "there is no price list"),
+        ("1,x", "there is no price list"),
+        ("0.1,1.25", "no more than that"),
+        ("-1,0.1", "give what a token costs"),
+        ("nan,0.1", "give what a token costs"),
+        ("inf,0.1", "give what a token costs"),
+        ("1,nan", "give what a token costs"),
+        ((1.0,), "give (write, read)"),
+        ((1.0, 0.1, 5.0, 1.0), "give (write, read)"),
+    ],
+)
+def test_prices_that_cannot_be_are_a_clear_error(given: str | tuple[float, ...], words: str):
+    with pytest.raises(SettingsError) as refusal:
+        prices(given)
+    assert words in str(refusal.value)
+
+
+def test_prices_of_a_model_are_those_of_genai_prices_in_input_tokens():
+    known = prices(None, "claude-sonnet-4-5")
+    assert (known.write, known.read, known.output) == (1.25, pytest.approx(0.1), 5)
+    assert (known.input_price, known.note, str(known)) == (pytest.approx(3e-6), "", "claude-sonnet-4-5")
+    assert prices(None, "anthropic/claude-sonnet-4-5").read == known.read
+
+
+def test_what_is_not_known_of_a_model_is_said():
+    found = prices(None, "no-such-model-9")
+    assert (found.write, found.read, found.output) == (1.25, 0.1, 5)
+    assert "the prices of 'no-such-model-9' are not known" in found.note
+    assert prices(None) is DEFAULT
+    assert DEFAULT.note
+
+
+def test_a_vendor_that_names_no_price_for_writing_takes_that_of_an_input_token():
+    found = prices(None, "gpt-4o")
+    assert (found.write, found.read) == (1, pytest.approx(0.5))
+
+
+@each_row(
+    ("name", "beta"),
+    [
+        ("anthropic", 11.5),
+        ("anthropic-0.05", 24),
+        ("anthropic-0.025", 49),
+        ("deepseek", 49),
+        ("openai-old", 9),
+        ("openai-0.25", 3),
+        ("openai-0.5", 1),
+        ("no-cache", 0),
+    ],
+)
+def test_beta_of_each_list(name: str, beta: float):
+    assert LISTS[name].beta == pytest.approx(beta)
+
+
+@each_row(
+    ("prices", "cleared", "behind", "requests"),
+    [
+        (LISTS["anthropic"], 1_000, 10_000, 115),
+        (LISTS["openai-0.5"], 500, 500, 1),
+        (LISTS["anthropic"], 1_000, 0, 0),
+        (LISTS["no-cache"], 1_000, 10_000, 0),
+        (LISTS["anthropic"], 0, 10_000, math.inf),
+        (Prices(1, 0), 1_000, 10_000, math.inf),
+        (Prices(1, 0), 1_000, 0, 0),
+    ],
+)
+def test_after_how_many_requests_a_cut_pays(prices: Prices, cleared: float, behind: float, requests: float):
+    assert prices.break_even(cleared, behind) == pytest.approx(requests)
+
+
+@given(
+    st.floats(0, 3), st.floats(0, 1), st.floats(0, 20), st.integers(0, 10**6), st.floats(0, 1), st.integers(0, 10**4)
+)
+@examples(80)
+def test_a_request_costs_what_is_read_what_is_written_and_its_answer(
+    more: float, read: float, output: float, prompt: int, share: float, answer: int
+):
+    held = int(prompt * share)
+    found = Prices(read + more, read, output).request(prompt, held, answer)
+    assert found == pytest.approx(read * held + (read + more) * (prompt - held) + output * answer)
+    assert Prices(1, 1, 0).request(prompt, held) == prompt
+
+
+# Pauses
+
+
+def test_pauses_are_recorded_before_the_message_that_will_follow():
+    times = iter((100.0, 130.0, 530.0))
+    record = Pauses(clock=lambda: next(times))
+    messages: list[object] = ["user"]
+    assert record.before(messages) == {}
+    messages += ["answer", "result"]
+    assert record.before(messages) == {3: 30.0}
+    messages += ["answer", "result"]
+    assert record.before(messages) == {3: 30.0, 5: 400.0}
+
+
+def test_a_record_of_pauses_is_kept_as_json_and_taken_up_again():
+    record = Pauses(clock=lambda: 10.0)
+    record.before(["user"])
+    stored = json.loads(json.dumps(record.as_json()))
+    again = Pauses.of_json(stored, clock=lambda: 400.0)
+    assert again.before(["user", "answer", "result"]) == {3: 390.0}
+    assert Pauses.of_json(json.loads(json.dumps(again.as_json()))).as_json() == again.as_json()
+
+
+def test_what_was_returned_is_the_callers_and_a_clock_that_goes_back_is_no_pause():
+    times = iter((100.0, 90.0, 95.0))
+    record = Pauses({3: 1.0}, clock=lambda: next(times))
+    first = record.before([])
+    first_again = record.before(["a"])
+    record.before(["a", "b"])
+    assert (first, first_again) == ({3: 1.0}, {3: 1.0, 1: 0.0})
+
+
+@each_row(
+    "pauses",
+    [
+        {3: -1.0},
+        {3: math.nan},
+        {3: math.inf},
+        {3: "5"},
+        {"3": 5.0},
+        {3.0: 5.0},
+        {-1: 5.0},
+        {3: math.nan},
+        {True: 5.0},
+        {3: True},
+        [3, 5.0],
+        5,
+    ],
+)
+def test_pauses_that_cannot_be_are_a_clear_error(pauses: object):
+    for use in (checked_pauses, Pauses, lambda given: AgenticConversationPruner(1_000).prune([], pauses=given)):
+        with pytest.raises(SettingsError, match="by the index of a message"):
+            use(pauses)  # type: ignore[operator]
+
+
+def test_no_pauses_are_no_pauses():
+    assert checked_pauses(None) == checked_pauses({}) == {}
+    assert checked_pauses({0: 0, 5: CACHE_LIFE}) == {0: 0, 5: CACHE_LIFE}
