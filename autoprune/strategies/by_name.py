@@ -20,6 +20,7 @@ from autoprune.planning.view import FoldingStrategy, Strategy
 CLEARING = {  # of AgenticConversationPruner; the default first
     "tool_output_cleanup": "tool_output_cleanup:ToolOutputCleanup",
     "low_water": "low_water:LowWater",
+    "cache_aware": "cache_aware:CacheAware",
 }
 FOLDING = {  # of ConversationPruner, loaded when they are used; the default first
     "summarize": "presets:summarize",
