@@ -3,11 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 
+import autoprune.formats.anthropic_messages as anthropic_messages
+import autoprune.formats.bedrock_converse as bedrock_converse
+import autoprune.formats.gemini_contents as gemini_contents
+import autoprune.formats.openai_chat as openai_chat
+import autoprune.formats.openai_responses as openai_responses
+import autoprune.formats.xml_tool_result as xml
 from autoprune.conversation.edits import Running
 from autoprune.conversation.messages import fields
 from autoprune.errors import ConversationError, SettingsError, did_you_mean
-from autoprune.formats import anthropic_messages, bedrock_converse, gemini_contents, openai_chat, openai_responses
-from autoprune.formats import xml_tool_result as xml
 from autoprune.formats._standing import standing_behind
 from autoprune.formats.parsing import Format, Parser
 from autoprune.tokens import Count

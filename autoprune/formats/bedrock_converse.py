@@ -5,9 +5,9 @@ Shapes are those of the service model of `bedrock-runtime` that botocore ships.
 
 from collections.abc import Mapping
 
+import autoprune.formats.texts as texts
 from autoprune.conversation.messages import fields, fields_of, listed, nested
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolResult
-from autoprune.formats import texts
 from autoprune.formats._media import BEDROCK, is_media
 from autoprune.formats._native import native_call, native_result
 from autoprune.formats._payloads import ENCRYPTED_CHARACTERS, Payload, encrypted_tokens, json_text, payload, tokens

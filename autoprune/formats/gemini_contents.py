@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import autoprune.formats.texts as texts
 from autoprune.conversation.messages import fields, fields_of, with_items
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall
 from autoprune.errors import ConversationError
-from autoprune.formats import texts
 from autoprune.formats._media import GEMINI
 from autoprune.formats._native import native_call, native_result
 from autoprune.formats._payloads import Payload, json_text, tokens

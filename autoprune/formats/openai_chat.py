@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import autoprune.formats.texts as texts
 from autoprune.conversation.messages import fields, fields_of, listed
 from autoprune.conversation.transcript import (
     Entry,
@@ -10,7 +11,6 @@ from autoprune.conversation.transcript import (
     ToolCall,
     ToolResult,
 )
-from autoprune.formats import texts
 from autoprune.formats._media import OPENAI
 from autoprune.formats._native import native_call, native_result
 from autoprune.formats._payloads import Payload, payload, seen_block, text_block, tokens

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import autoprune.formats.texts as texts
 from autoprune.conversation.messages import fields, fields_of, listed, nested, with_items
 from autoprune.conversation.transcript import Entry, Location, Speaker, ToolCall, ToolResult
-from autoprune.formats import texts
 from autoprune.formats._media import OPENAI, Medium
 from autoprune.formats._native import native_call, native_result
 from autoprune.formats._payloads import Payload, encrypted_tokens, payload, seen_block, tokens

@@ -5,10 +5,13 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import autoprune.formats._cline_text as _cline_text
+import autoprune.formats._function_results_text as _function_results_text
+import autoprune.formats._tool_response_text as _tool_response_text
+import autoprune.formats.harness as harness
+import autoprune.formats.xml_tool_result as xml
 from autoprune.conversation.messages import fields, fields_of
 from autoprune.conversation.transcript import Entry, Path, ToolCall, ToolResult
-from autoprune.formats import _cline_text, _function_results_text, _tool_response_text, harness
-from autoprune.formats import xml_tool_result as xml
 from autoprune.formats._media import find_medium
 
 Span = tuple[int, int]
