@@ -22,9 +22,8 @@ from autoprune.formats._elements import (
     unfenced,
     why_missed,
 )
-from autoprune.formats._native import UNKNOWN
+from autoprune.formats._parts import UNKNOWN, Found, after_letters, read
 from autoprune.formats._standing import Standing
-from autoprune.formats._text_results import Found, after_letters, read
 from autoprune.formats.parsing import Parser
 
 KIND = "function_results"

@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from autoprune.conversation.transcript import Location, Path, ToolCall, ToolInput, ToolResult
 from autoprune.formats._elements import Span, elements, first_start, outermost, tags, trimmed, why_missed
-from autoprune.formats._native import UNKNOWN
+from autoprune.formats._parts import UNKNOWN, Found, after_letters, argument, read
 from autoprune.formats._standing import Standing
-from autoprune.formats._text_results import Found, after_letters, argument, read
 from autoprune.formats.parsing import Parser
 
 KIND = "tool_response"

@@ -37,9 +37,8 @@ from autoprune.formats._elements import (
     unfenced,
     why_missed,
 )
-from autoprune.formats._native import UNKNOWN
+from autoprune.formats._parts import UNKNOWN, Found, after_letters, argument, read
 from autoprune.formats._standing import Standing
-from autoprune.formats._text_results import Found, after_letters, argument, read
 from autoprune.formats.parsing import Parser
 
 KIND = XML
