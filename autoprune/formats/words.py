@@ -48,11 +48,6 @@ NEAR = 64  # characters between a call and the tag of its block
 CALLS, CALLS_END = _function_results_text.CALL_MARK, "</function_calls>"
 
 
-def words(message: object, entry: Entry) -> str:
-    """Return the texts of a message, blank-line separated; `entry` is what it was parsed to."""
-    return "\n\n".join(texts(message, entry))
-
-
 def texts(message: object, entry: Entry) -> tuple[str, ...]:
     """Return the texts of a message that are not blank; `entry` is what it was parsed to.
 
@@ -98,6 +93,7 @@ class _Reader:
             yield from self._value(known[name], (name,))
 
     def _value(self, value: object, path: Path) -> Iterator[str]:
+        """Yield the texts in a value of a message."""
         if path in self.native or len(path) > DEEPEST:
             return
         if isinstance(value, str):
@@ -111,6 +107,7 @@ class _Reader:
             yield from self._block(block, path)
 
     def _block(self, block: Mapping[str, object], path: Path) -> Iterator[str]:
+        """Yield the texts in a block, behind a label where it is not words alone."""
         if block.get("type") in SILENT or block.get("thought") is True:
             return
         if (medium := find_medium(block)) is not None:
@@ -156,11 +153,11 @@ def _around(text: str, parts: Sequence[ToolResult | ToolCall]) -> str:
         is_heading = text.startswith("[") and text.endswith(_cline_text.MARK) and _cline_text.begins_with_heading(text)
         return "" if is_heading else text  # Cline may write the heading of a result as a block of its own
     wholes = {kind: _wholes(text, kind) for kind in {part.kind for part in parts if isinstance(part, ToolResult)}}
-    pieces, at = [], 0
+    around, at = [], 0
     for begin, end in sorted(_whole(text, part, wholes) for part in parts):
-        pieces.append(text[at:begin])
+        around.append(text[at:begin])
         at = max(at, end)
-    return "\n\n".join(filter(None, (piece.strip() for piece in (*pieces, text[at:]))))
+    return "\n\n".join(filter(None, map(str.strip, (*around, text[at:]))))
 
 
 def _whole(text: str, part: ToolResult | ToolCall, wholes: Mapping[str, Sequence[Span]]) -> Span:
