@@ -70,7 +70,7 @@ def under_heading(text: str, path: Path, parser: Parser) -> tuple[list[ToolResul
 
 def _read(text: str, extents: list[Extent], path: Path, parser: Parser) -> tuple[list[ToolResult], int]:
     found = [
-        Found(after_letters(text, begin + 1), start, stop, tool, parser.answered_in_text(tool), is_error)
+        Found(after_letters(text, begin + 1), start, stop, tool, parser.open_calls.answered_in_text(tool), is_error)
         for begin, start, stop, tool, is_error in extents
     ]
     return read(text, found, path, parser, KIND)

@@ -47,7 +47,7 @@ def new_parser(
 def checked(message: object, at: int, formats: Sequence[Format]) -> tuple[Mapping[str, object], Format]:
     """Return the fields of a message and its format. Raises ConversationError where it is no message of any."""
     known = message if type(message) is dict else fields(message)
-    if type(message) is not dict and (how := converted(message)):
+    if type(message) is not dict and (how := _conversion(type(message).__mro__)):
         raise ConversationError(f"message {at} is {type(message).__name__} of a framework: convert with {how}", (at,))
     if known is None:
         what = f"{type(message).__name__} {str(message)[:40]!r}"
@@ -55,13 +55,9 @@ def checked(message: object, at: int, formats: Sequence[Format]) -> tuple[Mappin
     return known, detected(known, at, formats)
 
 
-def converted(message: object) -> str | None:
-    """Return how a framework's messages are converted, in words; None for a message of any other class."""
-    return _conversion(type(message).__mro__)
-
-
 @lru_cache(maxsize=256)
 def _conversion(classes: tuple[type, ...]) -> str | None:
+    """Return how messages of a framework's class are converted, in words, given its bases; None for other classes."""
     packages = (one.__module__.partition(".")[0] for one in classes)
     return next((CONVERSIONS[package] for package in packages if package in CONVERSIONS), None)
 

@@ -62,7 +62,7 @@ def _found(text: str, span: Span, parser: Parser) -> Found:
     """Return a result; where it names no tool, the next open call does."""
     known = members(text, span.start, span.stop)
     name = known.get("name", NONE).value
-    call = parser.answered_in_text(name) if isinstance(name, str) else parser.next_in_text()
+    call = parser.open_calls.answered_in_text(name) if isinstance(name, str) else parser.open_calls.next_in_text()
     tool = name if isinstance(name, str) else call.name if call else UNKNOWN
     cut = after_letters(text, span.begin + 1)
     if "content" in known:

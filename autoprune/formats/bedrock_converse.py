@@ -131,6 +131,7 @@ def _prompt(who: Speaker, content: list[object], path: Path, parser: Parser) -> 
 
 
 def _result(held: Mapping[str, object], path: Path, parser: Parser) -> ToolResult:
+    """Return the result in a block."""
     status = held.get("status")
     return native_result(
         parser,
@@ -147,7 +148,7 @@ def _payload(content: object, count: Count) -> Payload:
     if not isinstance(content, list | tuple):
         return payload(content, count, _text_block)
     found = [_text(item) for item in content]
-    text = "\n".join(piece for piece in found if piece is not None)
+    text = "\n".join(each for each in found if each is not None)
     return Payload(text, _all_tokens(content, count), _text_block, is_plain=None not in found)
 
 

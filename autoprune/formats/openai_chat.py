@@ -23,8 +23,6 @@ NAME = "openai_chat"
 media = OPENAI
 # What a provider receives besides the content; `reasoning_content` is what DeepSeek, Qwen and others take back.
 TEXT_FIELDS = ("refusal", "reasoning_content")
-
-
 BLOCKS = frozenset(("image_url", "input_audio", "audio_url", "video_url", "file", "refusal"))
 
 

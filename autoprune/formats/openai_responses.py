@@ -166,9 +166,9 @@ def _payload(output: object, kind: str, count: Count) -> Payload:
 def _shell_payload(chunks: Sequence[object], count: Count) -> Payload:
     """Return the payload of a shell's chunks; how the commands ended is not counted."""
     held = [fields_of(chunk) for chunk in chunks]
-    written = [(chunk.get("stdout"), chunk.get("stderr")) for chunk in held]
-    said = [text for pair in written for text in pair if isinstance(text, str) and text]
-    if not all(isinstance(text, str) for pair in written for text in pair):
+    printed = [chunk.get(name) for chunk in held for name in ("stdout", "stderr")]
+    said = [text for text in printed if isinstance(text, str) and text]
+    if not all(isinstance(text, str) for text in printed):
         return Payload("", tokens(chunks, count), is_fixed=True)
     return Payload("\n".join(said), sum(map(count, said)), _shell_chunk)
 

@@ -107,6 +107,7 @@ def user_text(text: str, path: Path, parser: Parser) -> tuple[tuple[ToolResult, 
 
 
 def _dialect(possible: Sequence[Dialect], text: str, parser: Parser) -> Dialect | None:
+    """Return the dialect whose results may stand in a text, of several the one that begins first; None for none."""
     standing = parser.standing
     allowed = [
         dialect
