@@ -108,7 +108,7 @@ def shows(text: str) -> bool:
 @lru_cache(maxsize=1_024)
 def programs(text: str) -> tuple[str, ...]:
     """Return the names of the programs that a script runs, each once, without those that prepare or close it."""
-    found = map(_name, _parts(ANY, _plain(text)))
+    found = map(_program, _split(ANY, _plain(text)))
     return tuple(dict.fromkeys(name for name in found if name not in AROUND and PROGRAM.fullmatch(name)))
 
 
