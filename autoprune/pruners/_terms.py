@@ -41,7 +41,7 @@ class Terms:
 
 
 def ratio(calibration: float) -> float:
-    """A calibration, checked. Raises SettingsError."""
+    """Return a calibration that can be used. Raises SettingsError for any other."""
     if isinstance(calibration, int | float) and 0 < calibration < math.inf:
         return calibration
     raise SettingsError(f"calibration is {calibration!r}: give a ratio above 0, such as tokens.calibration returns")

@@ -1,4 +1,4 @@
-"""What a caller is told of a prune, and may refuse. Calls the caller's functions; catches nothing that they raise.
+"""Tell a caller of prunes, and ask whether to make them. Calls the caller's functions; catches nothing that they raise.
 
 Both functions are called while the caller's messages are as they were, so an exception of theirs loses nothing: it
 comes out of the call to prune as it is, and the bug shows where it is.
@@ -49,7 +49,7 @@ OnPruned = Callable[[PruneEvent], object]
 
 
 def veto(before_prune: BeforePrune | None, event: PruneEvent) -> str | None:
-    """Who refuses a prune that is about to be made, in words for the report's fallbacks; None where nobody does.
+    """Return who refuses a prune that is about to be made, in words for the report; None where nobody does.
 
     Only False refuses: a function that looks on and returns None does not. Raises SettingsError for what is no plain
     function, and whatever the function raises.
@@ -66,6 +66,7 @@ def tell(on_pruned: OnPruned | None, event: PruneEvent) -> None:
 
 
 def _answer(function: Callable[[PruneEvent], object], event: PruneEvent, option: str) -> object:
+    """Return what a caller's function returns for an event. Raises SettingsError for what is no plain function."""
     if not callable(function):
         raise SettingsError(f"{option} is {function!r}: give a function that takes a PruneEvent")
     answer = function(event)
