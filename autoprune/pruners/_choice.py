@@ -50,3 +50,10 @@ class Choice:
         fallback = f"there is no strategy {text!r}{hint}: {self.default.name} was used"
         logger.warning(fallback)
         return self.default, fallback
+
+
+def either(strategy_name: object, strategy: object) -> Any:
+    """The strategy that a call gives by either keyword. Raises SettingsError where the two differ."""
+    if strategy_name is None or strategy is None or strategy_name == strategy:
+        return strategy if strategy_name is None else strategy_name
+    raise SettingsError(f"strategy_name is {strategy_name!r} and strategy is {strategy!r}: give one of them")

@@ -17,13 +17,13 @@ from autoprune.planning.view import FoldingStrategy, Given
 from autoprune.providers import USER_FIRST, Provider, accepted, resolved
 from autoprune.providers.thinking import Outcome, drop_block, outcome
 from autoprune.pruners._advice import advice
-from autoprune.pruners._base import Pruner, checked, logged
+from autoprune.pruners._base import Pruner, checked
 from autoprune.pruners._finishing import Unfinished
 from autoprune.pruners._large_results import shortener
 from autoprune.pruners._progress import Progress
 from autoprune.pruners._terms import Terms
 from autoprune.pruners._writing import SummaryWriter
-from autoprune.pruners.events import BeforePrune, OnPruned
+from autoprune.pruners.events import BeforePrune, OnPruned, logged
 from autoprune.pruners.result import Result
 from autoprune.settings import group_size
 from autoprune.strategies.by_name import FOLDING, available, folding_named

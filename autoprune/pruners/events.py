@@ -8,6 +8,8 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from loguru import logger
+
 from autoprune.conversation.copying import Copied
 from autoprune.errors import SettingsError
 from autoprune.report import Report
@@ -79,3 +81,9 @@ def _answer(function: Callable[[PruneEvent], object], event: PruneEvent, option:
 
 def _called(function: object) -> str:
     return str(getattr(function, "__qualname__", type(function).__qualname__))
+
+
+def logged(report: Report, level: str) -> None:
+    """Log a prune in one line with bound fields; silent unless the program calls `logger.enable("autoprune")`."""
+    with_fields = logger.opt(lazy=True, capture=False).patch(lambda record: record["extra"].update(report.fields))
+    with_fields.log(level, "{}", lambda: report)
