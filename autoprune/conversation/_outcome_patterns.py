@@ -1,4 +1,4 @@
-"""What harnesses, tools and test runners write about how a call went: the patterns that `outcomes` looks for.
+"""Patterns of what harnesses, tools and test runners write about how a call went, for `outcomes`.
 
 Each is written down from the output of the programs that its comment names.
 """
@@ -116,10 +116,11 @@ CLOSING = re.compile(r"</content>\s*\Z")
 # What stands in place of a result that was cleared: this package's words, and those of agents that clear by themselves.
 CLEARED = re.compile(
     r"\s*(?:<message>Content cleared to save tokens</message>|This message has been cleared\."
-    r"|\[Old tool result content cleared\]|\[Tool result cleared\b|<MASKED>|Old environment output: \()"
+    r"|\[Old tool result content cleared\]|\[Tool result cleared\b|\[Cleared at request \d+: |<MASKED>"
+    r"|Old environment output: \()"
 )
 # What a harness says of a command that has not ended; the group is what it is known by.
-RUNNING = re.compile(
+BACKGROUND = re.compile(
     r"\s*(?:"
     r"(?:(?:Command|Chunk ID|Wall time): (?:(?!Output:\n)[^\n]*\n)*?)?Process running with session ID (?P<codex>\w+)"
     r"|Command (?:running|was manually backgrounded by user|is running|started)\b[^\n]{0,60}\bID:? (?P<claude>[\w-]+)"

@@ -1,4 +1,4 @@
-"""What the user said through a tool: answers to questions, and why a call was refused. Looks at one result alone."""
+"""Find what the user said through a tool: answers to questions, and why a call was refused. Looks at one result."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -89,11 +89,12 @@ def _plain(text: str) -> str:
 
 
 def _asked(call: ToolCall | None) -> Iterator[str]:
-    """Yield the questions in a call's arguments, each once."""
-    return dict.fromkeys(_strings(arguments(call), 0)).__iter__() if call else iter(())
+    """Return the questions in a call's arguments, each once."""
+    return iter(dict.fromkeys(_strings(arguments(call), 0) if call else ()))
 
 
 def _strings(value: object, depth: int) -> Iterator[str]:
+    """Yield what the arguments named for questions hold, at any level."""
     if isinstance(value, Mapping) and depth <= DEEPEST:
         for name in QUESTIONS:
             given = value.get(name)

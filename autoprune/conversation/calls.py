@@ -1,4 +1,4 @@
-"""What a call touches: its path, command, pattern or address. Reads arguments, runs nothing."""
+"""Find what a call touches: its path, command, pattern or address. Reads arguments, runs nothing."""
 
 import json
 import re
@@ -10,20 +10,8 @@ from autoprune.conversation.transcript import ToolCall
 # Names that agents' tools give to what they touch, most telling first.
 NAMES = (
     *("path", "file_path", "filepath", "filename", "file", "target_file", "absolute_path", "notebook_path", "paths"),
-    *(
-        "command",
-        "commands",
-        "cmd",
-        "script",
-        "pattern",
-        "query",
-        "regex",
-        "url",
-        "directory",
-        "dir",
-        "input",
-        "description",
-    ),
+    *("command", "commands", "cmd", "script", "pattern", "query", "regex", "url"),
+    *("directory", "dir", "input", "description"),
 )
 # Names of arguments that hold paths, in lower case without "_" and "-": file_path, filePath and FilePath are one.
 PATH_NAMES = frozenset(
@@ -104,12 +92,12 @@ def paths(call: ToolCall) -> tuple[str, ...]:
     a shell command are none.
     """
     if isinstance(call.arguments, str):
-        return _written(call.arguments)
+        return _paths_in_text(call.arguments)
     return _slashed(_inside(call.arguments, 0))
 
 
 @lru_cache(maxsize=1_024)
-def _written(text: str) -> tuple[str, ...]:
+def _paths_in_text(text: str) -> tuple[str, ...]:
     known = _decoded(text)
     return _slashed(_patched(text) if known is None else _inside(known, 0))  # some tools take a patch, and not JSON
 
@@ -189,11 +177,13 @@ def _compiled(glob: str) -> re.Pattern[str]:
 
 
 def _translated(glob: str) -> str:
-    return "".join(_token(piece) for piece in WILDCARDS.split(glob))
+    """Return the pattern of a glob; what stands between its wildcards stands for itself."""
+    return "".join(map(_translated_wildcard, WILDCARDS.split(glob)))
 
 
-def _token(piece: str) -> str:
-    match piece:
+def _translated_wildcard(word: str) -> str:
+    """Return the pattern of a wildcard, or of the text between two."""
+    match word:
         case "**/":
             return "(?:.*/)?"
         case "**":
@@ -202,11 +192,11 @@ def _token(piece: str) -> str:
             return "[^/]*"
         case "?":
             return "[^/]"
-    if not WILDCARDS.fullmatch(piece):
-        return re.escape(piece)
-    if piece[0] == "{":
-        return f"(?:{'|'.join(map(_translated, piece[1:-1].split(',')))})"
-    is_negated = piece[1] in "!^" and len(piece) > 3
-    members = re.sub(r"([\[&~|^])", r"\\\1", piece[1 + is_negated : -1])
+    if not WILDCARDS.fullmatch(word):
+        return re.escape(word)
+    if word[0] == "{":
+        return f"(?:{'|'.join(map(_translated, word[1:-1].split(',')))})"
+    is_negated = word[1] in "!^" and len(word) > 3
+    members = re.sub(r"([\[&~|^])", r"\\\1", word[1 + is_negated : -1])
     members = members.replace("--", r"-\-")  # Python may read "--" as a set difference some day
     return f"[^/{members}]" if is_negated else f"[{members}]"

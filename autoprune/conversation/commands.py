@@ -11,7 +11,7 @@ SHELLS = frozenset(("bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/bin/zsh", "-c
 LONGEST = 20_000  # characters of a command that are looked at
 # Arguments that name a command which was started before: Codex; Claude Code; Copilot CLI.
 SESSIONS = ("session_id", "bash_id", "shell_id", "task_id", "shellId")
-RUNNING = "still running as"  # what digests say of a command that has not ended, before what it is known by
+STILL_RUNNING = "still running as"  # what digests say of a command that has not ended, before what it is known by
 
 # One that is not closed goes on to the end, as in a shell.
 HEREDOC = re.compile(
@@ -76,18 +76,19 @@ def hides_failures(text: str) -> bool:
     plain = _plain(text)
     if OR.search(plain):
         return True
-    if "pipefail" not in plain and any(_is_hidden(part) for part in _parts(ENDS, plain)):
+    if "pipefail" not in plain and any(map(_is_hidden, _split(ENDS, plain))):
         return True
     if ERREXIT.search(plain):
         return False
-    *before, _ = [*_parts(ENDS, plain), ""] if plain.rstrip().endswith("&") else [*_parts(ENDS, plain)] or [""]
-    return any(_name(part) not in AROUND for part in before)
+    commands = _split(ENDS, plain)
+    before = commands if plain.rstrip().endswith("&") else commands[:-1]
+    return any(_program(each) not in AROUND for each in before)
 
 
 def _is_hidden(line: str) -> bool:
     """Return whether what stands before a pipe can fail unseen; what only prints does not fail."""
     *before, _ = PIPE.split(line)
-    return any(_name(one.strip()) not in PRINTING for part in before for one in part.split("&&")[-1:])
+    return any(_program(each.rpartition("&&")[2].strip()) not in PRINTING for each in before)
 
 
 @lru_cache(maxsize=1_024)
@@ -99,15 +100,15 @@ def has_other_way(text: str) -> bool:
 @lru_cache(maxsize=1_024)
 def shows(text: str) -> bool:
     """Return whether a command does nothing but show texts: files, logs, pages."""
-    parts = _parts(ANY, _plain(text).replace("2>&1", "").replace(">&2", ""))
-    named = [(name, part) for part in parts if (name := _name(part)) not in AROUND]
-    return bool(named) and all(name in SHOWING or _second(part) in SHOWN_BY.get(name, ()) for name, part in named)
+    commands = _split(ANY, _plain(text).replace("2>&1", "").replace(">&2", ""))
+    named = [(name, each) for each in commands if (name := _program(each)) not in AROUND]
+    return bool(named) and all(name in SHOWING or _second(each) in SHOWN_BY.get(name, ()) for name, each in named)
 
 
 @lru_cache(maxsize=1_024)
 def programs(text: str) -> tuple[str, ...]:
     """Return the names of the programs that a script runs, each once, without those that prepare or close it."""
-    found = map(_name, _parts(ANY, _plain(text)))
+    found = map(_program, _split(ANY, _plain(text)))
     return tuple(dict.fromkeys(name for name in found if name not in AROUND and PROGRAM.fullmatch(name)))
 
 
@@ -117,17 +118,18 @@ def _plain(text: str) -> str:
     return COMMENT.sub("", QUOTED.sub("''", script))
 
 
-def _parts(ends: re.Pattern[str], text: str) -> list[str]:
-    return [part.strip() for part in ends.split(text) if part.strip()]
+def _split(ends: re.Pattern[str], text: str) -> list[str]:
+    """Return the commands of a script, which end as a pattern says."""
+    return [each.strip() for each in ends.split(text) if each.strip()]
 
 
-def _name(part: str) -> str:
-    """Return the program that a part of a script runs."""
-    words = BEFORE.sub("", f"{part} ", count=1).split()
+def _program(each: str) -> str:
+    """Return the program that a command of a script runs."""
+    words = BEFORE.sub("", f"{each} ", count=1).split()
     return words[0].rpartition("/")[2] if words else ""
 
 
-def _second(part: str) -> str:
+def _second(each: str) -> str:
     """Return the subcommand of a program: its first word that is no option."""
-    words = BEFORE.sub("", f"{part} ", count=1).split()[1:]
+    words = BEFORE.sub("", f"{each} ", count=1).split()[1:]
     return next((word for word in words if word[:1] != "-"), "")

@@ -1,8 +1,8 @@
-"""How autoprune's values are pickled and copied, and errors that name what of the caller's cannot be.
+"""Pickle and copy autoprune's values, with errors that name what of the caller's cannot be.
 
-pickle says of what is deep inside a value only "cannot pickle '_thread.RLock' object". So a value tries what it holds
-of the caller's first, piece by piece, and an error says which piece it was: `its llm.client is an OpenAI`. While a
-piece is tried the values inside it try nothing. Else an agent with a pruner that calls the agent back would be tried
+pickle says of what is deep inside a value only "cannot pickle '_thread.RLock' object". So a value first tries what it
+holds of the caller's, object by object, and an error says which object it was: `its llm.client is an OpenAI`. While an
+object is tried, the values inside it try nothing. Else an agent with a pruner that calls the agent back would be tried
 without end.
 """
 
@@ -18,7 +18,7 @@ from autoprune.errors import CopyError
 
 # What pickle and copy raise, and what methods raise that they call.
 REFUSALS = (pickle.PicklingError, TypeError, AttributeError, ValueError, NotImplementedError, RecursionError, OSError)
-DEPTH = 5  # of a piece in a piece that an error names
+DEPTH = 5  # levels of objects in objects that an error names
 Self = TypeVar("Self", bound="Copied")
 Try = Callable[[object], object]
 
@@ -57,12 +57,12 @@ class Copied:
     def __deepcopy__(self: Self, memo: dict[int, Any]) -> Self:
         """Return a deep copy. Raises CopyError."""
         made = memo[id(self)] = object.__new__(type(self))
-        self._try(lambda piece: copy.deepcopy(piece, memo), copy.deepcopy)
+        self._try(lambda held: copy.deepcopy(held, memo), copy.deepcopy)
         made.__setstate__(copy.deepcopy(self.__getstate__(), memo))
         return made
 
     def _try(self, attempt: Try, anew: Try) -> None:
-        """Make an attempt at each piece of the caller's. Raises CopyError for the first that it fails for.
+        """Make an attempt at each object of the caller's. Raises CopyError for the first that it fails for.
 
         `anew` is an attempt that knows nothing of earlier ones, as deepcopy knows what it has copied by half.
         """
@@ -70,9 +70,9 @@ class Copied:
             return
         _trying.is_on = True
         try:
-            for name, piece in self._given():
-                if error := _failure(attempt, piece):
-                    place, culprit, error = _culprit(anew, name, piece, error)
+            for name, held in self._given():
+                if error := _failure(attempt, held):
+                    place, culprit, error = _culprit(anew, name, held, error)
                     kind = type(culprit).__qualname__
                     raise CopyError(
                         f"a {type(self).__name__} cannot be copied or pickled: its {place}, of the type {kind}, "
@@ -89,23 +89,24 @@ def _dumps() -> Try:
     return dumps
 
 
-def _failure(attempt: Try, piece: object) -> Exception | None:
+def _failure(attempt: Try, held: object) -> Exception | None:
     try:
-        attempt(piece)
+        attempt(held)
     except REFUSALS as error:
         return error
     return None
 
 
-def _culprit(attempt: Try, name: str, piece: object, error: Exception, depth: int = 0) -> tuple[str, object, Exception]:
-    """Return the innermost piece that fails, its name and its error, inside autoprune's own values and containers."""
-    for inner, each in _pieces(piece) if depth < DEPTH else ():
+def _culprit(attempt: Try, name: str, held: object, error: Exception, depth: int = 0) -> tuple[str, object, Exception]:
+    """Return the innermost object that fails, its name and its error, inside autoprune's own values and containers."""
+    for inner, each in _inside(held) if depth < DEPTH else ():
         if failure := _failure(attempt, each):
             return _culprit(attempt, f"{name}{inner}", each, failure, depth + 1)
-    return name, piece, error
+    return name, held, error
 
 
-def _pieces(value: object) -> Iterator[tuple[str, object]]:
+def _inside(value: object) -> Iterator[tuple[str, object]]:
+    """Yield what a container or a value of autoprune's holds, each with its place there."""
     if isinstance(value, dict):
         yield from ((f"[{key!r}]", each) for key, each in value.items())
     elif isinstance(value, list | tuple):

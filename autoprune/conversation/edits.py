@@ -44,12 +44,9 @@ class Fold:
         return self.room == 0
 
 
+# How the model had made its calls when a summary was written.
 CALLS_IN_TEXT = "calls in text"  # the model has spoken, and has made no native call
-
-
 NO_ANSWER = "no answer yet"  # the model has not spoken
-
-
 CALLS_LATER = "calls later"  # the model has not spoken before the first message that stays, and made native calls after
 
 

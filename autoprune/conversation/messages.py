@@ -1,4 +1,4 @@
-"""How any message, a mapping or an SDK's object, is looked into and copied with something changed."""
+"""Look into any message, a mapping or an SDK's object, and copy it with something changed. Knows no format."""
 
 import copy
 import dataclasses
@@ -10,12 +10,8 @@ from typing import Any
 from autoprune.errors import ConversationError
 
 NOTHING: Mapping[str, object] = {}
-
-
 LARGEST_DECIMAL = 10**4000  # Python refuses to write longer numbers
 MOST_VALUES = 5_000_000  # in one message
-
-
 MOST_CONTAINERS = 200_000  # lists and mappings, likewise
 
 
@@ -42,7 +38,7 @@ def listed(content: object) -> object:
 
 def text_of(blocks: Sequence[object]) -> str:
     """Return the texts in a list of blocks, joined by line breaks; other blocks are left out."""
-    found = (block if isinstance(block, str) else (fields(block) or NOTHING).get("text") for block in blocks)
+    found = (block if isinstance(block, str) else fields_of(block).get("text") for block in blocks)
     return "\n".join(text for text in found if isinstance(text, str))
 
 
@@ -114,7 +110,7 @@ def _copied(value: object, changes: Mapping[str, object] | Mapping[int | str, ob
 
 
 def canonical(message: object) -> str:
-    """Write the same text for the same message, be it a mapping or an SDK's object; a field that is None is no field.
+    """Return the same text for the same message, be it a mapping or an SDK's object; a field that is None is no field.
 
     Raises RecursionError for a message that is nested too deeply to be written.
     """

@@ -1,10 +1,11 @@
-"""Return whether a result says that its call failed, and the lines that tell of it. Reads a bounded part of a text."""
+"""Find out whether a result says that its call failed, and which lines tell of it. Reads a bounded part of a text."""
 
 import json
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from autoprune.conversation._outcome_patterns import (
+    BACKGROUND,
     BEGINS_REFUSED,
     CAMEL,
     CLEARED,
@@ -24,7 +25,6 @@ from autoprune.conversation._outcome_patterns import (
     LAST_MEMBERS,
     OPENING,
     PASSED,
-    RUNNING,
     SUMMARY,
     TELLING,
     TRACEBACK,
@@ -79,15 +79,15 @@ def refused(text: str) -> bool:
     return BEGINS_REFUSED.match(text[:HEAD]) is not None
 
 
-def running(text: str) -> str:
-    """Return what a command is known by that has not ended when its result is written; "" for any other."""
-    match = RUNNING.match(text[:HEAD])
+def background(text: str) -> str:
+    """Return what a command is known by that goes on in the background when its result comes; "" for any other."""
+    match = BACKGROUND.match(text[:HEAD])
     return next(name for name in match.groups() if name) if match else ""
 
 
 def _is_open(text: str, call: ToolCall | None) -> bool:
     """Return whether an exit code of 0 says nothing: the command hides it, or has not ended."""
-    return hides_failures(command(call)) or bool(running(text))
+    return hides_failures(command(call)) or bool(background(text))
 
 
 def _says_failed(text: str, call: ToolCall | None) -> bool | None:
@@ -147,6 +147,7 @@ def _document(text: str) -> object:
 
 
 def _member_code(document: object) -> int | None:
+    """Return the exit code in a JSON document; None where there is none."""
     match document:
         case (
             {"exit_code": int(code)} | {"exitCode": int(code)} | {"returncode": int(code)} | {"return_code": int(code)}
@@ -158,6 +159,7 @@ def _member_code(document: object) -> int | None:
 
 
 def _document_failed(document: object) -> bool | None:
+    """Return whether a JSON document says that the call failed; None where it does not say."""
     match document:
         case {"success": bool(success)}:
             return not success
@@ -176,6 +178,7 @@ def _ends_badly(tail: str) -> bool:
 
 
 def _ends_in_traceback(tail: str) -> bool:
+    """Return whether a text ends in a traceback of Python's, with the message of its exception."""
     frames = [match.end() for match in FRAME.finditer("\n" + tail)]
     if not frames:
         return False

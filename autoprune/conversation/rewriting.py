@@ -7,33 +7,30 @@ from autoprune.conversation.edits import Replace
 from autoprune.conversation.messages import item, with_item, with_items
 from autoprune.conversation.transcript import Part, Path, Thought, ToolResult
 
-Change: TypeAlias = Callable[[object, Sequence[Any]], object]  # what becomes of a value at a place of some parts
+Change: TypeAlias = Callable[[object, Sequence[Any]], object]  # what becomes of a value with these in it
 
 
 def apply(messages: list[Any], edits: Sequence[Replace]) -> list[Any]:
     """Return the conversation with edits made. What no edit names is the same object; without edits, so is the list."""
-    if not edits:
-        return messages
-    groups: dict[int, list[Replace]] = {}
-    for edit in edits:
-        groups.setdefault(edit.part.location.message, []).append(edit)
-    rewritten = list(messages)
-    for at, group in groups.items():
-        rewritten[at] = rewrite(messages[at], group)
-    return rewritten
+    return _each(messages, [(edit.part.location.message, edit) for edit in edits], rewrite)
 
 
 def strip(messages: list[Any], thoughts: Sequence[Thought]) -> list[Any]:
     """Return the conversation without some blocks of thinking; the list itself where there are none."""
-    if not thoughts:
+    return _each(messages, [(thought.location.message, thought) for thought in thoughts], thoughtless)
+
+
+def _each(messages: list[Any], placed: Sequence[tuple[int, Any]], change: Change) -> list[Any]:
+    """Return the messages with a change made to those that something is placed in; the list itself without any."""
+    if not placed:
         return messages
-    groups: dict[int, list[Thought]] = {}
-    for thought in thoughts:
-        groups.setdefault(thought.location.message, []).append(thought)
-    stripped = list(messages)
+    groups: dict[int, list[Any]] = {}
+    for at, one in placed:
+        groups.setdefault(at, []).append(one)
+    changed = list(messages)
     for at, group in groups.items():
-        stripped[at] = thoughtless(messages[at], group)
-    return stripped
+        changed[at] = change(messages[at], group)
+    return changed
 
 
 def thoughtless(message: object, thoughts: Sequence[Thought]) -> object:
@@ -85,11 +82,11 @@ def _put(value: object, edits: Sequence[Replace]) -> object:
     if edits[0].part.location.start is None:
         return edits[0].part.put(value, edits[0].text)
     whole, at = str(value), 0
-    pieces: list[str] = []
+    texts: list[str] = []
     for edit in sorted(edits, key=lambda edit: edit.part.location.start or 0):
-        pieces += (whole[at : edit.part.location.start], edit.text)
+        texts += (whole[at : edit.part.location.start], edit.text)
         at = edit.part.location.stop or 0
-    return "".join((*pieces, whole[at:]))
+    return "".join((*texts, whole[at:]))
 
 
 def _emptied(value: object, parts: Sequence[Part]) -> object:

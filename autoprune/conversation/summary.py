@@ -60,6 +60,7 @@ def running(messages: Sequence[object]) -> Running | None:
 
 
 def _found(at: int, message: object) -> Running | None:
+    """Return the summary that a message is, or begins with; None where it holds none."""
     name, content = content_of(message)
     if isinstance(content, str):
         return _read(at, content, lambda words: with_item(message, name, words) if words else None)

@@ -16,7 +16,7 @@ from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Th
 from autoprune.formats import texts
 from autoprune.formats._detection import SHIPPED, dominant, named, new_parser
 from autoprune.formats._media import is_media, media
-from autoprune.formats._native import UNKNOWN, native_call, native_result
+from autoprune.formats._parts import UNKNOWN, native_call, native_result
 from autoprune.formats._payloads import Payload, as_json, json_text, payload, seen_block, text_block, tokens
 from autoprune.formats.parsing import Format, Parser, parse
 from autoprune.tokens import MESSAGE_TOKENS, NAME_TOKENS, Count

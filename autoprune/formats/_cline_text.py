@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from autoprune.conversation.transcript import Path, ToolResult
 from autoprune.formats._elements import Fences, Places, is_blank, occurrences, trimmed
+from autoprune.formats._parts import Found, after_letters, read
 from autoprune.formats._standing import Standing
-from autoprune.formats._text_results import Found, after_letters, read
 from autoprune.formats.parsing import Parser
 
 KIND = "cline"
@@ -70,7 +70,7 @@ def under_heading(text: str, path: Path, parser: Parser) -> tuple[list[ToolResul
 
 def _read(text: str, extents: list[Extent], path: Path, parser: Parser) -> tuple[list[ToolResult], int]:
     found = [
-        Found(after_letters(text, begin + 1), start, stop, tool, parser.answered_in_text(tool), is_error)
+        Found(after_letters(text, begin + 1), start, stop, tool, parser.open_calls.answered_in_text(tool), is_error)
         for begin, start, stop, tool, is_error in extents
     ]
     return read(text, found, path, parser, KIND)

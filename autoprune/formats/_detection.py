@@ -3,11 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 
+import autoprune.formats.anthropic_messages as anthropic_messages
+import autoprune.formats.bedrock_converse as bedrock_converse
+import autoprune.formats.gemini_contents as gemini_contents
+import autoprune.formats.openai_chat as openai_chat
+import autoprune.formats.openai_responses as openai_responses
+import autoprune.formats.xml_tool_result as xml
 from autoprune.conversation.edits import Running
 from autoprune.conversation.messages import fields
 from autoprune.errors import ConversationError, SettingsError, did_you_mean
-from autoprune.formats import anthropic_messages, bedrock_converse, gemini_contents, openai_chat, openai_responses
-from autoprune.formats import xml_tool_result as xml
 from autoprune.formats._standing import standing_behind
 from autoprune.formats.parsing import Format, Parser
 from autoprune.tokens import Count
@@ -43,7 +47,7 @@ def new_parser(
 def checked(message: object, at: int, formats: Sequence[Format]) -> tuple[Mapping[str, object], Format]:
     """Return the fields of a message and its format. Raises ConversationError where it is no message of any."""
     known = message if type(message) is dict else fields(message)
-    if type(message) is not dict and (how := converted(message)):
+    if type(message) is not dict and (how := _conversion(type(message).__mro__)):
         raise ConversationError(f"message {at} is {type(message).__name__} of a framework: convert with {how}", (at,))
     if known is None:
         what = f"{type(message).__name__} {str(message)[:40]!r}"
@@ -51,13 +55,9 @@ def checked(message: object, at: int, formats: Sequence[Format]) -> tuple[Mappin
     return known, detected(known, at, formats)
 
 
-def converted(message: object) -> str | None:
-    """Return how a framework's messages are converted, in words; None for a message of any other class."""
-    return _conversion(type(message).__mro__)
-
-
 @lru_cache(maxsize=256)
 def _conversion(classes: tuple[type, ...]) -> str | None:
+    """Return how messages of a framework's class are converted, in words, given its bases; None for other classes."""
     packages = (one.__module__.partition(".")[0] for one in classes)
     return next((CONVERSIONS[package] for package in packages if package in CONVERSIONS), None)
 

@@ -22,9 +22,8 @@ from autoprune.formats._elements import (
     unfenced,
     why_missed,
 )
-from autoprune.formats._native import UNKNOWN
+from autoprune.formats._parts import UNKNOWN, Found, after_letters, read
 from autoprune.formats._standing import Standing
-from autoprune.formats._text_results import Found, after_letters, read
 from autoprune.formats.parsing import Parser
 
 KIND = "function_results"
@@ -94,7 +93,7 @@ def missed(text: str, standing: Standing) -> str | None:
 def _found(extent: Extent, parser: Parser) -> Found:
     """Return a result; where it names no tool, the next open call does."""
     cut, start, stop, tool, is_error = extent
-    call = parser.answered_in_text(tool) if tool else parser.next_in_text()
+    call = parser.open_calls.answered_in_text(tool) if tool else parser.open_calls.next_in_text()
     return Found(cut, start, stop, tool or (call.name if call else UNKNOWN), call, is_error)
 
 
@@ -155,6 +154,7 @@ def _call(text: str, at: int, ends: First) -> Call | None:
 
 
 def _invoked(text: str, at: int, ends: First, invoke: re.Pattern[str], parameter: re.Pattern[str]) -> Call | None:
+    """Return the call at an offset, with these patterns of its tags; None where there is none."""
     head = invoke.match(text, at)
     if head is None:
         return None

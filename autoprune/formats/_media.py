@@ -1,4 +1,4 @@
-"""What images and other media cost in tokens: by the published rule of the vendor whose API writes a block so.
+"""Count the tokens of images and other media, by the published rule of the vendor whose API writes a block so.
 
 Each API has its `Rules`: how it writes media, and what they cost there. A format's own rules are asked first, then
 those of the others, so that a block that was carried over from another API is not counted as text.

@@ -1,4 +1,4 @@
-"""What can be read of an image, a sound or a document in its bytes or base64: its size, its bytes. Reads no pixels."""
+"""Read the size of an image, and the bytes of any medium, from bytes or base64. Reads no pixels."""
 
 import base64
 import binascii

@@ -1,4 +1,4 @@
-"""What a message's content holds: text, blocks, media, or anything else, counted and never changed."""
+"""Count what a message's content holds: text, blocks, media, or anything else. Changes nothing."""
 
 import json
 from collections.abc import Callable, Container, Iterator, Mapping
@@ -76,7 +76,7 @@ def text_block(blocks: object, text: str, kind: str = "text") -> list[object]:
 def json_text(value: object) -> str:
     """Return a value as the JSON text that a provider receives. Raises ConversationError where that is impossible."""
     try:
-        return json.dumps(value, ensure_ascii=False, default=_written_fields)
+        return json.dumps(value, ensure_ascii=False, default=_plain_fields)
     except (ValueError, TypeError, RecursionError) as error:
         raise ConversationError(f"arguments that cannot be written as JSON: {error}") from error
 
@@ -91,7 +91,8 @@ def seen_block(message: Mapping[str, object], kinds: Container[object]) -> str |
     return None
 
 
-def _written_fields(value: object) -> object:
+def _plain_fields(value: object) -> object:
+    """Return an SDK's object as a dict of its fields, and anything else as text."""
     known = fields(value)
     return str(value) if known is None else dict(known)
 

@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from autoprune.conversation.transcript import Location, Path, ToolCall, ToolInput, ToolResult
 from autoprune.formats._elements import Span, elements, first_start, outermost, tags, trimmed, why_missed
-from autoprune.formats._native import UNKNOWN
+from autoprune.formats._parts import UNKNOWN, Found, after_letters, argument, read
 from autoprune.formats._standing import Standing
-from autoprune.formats._text_results import Found, after_letters, argument, read
 from autoprune.formats.parsing import Parser
 
 KIND = "tool_response"
@@ -63,7 +62,7 @@ def _found(text: str, span: Span, parser: Parser) -> Found:
     """Return a result; where it names no tool, the next open call does."""
     known = members(text, span.start, span.stop)
     name = known.get("name", NONE).value
-    call = parser.answered_in_text(name) if isinstance(name, str) else parser.next_in_text()
+    call = parser.open_calls.answered_in_text(name) if isinstance(name, str) else parser.open_calls.next_in_text()
     tool = name if isinstance(name, str) else call.name if call else UNKNOWN
     cut = after_letters(text, span.begin + 1)
     if "content" in known:

@@ -5,11 +5,11 @@ Shapes are those of the anthropic SDK: `MessageParam`, `Message`, and their beta
 
 from collections.abc import Mapping
 
+import autoprune.formats.texts as texts
 from autoprune.conversation.messages import fields, fields_of, listed, nested
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolResult
-from autoprune.formats import texts
 from autoprune.formats._media import ANTHROPIC, is_media
-from autoprune.formats._native import native_call, native_result
+from autoprune.formats._parts import native_call, native_result
 from autoprune.formats._payloads import Payload, encrypted_tokens, json_text, payload, text_block, tokens
 from autoprune.formats.parsing import Parser
 from autoprune.tokens import MESSAGE_TOKENS, Count
@@ -128,6 +128,7 @@ def _prompt(who: Speaker, content: list[object], path: Path, parser: Parser) -> 
 
 
 def _result(block: Mapping[str, object], path: Path, parser: Parser) -> ToolResult:
+    """Return the result in a block."""
     failed = block.get("is_error")
     return native_result(
         parser,
@@ -165,8 +166,8 @@ def _tokens(item: object, count: Count) -> int:
     kind = _kind(block)
     if kind in CALLS:
         given = _input(block)
-        written = json_text(given) if isinstance(given, Mapping) else given
-        return tokens(block.get("name"), count) + tokens(written, count)
+        arguments = json_text(given) if isinstance(given, Mapping) else given
+        return tokens(block.get("name"), count) + tokens(arguments, count)
     if kind in THINKING:
         return tokens(block.get("thinking"), count) + encrypted_tokens(block.get("data"))
     return _read_tokens(block, count) if kind in READ or kind.endswith(SERVER_RESULT) else tokens(item, count, media)

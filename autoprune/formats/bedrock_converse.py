@@ -5,11 +5,11 @@ Shapes are those of the service model of `bedrock-runtime` that botocore ships.
 
 from collections.abc import Mapping
 
+import autoprune.formats.texts as texts
 from autoprune.conversation.messages import fields, fields_of, listed, nested
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolResult
-from autoprune.formats import texts
 from autoprune.formats._media import BEDROCK, is_media
-from autoprune.formats._native import native_call, native_result
+from autoprune.formats._parts import native_call, native_result
 from autoprune.formats._payloads import ENCRYPTED_CHARACTERS, Payload, encrypted_tokens, json_text, payload, tokens
 from autoprune.formats.parsing import Parser
 from autoprune.tokens import MESSAGE_TOKENS, Count
@@ -131,6 +131,7 @@ def _prompt(who: Speaker, content: list[object], path: Path, parser: Parser) -> 
 
 
 def _result(held: Mapping[str, object], path: Path, parser: Parser) -> ToolResult:
+    """Return the result in a block."""
     status = held.get("status")
     return native_result(
         parser,
@@ -147,7 +148,7 @@ def _payload(content: object, count: Count) -> Payload:
     if not isinstance(content, list | tuple):
         return payload(content, count, _text_block)
     found = [_text(item) for item in content]
-    text = "\n".join(piece for piece in found if piece is not None)
+    text = "\n".join(each for each in found if each is not None)
     return Payload(text, _all_tokens(content, count), _text_block, is_plain=None not in found)
 
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import autoprune.formats.texts as texts
 from autoprune.conversation.messages import fields, fields_of, with_items
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall
 from autoprune.errors import ConversationError
-from autoprune.formats import texts
 from autoprune.formats._media import GEMINI
-from autoprune.formats._native import native_call, native_result
+from autoprune.formats._parts import native_call, native_result
 from autoprune.formats._payloads import Payload, json_text, tokens
 from autoprune.formats.parsing import Parser
 from autoprune.tokens import MESSAGE_TOKENS, Count
@@ -174,7 +174,7 @@ def _answered(held: Mapping[str, object], parser: Parser) -> ToolCall | None:
     call_id, name = held.get("id"), held.get("name")
     if call_id:
         return parser.answered(call_id) or parser.answered(name)
-    return parser.answered_by_name(name) if isinstance(name, str) else None
+    return parser.open_calls.answered_by_name(name) if isinstance(name, str) else None
 
 
 def _media(parts: object) -> Iterator[object]:

@@ -6,14 +6,8 @@ from collections.abc import Sequence
 # Elements that programs add, on lines of their own: the state of the machine, reminders, what a command printed.
 ADDED = (
     *("environment_context", "environment_details", "user_instructions", "permissions instructions", "INSTRUCTIONS"),
-    *(
-        "system-reminder",
-        "system_reminder",
-        "system_notification",
-        "local-command-caveat",
-        "local-command-stdout",
-        "local-command-stderr",
-    ),
+    *("system-reminder", "system_reminder", "system_notification"),
+    *("local-command-caveat", "local-command-stdout", "local-command-stderr"),
     *("command-message", "task-notification", "user-prompt-submit-hook", "turn_aborted", "skills_instructions"),
     *("ide_opened_file", "ide_selection", "current_datetime", "collaboration_mode", "plugins_instructions"),
     *("skill", "persisted-output", "bash-stdout", "bash-stderr", "apps_instructions", "app-context"),
@@ -66,6 +60,7 @@ def continues(words: str) -> bool:
 
 
 def _said(words: str) -> str:
+    """Return the user's own words in one text."""
     if WHOLE.match(words):
         return words.rpartition(ARGUMENTS)[2].strip() if ARGUMENTS in words else ""
     if "<" not in words and not any(mark in words for mark in MARKS):

@@ -2,17 +2,11 @@
 
 from collections.abc import Mapping
 
+import autoprune.formats.texts as texts
 from autoprune.conversation.messages import fields, fields_of, listed
-from autoprune.conversation.transcript import (
-    Entry,
-    Path,
-    Speaker,
-    ToolCall,
-    ToolResult,
-)
-from autoprune.formats import texts
+from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall, ToolResult
 from autoprune.formats._media import OPENAI
-from autoprune.formats._native import native_call, native_result
+from autoprune.formats._parts import native_call, native_result
 from autoprune.formats._payloads import Payload, payload, seen_block, text_block, tokens
 from autoprune.formats.parsing import Parser
 from autoprune.tokens import MESSAGE_TOKENS, NAME_TOKENS, Count
@@ -29,8 +23,6 @@ NAME = "openai_chat"
 media = OPENAI
 # What a provider receives besides the content; `reasoning_content` is what DeepSeek, Qwen and others take back.
 TEXT_FIELDS = ("refusal", "reasoning_content")
-
-
 BLOCKS = frozenset(("image_url", "input_audio", "audio_url", "video_url", "file", "refusal"))
 
 

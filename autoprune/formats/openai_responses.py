@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import autoprune.formats.texts as texts
 from autoprune.conversation.messages import fields, fields_of, listed, nested, with_items
 from autoprune.conversation.transcript import Entry, Location, Speaker, ToolCall, ToolResult
-from autoprune.formats import texts
 from autoprune.formats._media import OPENAI, Medium
-from autoprune.formats._native import native_call, native_result
+from autoprune.formats._parts import native_call, native_result
 from autoprune.formats._payloads import Payload, encrypted_tokens, payload, seen_block, tokens
 from autoprune.formats.parsing import Parser
 from autoprune.tokens import MESSAGE_TOKENS, Count
@@ -166,9 +166,9 @@ def _payload(output: object, kind: str, count: Count) -> Payload:
 def _shell_payload(chunks: Sequence[object], count: Count) -> Payload:
     """Return the payload of a shell's chunks; how the commands ended is not counted."""
     held = [fields_of(chunk) for chunk in chunks]
-    written = [(chunk.get("stdout"), chunk.get("stderr")) for chunk in held]
-    said = [text for pair in written for text in pair if isinstance(text, str) and text]
-    if not all(isinstance(text, str) for pair in written for text in pair):
+    printed = [chunk.get(name) for chunk in held for name in ("stdout", "stderr")]
+    said = [text for text in printed if isinstance(text, str) and text]
+    if not all(isinstance(text, str) for text in printed):
         return Payload("", tokens(chunks, count), is_fixed=True)
     return Payload("\n".join(said), sum(map(count, said)), _shell_chunk)
 

@@ -82,7 +82,7 @@ class Parser:
         self.request = 0  # the one that the model answers, or has answered last
         self.begins_request = False
         self._follows_model = False
-        self._calls = OpenCalls()
+        self.open_calls = OpenCalls()
         self.media: Media = media
         self.heading: tuple[Path, str] | None = None
         self.standing = standing
@@ -118,7 +118,7 @@ class Parser:
         elif who is Speaker.OTHER and isinstance(role := known.get("role"), str):
             self.miss(f"role {role!r}", "is not known: give 'user', 'assistant' or 'tool', or nothing in it is pruned")
         for call in entry.calls:
-            self._calls.expect(call)
+            self.open_calls.expect(call)
         return self._opening(entry) if self.standing.is_open and entry.results else entry
 
     def use(self, written_in: Format) -> None:
@@ -131,7 +131,7 @@ class Parser:
     def _begin_request(self) -> None:
         self.request = self.sent
         self.sent += 1
-        self._calls.begin_request()
+        self.open_calls.begin_request()
 
     def _opening(self, entry: Entry) -> Entry:
         """Return the entry of a message with results that stands before the model's first message.
@@ -192,19 +192,7 @@ class Parser:
 
     def answered(self, call_id: object) -> ToolCall | None:
         """Close and return the open call with an id: the first where an id is used again."""
-        return self._calls.answered(call_id) if isinstance(call_id, str) else None
-
-    def answered_by_name(self, tool: str) -> ToolCall | None:
-        """Close and return the first open call of a tool in the model's last request, whatever its id."""
-        return self._calls.answered_by_name(tool)
-
-    def answered_in_text(self, tool: str) -> ToolCall | None:
-        """Close and return the first open call of a tool in the text of the model's last request."""
-        return self._calls.answered_in_text(tool)
-
-    def next_in_text(self) -> ToolCall | None:
-        """Close and return the first open call in the text of the model's last request, whatever its tool."""
-        return self._calls.next_in_text()
+        return self.open_calls.answered(call_id) if isinstance(call_id, str) else None
 
 
 def placed(error: ConversationError, at: int) -> ConversationError:

@@ -14,10 +14,12 @@ What looks like a result and was not taken is noted with the reason (`Parser.mis
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+import autoprune.formats._cline_text as _cline_text
+import autoprune.formats._function_results_text as _function_results_text
+import autoprune.formats._tool_response_text as _tool_response_text
+import autoprune.formats.xml_tool_result as xml
 from autoprune.conversation.messages import fields_of
 from autoprune.conversation.transcript import Path, ToolCall, ToolResult
-from autoprune.formats import _cline_text, _function_results_text, _tool_response_text
-from autoprune.formats import xml_tool_result as xml
 from autoprune.formats._payloads import TEXT_BLOCKS
 from autoprune.formats._standing import Standing
 from autoprune.formats.parsing import Parser
@@ -105,6 +107,7 @@ def user_text(text: str, path: Path, parser: Parser) -> tuple[tuple[ToolResult, 
 
 
 def _dialect(possible: Sequence[Dialect], text: str, parser: Parser) -> Dialect | None:
+    """Return the dialect whose results may stand in a text, of several the one that begins first; None for none."""
     standing = parser.standing
     allowed = [
         dialect

@@ -5,10 +5,13 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import autoprune.formats._cline_text as _cline_text
+import autoprune.formats._function_results_text as _function_results_text
+import autoprune.formats._tool_response_text as _tool_response_text
+import autoprune.formats.harness as harness
+import autoprune.formats.xml_tool_result as xml
 from autoprune.conversation.messages import fields, fields_of
 from autoprune.conversation.transcript import Entry, Path, ToolCall, ToolResult
-from autoprune.formats import _cline_text, _function_results_text, _tool_response_text, harness
-from autoprune.formats import xml_tool_result as xml
 from autoprune.formats._media import find_medium
 
 Span = tuple[int, int]
@@ -43,11 +46,6 @@ DEEPEST = 12  # levels of lists and objects that are looked through
 LONGEST_LABEL = 100  # characters
 NEAR = 64  # characters between a call and the tag of its block
 CALLS, CALLS_END = _function_results_text.CALL_MARK, "</function_calls>"
-
-
-def words(message: object, entry: Entry) -> str:
-    """Return the texts of a message, blank-line separated; `entry` is what it was parsed to."""
-    return "\n\n".join(texts(message, entry))
 
 
 def texts(message: object, entry: Entry) -> tuple[str, ...]:
@@ -95,6 +93,7 @@ class _Reader:
             yield from self._value(known[name], (name,))
 
     def _value(self, value: object, path: Path) -> Iterator[str]:
+        """Yield the texts in a value of a message."""
         if path in self.native or len(path) > DEEPEST:
             return
         if isinstance(value, str):
@@ -108,6 +107,7 @@ class _Reader:
             yield from self._block(block, path)
 
     def _block(self, block: Mapping[str, object], path: Path) -> Iterator[str]:
+        """Yield the texts in a block, behind a label where it is not words alone."""
         if block.get("type") in SILENT or block.get("thought") is True:
             return
         if (medium := find_medium(block)) is not None:
@@ -153,11 +153,11 @@ def _around(text: str, parts: Sequence[ToolResult | ToolCall]) -> str:
         is_heading = text.startswith("[") and text.endswith(_cline_text.MARK) and _cline_text.begins_with_heading(text)
         return "" if is_heading else text  # Cline may write the heading of a result as a block of its own
     wholes = {kind: _wholes(text, kind) for kind in {part.kind for part in parts if isinstance(part, ToolResult)}}
-    pieces, at = [], 0
+    around, at = [], 0
     for begin, end in sorted(_whole(text, part, wholes) for part in parts):
-        pieces.append(text[at:begin])
+        around.append(text[at:begin])
         at = max(at, end)
-    return "\n\n".join(filter(None, (piece.strip() for piece in (*pieces, text[at:]))))
+    return "\n\n".join(filter(None, map(str.strip, (*around, text[at:]))))
 
 
 def _whole(text: str, part: ToolResult | ToolCall, wholes: Mapping[str, Sequence[Span]]) -> Span:

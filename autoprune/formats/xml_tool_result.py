@@ -37,9 +37,8 @@ from autoprune.formats._elements import (
     unfenced,
     why_missed,
 )
-from autoprune.formats._native import UNKNOWN
+from autoprune.formats._parts import UNKNOWN, Found, after_letters, argument, read
 from autoprune.formats._standing import Standing
-from autoprune.formats._text_results import Found, after_letters, argument, read
 from autoprune.formats.parsing import Parser
 
 KIND = XML
@@ -137,7 +136,8 @@ def alone(text: str, path: Path, parser: Parser) -> tuple[list[ToolResult], int]
 def _found(text: str, span: Span, cut: int, parser: Parser, is_plain: bool) -> Found:
     tag = text[span.begin : span.start]
     tool = parser.tool_name(tag)
-    return Found(cut, span.start, span.stop, tool, parser.answered_in_text(tool), is_error(tag), is_plain=is_plain)
+    call = parser.open_calls.answered_in_text(tool)
+    return Found(cut, span.start, span.stop, tool, call, is_error(tag), is_plain=is_plain)
 
 
 def spans(text: str) -> list[Span]:

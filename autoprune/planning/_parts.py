@@ -41,7 +41,7 @@ class Parts:
         return entry
 
     def see(self, result: ToolResult, inputs: Iterable[Part]) -> None:
-        """The model has seen a result: it may be cleared, and so may arguments of its call, which stand before it."""
+        """Take note that the model has seen a result: it may be cleared, and so may arguments of its call."""
         for part in inputs:
             self.seen[part] = None
             self.result_of[part] = result

@@ -1,7 +1,7 @@
 """Cut one giant tool result to its head, its tail and its error lines. Looks at that text alone.
 
 How it works. The text is cut in two places, so that head and tail together take the tokens that there is room for. A
-first, cheap count by pieces of 4,096 characters finds the places, which are then moved to the ends of lines. Error
+first, cheap count by chunks of 4,096 characters finds the places, which are then moved to the ends of lines. Error
 lines between them are kept in their place. With a limit of 60 tokens the log of a build becomes:
 
     $ make all
@@ -11,8 +11,8 @@ lines between them are kept in their place. With a limit of 60 tokens the log of
     [… 90 lines left out …]
     make: *** [b.o] Error 1
 
-The parts are counted apart and need not add up, so the whole is counted too: if it is over the limit, the room shrinks
-by the excess, and the text is cut again.
+Head, tail and lines are counted apart and need not add up, so the whole is counted too: if it is over the limit, the
+room shrinks by the excess, and the text is cut again.
 """
 
 import re
@@ -27,7 +27,7 @@ from autoprune.conversation.outcomes import error_lines
 from autoprune.errors import SettingsError, check_flag, check_number, is_share
 from autoprune.tokens import Count
 
-PIECE = 4_096  # characters, counted at once
+CHUNK = 4_096  # characters, counted at once
 ROUNDS = 12  # of cutting, with less room each time, until the result fits
 EVIDENCE_SHARE = 0.25  # of the room that error lines may take at most
 TRIES = 60  # error lines, counted at most
@@ -89,7 +89,7 @@ class Clamp:
 
     def _cut(self, text: str, limit: int, total: int, count: Count) -> str | None:
         """Return a text of `total` tokens cut to `limit`; None if not even its beginning fits."""
-        known = cache(count)  # the same pieces are looked at for each size of the room
+        known = cache(count)  # the same chunks are counted for each size of the room
         room = limit - count(f"\n{_marker(len(text), 'character', total, is_first=True)}\n")
         for turn in range(ROUNDS):
             if room <= 0:
@@ -98,11 +98,11 @@ class Clamp:
             over = count(result) - limit
             if over <= 0:
                 return result
-            room -= max(over, room >> (ROUNDS - turn), 1)  # counts of pieces need not add up
+            room -= max(over, room >> (ROUNDS - turn), 1)  # counts of chunks need not add up
         return _what_fits(text, limit, known)
 
     def _spans(self, text: str, room: int, count: Count) -> list[Span]:
-        """Return the parts to keep in order: the head, error lines, the tail."""
+        """Return what to keep, in order: the head, error lines, the tail."""
         budget = min(self.evidence_tokens, int(room * EVIDENCE_SHARE))
         evidence, cost = _evidence(text, self._gap(text, room - budget, count), budget, count)
         head, tail = self._gap(text, room - cost, count)
@@ -137,27 +137,27 @@ def plain_text(text: str) -> str:
     if "\r" not in visible:
         return visible
     *lines, last = visible.split("\n")
-    ended = [_last_written(line) + ("\r" if line.endswith("\r") else "") for line in lines]
-    return "\n".join((*ended, _last_written(last)))
+    ended = [_last_shown(line) + ("\r" if line.endswith("\r") else "") for line in lines]
+    return "\n".join((*ended, _last_shown(last)))
 
 
-def _last_written(line: str) -> str:
+def _last_shown(line: str) -> str:
     """Return what a line shows after its last carriage return."""
     return line.rstrip("\r").rpartition("\r")[2]
 
 
 def _reach(text: str, room: int, count: Count, *, is_tail: bool) -> int:
-    """Return how many characters from one end fit, as far as counts by pieces tell."""
+    """Return how many characters from one end fit, as far as counts by chunks tell."""
     size = len(text)
 
     def tokens(start: int, stop: int) -> int:
         return count(text[size - stop : size - start] if is_tail else text[start:stop])
 
     at = 0
-    while at < size and (used := tokens(at, min(at + PIECE, size))) <= room:
+    while at < size and (used := tokens(at, min(at + CHUNK, size))) <= room:
         room -= used
-        at += PIECE
-    longer = range(1, min(PIECE, size - at) + 1)  # empty where all of the text fits
+        at += CHUNK
+    longer = range(1, min(CHUNK, size - at) + 1)  # empty where all of the text fits
     return min(at, size) + bisect_right(longer, room, key=lambda length: tokens(at, at + length))
 
 
@@ -201,13 +201,13 @@ def _evidence(text: str, gap: Span, budget: int, count: Count) -> tuple[list[Spa
 def _joined(text: str, spans: Sequence[Span], total: int, count: Count) -> str:
     """Return the spans of a text joined, with a marker on a line of its own wherever something is missing."""
     missing = max(total - count("".join(text[begin:end] for begin, end in spans)), 1)
-    parts = [text[: spans[0][1]]]
+    kept = [text[: spans[0][1]]]
     for number, ((_, stop), (begin, end)) in enumerate(pairwise(spans)):
         is_first, is_only = number == 0, len(spans) == 2
         marker = _marker(*_amount(text, stop, begin), missing if is_first else None, is_first=not is_only)
-        parts.append(marker if _begins_line(text, stop) else f"\n{marker}")
-        parts.append(f"\n{text[begin:end]}" if begin < end else "")
-    return "".join(parts)
+        kept.append(marker if _begins_line(text, stop) else f"\n{marker}")
+        kept.append(f"\n{text[begin:end]}" if begin < end else "")
+    return "".join(kept)
 
 
 def _begins_line(text: str, at: int) -> bool:
@@ -223,7 +223,7 @@ def _amount(text: str, start: int, stop: int) -> tuple[int, str]:
 
 
 def _marker(amount: int, unit: str, missing: int | None = None, *, is_first: bool = False) -> str:
-    """Return what stands in place of a part left out. The first of several markers says the tokens missing in all."""
+    """Return what stands in place of what is left out. The first of several markers says the tokens missing in all."""
     what = _figure(amount, unit)
     if missing is None:
         return f"[… {what} left out …]"

@@ -11,7 +11,7 @@ from autoprune.conversation.copying import Copied
 from autoprune.conversation.edits import Fold, Replace, Running, saved_by_message
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.reasons import Reason
-from autoprune.conversation.transcript import Part, Path, Speaker, Thought, ToolInput, ToolResult, Transcript
+from autoprune.conversation.transcript import Path, Speaker, Thought, ToolInput, ToolResult, Transcript
 from autoprune.planning.protections import NOTHING, Guard, Protections, guard
 
 
@@ -111,11 +111,8 @@ class Plan(Copied):
     @cached_property
     def kept(self) -> Mapping[ToolResult, Reason]:
         """The results that stay, oldest first, each with the reason why."""
-        known = self.transcript.results
-        return {each: self._why_kept(each) for each in known if each not in self.results and not self._is_gone(each)}
-
-    def _is_gone(self, part: Part) -> bool:
-        return part.location.message in self.gone
+        here = (each for each in self.transcript.results if each.location.message not in self.gone)
+        return {each: self._why_kept(each) for each in here if each not in self.results}
 
     @cached_property
     def answers(self) -> Mapping[ToolInput, ToolResult]:
@@ -160,6 +157,7 @@ class Plan(Copied):
         return result.sent == len(self.transcript.requests) - 1
 
     def _why_kept(self, result: ToolResult) -> Reason:
+        """Return the first reason that holds for a result that stays."""
         if self.placeholder.stands_in(result):
             return Reason.ALREADY_CLEARED
         if self.is_unseen(result):

@@ -16,6 +16,34 @@ Guard: TypeAlias = Callable[[ToolResult], Reason | None]
 NONE_CUT: Mapping[ToolResult, ToolResult] = {}
 
 
+def make_tuples(option: object, *names: str) -> None:
+    """Make tuples of collections in the fields of a frozen option; a text becomes a tuple of one."""
+    for name in names:
+        value = getattr(option, name)
+        if isinstance(value, Iterable):
+            object.__setattr__(option, name, (value,) if isinstance(value, str) else tuple(value))
+
+
+def make_set(option: object, name: str) -> None:
+    """Make a set of the indexes of messages in a field of a frozen option, unless they are none or a predicate."""
+    value = getattr(option, name)
+    if isinstance(value, Iterable) and not callable(value):
+        indexes = tuple(value)
+        object.__setattr__(option, name, frozenset(indexes) if all(map(is_number, indexes)) else indexes)
+
+
+def check_texts(name: str, value: object, what: str) -> None:
+    """Raise SettingsError for anything but a tuple of texts, which are `what`."""
+    if not isinstance(value, tuple) or not all(isinstance(text, str) for text in value):
+        raise SettingsError(f"{name} is {value!r}: give {what}")
+
+
+def check_pinned(value: object) -> None:
+    """Raise SettingsError for anything but a set of indexes or a predicate."""
+    if not callable(value) and not isinstance(value, frozenset):
+        raise SettingsError(f"pinned is {value!r}: give indexes of messages, 0 or more, or a predicate")
+
+
 @dataclass(frozen=True)
 class Protections:
     """Say which results are kept whatever the budget; by default only those that hold the user's own words.
@@ -45,13 +73,8 @@ class Protections:
 
     def __post_init__(self) -> None:
         """Make collections immutable and comparable; `check` refuses anything else."""
-        for name in ("tools", "paths", "answer_tools"):
-            value = getattr(self, name)
-            if isinstance(value, Iterable):
-                object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
-        if isinstance(self.pinned, Iterable) and not callable(self.pinned):
-            indexes = tuple(self.pinned)
-            object.__setattr__(self, "pinned", frozenset(indexes) if all(map(is_number, indexes)) else indexes)
+        make_tuples(self, "tools", "paths", "answer_tools")
+        make_set(self, "pinned")
 
     def check(self) -> None:
         """Raise SettingsError for a parameter that cannot be used."""
@@ -60,11 +83,8 @@ class Protections:
         for name in ("failed", "instruction_files", "user_answers"):
             check_flag(name, getattr(self, name))
         for name in ("tools", "paths", "answer_tools"):
-            value = getattr(self, name)
-            if not isinstance(value, tuple) or not all(isinstance(glob, str) for glob in value):
-                raise SettingsError(f"{name} is {value!r}: give names or globs")
-        if not callable(self.pinned) and not isinstance(self.pinned, frozenset):
-            raise SettingsError(f"pinned is {self.pinned!r}: give indexes of messages, 0 or more, or a predicate")
+            check_texts(name, getattr(self, name), "names or globs")
+        check_pinned(self.pinned)
 
     @property
     def has_rules(self) -> bool:
@@ -76,7 +96,7 @@ class Protections:
         return self.user_answers and is_answer(result, self.answer_tools)
 
     def of(self, result: ToolResult, message: object) -> Reason | None:
-        """Return why a result is kept wherever in the conversation it stands; None if it is not kept."""
+        """Return why a result is kept wherever it stands in the conversation; None if it is not kept."""
         if self._is_pinned(result.location.message, message):
             return Reason.PINNED
         if self.tools and any(fnmatchcase(result.tool, glob) for glob in self.tools):

@@ -1,4 +1,4 @@
-"""Which messages stay whatever is folded or dropped, by rules that the user gives. Folds nothing."""
+"""Decide which messages are never folded or dropped, by rules that the user gives. Folds nothing."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from typing import ClassVar
 from autoprune.conversation.messages import fields_of
 from autoprune.conversation.transcript import Entry, Speaker
 from autoprune.errors import SettingsError, check_flag, check_number
+from autoprune.planning.protections import check_pinned, check_texts, make_set, make_tuples
 
 ROLES: Mapping[str, Speaker] = {"user": Speaker.USER, "assistant": Speaker.MODEL, "tool": Speaker.TOOL}
 
@@ -34,24 +35,16 @@ class Retention:
 
     def __post_init__(self) -> None:
         """Make collections immutable and comparable; `check` refuses anything else."""
-        for name in ("tags", "roles"):
-            value = getattr(self, name)
-            if isinstance(value, Iterable):
-                object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
-        if isinstance(self.pinned, Iterable) and not callable(self.pinned):
-            indexes = tuple(self.pinned)
-            is_hashable = all(isinstance(index, int) for index in indexes)
-            object.__setattr__(self, "pinned", frozenset(indexes) if is_hashable else indexes)
+        make_tuples(self, "tags", "roles")
+        make_set(self, "pinned")
 
     def check(self) -> None:
         """Raise SettingsError for a parameter that cannot be used."""
         check_flag("system", self.system)
         check_flag("first_request", self.first_request)
         check_number("turns", self.turns, 0)
-        if not callable(self.pinned) and not isinstance(self.pinned, frozenset):
-            raise SettingsError(f"pinned is {self.pinned!r}: give indexes of messages, or a predicate")
-        if not isinstance(self.tags, tuple) or not all(isinstance(tag, str) for tag in self.tags):
-            raise SettingsError(f"tags is {self.tags!r}: give texts")
+        check_pinned(self.pinned)
+        check_texts("tags", self.tags, "texts")
         if not isinstance(self.roles, tuple) or not set(self.roles) <= set(ROLES):
             raise SettingsError(f"roles is {self.roles!r}: give some of {', '.join(ROLES)}, first to go first")
 

@@ -2,14 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import ClassVar
 
 from autoprune.conversation.outcomes import failed
 from autoprune.conversation.transcript import ToolInput, ToolResult
-from autoprune.errors import SettingsError, check_number
+from autoprune.errors import check_number
+from autoprune.planning.protections import check_texts, make_tuples
 from autoprune.tokens import Count
 
 MARKER = "[{:,} tokens cleared to save space; the call succeeded]"
@@ -32,14 +32,12 @@ class ToolInputs:
 
     def __post_init__(self) -> None:
         """Make the names immutable and comparable; `check` refuses anything else."""
-        if isinstance(self.tools, Iterable):
-            object.__setattr__(self, "tools", (self.tools,) if isinstance(self.tools, str) else tuple(self.tools))
+        make_tuples(self, "tools")
 
     def check(self) -> None:
         """Raise SettingsError for a parameter that cannot be used."""
         check_number("above", self.above, 0, "a number of tokens")
-        if not isinstance(self.tools, tuple) or not all(isinstance(glob, str) for glob in self.tools):
-            raise SettingsError(f"tools is {self.tools!r}: give names or globs")
+        check_texts("tools", self.tools, "names or globs")
 
     def of(self, result: ToolResult) -> tuple[ToolInput, ...]:
         """Return the arguments of a call that may be shortened, given its result."""

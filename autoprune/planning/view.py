@@ -108,7 +108,9 @@ class Strategy(Protocol):
     Its edits are made of the candidates that the view offers (`candidate.cleared(reason)`); any other edit is ignored.
     A strategy may have the attributes `protect`, `clamp` and `clear_tool_inputs`, which the walk obeys for it, and
     `every_request = True` to be asked at each request, below the safe zone too. One that remembers something from
-    request to request has a method `begin()` that returns a fresh object with `step` for each walk.
+    request to request has a method `begin()` that returns a fresh object with `step` for each walk. One that depends on
+    the model has a method `for_model(name)`, which returns it for the model that the settings name, None for none;
+    its `notes` are said in the report.
     """
 
     @property

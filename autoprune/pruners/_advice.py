@@ -1,4 +1,4 @@
-"""What would bring a conversation within its safe zone, found out by trying it. Changes nothing, calls no model."""
+"""Find by trying what would bring a conversation within its safe zone. Changes nothing, calls no model."""
 
 import copy
 import dataclasses
@@ -29,7 +29,7 @@ class OtherZone:
         self._args = args
 
     def __getattr__(self, name: str) -> Any:
-        """Everything else is as it was."""
+        """Return any other argument as it was."""
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self._args, name)
@@ -44,7 +44,7 @@ def advice(pruner: Any, folding: Callable[[], Any], strategy: object, calibratio
     messages = list(report.plan.transcript.messages)
 
     def tried(by: Any, chosen: object, zone: int | None = None) -> int:
-        """The most tokens that are left when a strategy prunes in its place."""
+        """Return the most tokens that are left when a strategy prunes in its place."""
         other = copy.copy(by)
         other._memory = Memory()
         if zone is not None:
@@ -52,7 +52,7 @@ def advice(pruner: Any, folding: Callable[[], Any], strategy: object, calibratio
         return scaled(other.plan(messages, chosen, calibration=calibration).tokens, calibration)
 
     def in_reach(by: Any, chosen: object, zone: int) -> int | None:
-        """A safe zone that a strategy reaches, from `zone` on."""
+        """Return a safe zone that a strategy reaches, from `zone` on; None where none was found."""
         for _ in range(ROUNDS):
             if (left := tried(by, chosen, zone)) <= zone:
                 return zone
@@ -76,12 +76,12 @@ def advice(pruner: Any, folding: Callable[[], Any], strategy: object, calibratio
 
 
 def _would(what: str, tokens: int, report: Report) -> str:
-    """What something would bring the conversation to, where that is within the safe zone."""
+    """Return what something would bring the conversation to, in words; "" where that is over the safe zone."""
     return f"{what} would bring it to at most {tokens:,} tokens" if tokens <= report.safe_zone else ""
 
 
 def _clamped(strategy: object, report: Report, tried: Callable[[object], int]) -> str:
-    """What cutting giants when they arrive would bring, where the strategy can and does not."""
+    """Return what cutting giants when they arrive would bring; "" where the strategy cannot, or does already."""
     if not dataclasses.is_dataclass(strategy) or isinstance(strategy, type):
         return ""
     if getattr(strategy, "clamp", NEVER) is not None:
@@ -92,7 +92,7 @@ def _clamped(strategy: object, report: Report, tried: Callable[[object], int]) -
 
 
 def _giant(report: Report) -> str:
-    """The largest result that the model has seen and that stays whole, where it is a giant."""
+    """Return in words the largest result that the model has seen and that stays whole; "" where it is no giant."""
     plan = report.plan
     seen = [result for result in plan.kept if not plan.is_unseen(result) and reason(plan, result) not in LASTING]
     if not seen:

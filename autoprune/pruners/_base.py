@@ -9,8 +9,6 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from loguru import logger
-
 from autoprune.conversation.copying import Copied
 from autoprune.conversation.edits import Running
 from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
@@ -20,12 +18,12 @@ from autoprune.errors import ConversationError, SettingsError
 from autoprune.formats import SHIPPED, Format, Parser, named, new_parser, parse
 from autoprune.formats import xml_tool_result as xml
 from autoprune.providers.thinking import policy
-from autoprune.pruners._choice import Choice
+from autoprune.pruners._choice import Choice, either
 from autoprune.pruners._progress import Memory, Progress, Walked
-from autoprune.pruners._terms import Terms, ratio
+from autoprune.pruners._terms import Terms, adapted, notes, ratio
 from autoprune.pruners.events import BeforePrune, OnPruned, PruneEvent, tell, veto
 from autoprune.pruners.result import Result
-from autoprune.report import Report, statistics, token_figures
+from autoprune.report import statistics, token_figures
 from autoprune.settings import (
     attribute_values,
     missing_safe_zone,
@@ -40,8 +38,6 @@ from autoprune.tokens import REPLY_TOKENS, Count, Memo, for_model, scaled
 
 # Of a pruner: what it can do without, and makes again.
 MEMOS = ("_counters", "_last", "_memory")
-
-
 NO_PAUSES: Mapping[int, float] = {}
 
 
@@ -239,6 +235,7 @@ class Pruner(Copied):
 
     def _terms_anew(self, chosen: Any, fallback: str | None, calibration: float) -> Terms:
         count, estimate = self._count()
+        chosen = adapted(chosen, self._text("model"))
         return Terms(
             chosen,
             safe_zone(self.args, self._environ),
@@ -247,7 +244,7 @@ class Pruner(Copied):
             Placeholder(count, self.replacement_message, self._element),
             self._text("format"),
             resolve("thinking_policy", partial(policy, model=self._text("model")), self.args, self._environ),
-            tuple(note for note in (fallback, estimate, missing_safe_zone(self.args, self._environ)) if note),
+            tuple(filter(None, (fallback, estimate, missing_safe_zone(self.args, self._environ), *notes(chosen)))),
         )
 
     def _chosen(self, strategy: object) -> tuple[Any, str | None]:
@@ -297,16 +294,3 @@ def checked(conversation: object) -> list[Any]:
     raise ConversationError(
         f"the conversation is no list but {type(conversation).__name__}; {hint or 'give a list of messages'}"
     )
-
-
-def logged(report: Report, level: str) -> None:
-    """One line with bound fields, silent unless the program calls `logger.enable("autoprune")`."""
-    with_fields = logger.opt(lazy=True, capture=False).patch(lambda record: record["extra"].update(report.fields))
-    with_fields.log(level, "{}", lambda: report)
-
-
-def either(strategy_name: object, strategy: object) -> Any:
-    """The strategy that a call gives by either keyword. Raises SettingsError where the two differ."""
-    if strategy_name is None or strategy is None or strategy_name == strategy:
-        return strategy if strategy_name is None else strategy_name
-    raise SettingsError(f"strategy_name is {strategy_name!r} and strategy is {strategy!r}: give one of them")

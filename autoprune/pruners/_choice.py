@@ -1,4 +1,4 @@
-"""Which strategy a caller means: a name, a name with parameters, or a strategy itself."""
+"""Choose the strategy that a caller means: by a name, a name with parameters, or the strategy itself."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from autoprune.strategies.by_name import CLEARING, STRATEGIES, is_named
 
 @dataclass(frozen=True)
 class Choice:
-    """What a pruner can choose from; `written` makes the strategy that a text with parameters names."""
+    """The strategies that a pruner can choose from; `configured` makes the one that a text with parameters names."""
 
     strategies: Mapping[str, Any]
     default: Any
-    written: Callable[[str], Any]
+    configured: Callable[[str], Any]
 
     def of(self, strategy: object) -> tuple[Any, str | None]:
         """Return the strategy that was asked for, and what should be said of that. Raises SettingsError for none."""
@@ -32,16 +32,17 @@ class Choice:
             return self.default, None
         if is_named(name, self.strategies) or is_named(name, STRATEGIES):
             return self._named(name)
-        return self.written(name), None
+        return self.configured(name), None
 
     def _named(self, text: str) -> tuple[Any, str | None]:
-        """The strategy that a text names; the default, and a note that says so, where there is none of that name."""
+        """Return the strategy that a text names; the default, with a note, where there is none of that name."""
         known = self.strategies.get(text)
         if known is not None:
             return known, None
-        return (self.written(text), None) if is_named(text, self.strategies) else self._unknown(text)
+        return (self.configured(text), None) if is_named(text, self.strategies) else self._unknown(text)
 
     def _unknown(self, text: str) -> tuple[Any, str]:
+        """Return the default, with a note that there is no strategy of that name."""
         name = text.partition("(")[0].strip()
         hint = did_you_mean(name, self.strategies)
         if name in STRATEGIES:
@@ -49,3 +50,10 @@ class Choice:
         fallback = f"there is no strategy {text!r}{hint}: {self.default.name} was used"
         logger.warning(fallback)
         return self.default, fallback
+
+
+def either(strategy_name: object, strategy: object) -> Any:
+    """The strategy that a call gives by either keyword. Raises SettingsError where the two differ."""
+    if strategy_name is None or strategy is None or strategy_name == strategy:
+        return strategy if strategy_name is None else strategy_name
+    raise SettingsError(f"strategy_name is {strategy_name!r} and strategy is {strategy!r}: give one of them")

@@ -1,4 +1,4 @@
-"""From a plan whose texts are written to the conversation and its report. Decides nothing but whether it is smaller."""
+"""Make the conversation and the report of a plan once its texts are there. Decides only whether it is smaller."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -38,18 +38,18 @@ class Unfinished:
     advise: Callable[[Report], str]
 
     def planned(self) -> Result:
-        """What is about to be done, with the largest summary that there can be; no conversation is made."""
+        """Return what is about to be done, with the largest summary that there can be; no conversation is made."""
         is_idle = not (self.plan.edits or self.plan.folds or self.plan.stripped)
         report = self._report(self.plan, self.aftermath.notes, 0.0)
         return Result(self.given if is_idle else [], report, self.aftermath.parameters)
 
     def finished(self, answer: Answer, clock: Callable[[], float]) -> Result:
-        """The conversation with the summary that was written, and the report."""
+        """Return the conversation with the summary that was written, and the report."""
         plan, notes = replace(self.plan, edits=self.writer.edits), self.aftermath.notes
         pruned = rewritten(self.given, plan)
         if plan.folds:
-            pieces = assembled(rewritten(self.bare, plan), self._gone, plan.place, self._summary(answer))
-            pruned = [piece.message for piece in pieces]
+            kept = assembled(rewritten(self.bare, plan), self._gone, plan.place, self._summary(answer))
+            pruned = [each.message for each in kept]
             plan = replace(plan, counted=self.weigh(pruned))
         if plan.folds and plan.tokens >= plan.transcript.tokens:
             plan, pruned = replace(plan, edits=(), folds=(), stripped=(), counted=None), self.given
@@ -75,7 +75,7 @@ class Unfinished:
         return {*self.plan.gone, *((known.at,) if known and known.rest is None else ())}
 
     def _summary(self, answer: Answer) -> Any:
-        """The message of the summary: a new one, the old one where nothing was added to it, or None."""
+        """Return the message of the summary: a new one, the old one where nothing was added to it, or None."""
         folds = [fold for fold in self.plan.folds if not fold.is_drop]
         known = self.plan.running
         text = answer.text if folds and isinstance(answer, Written) else known.text if known else None
@@ -101,7 +101,7 @@ class Unfinished:
         return calls
 
     def _calls_behind(self, before: str, fold: Fold, gone: set[int]) -> str:
-        """Return the same behind one more fold; `gone` are all messages that went by then."""
+        """Return how the calls were made once one more fold is made; `gone` are all messages that went by then."""
         entries = self.plan.transcript.entries
         stays = (at for at, entry in enumerate(entries) if at not in gone and entry.speaker is not Speaker.SYSTEM)
         first = next(stays, len(entries))
@@ -114,5 +114,5 @@ class Unfinished:
 
 
 def rewritten(messages: list[Any], plan: Plan) -> list[Any]:
-    """The messages with what a plan replaces and strips; whole messages stay."""
+    """Return the messages with what a plan replaces and strips; whole messages stay."""
     return strip(apply(messages, plan.edits), plan.stripped)

@@ -1,4 +1,4 @@
-"""Compare: what a caller passed before, so that only what is new need be read. Changes nothing.
+"""Compare and rewrite: what a caller passed before and what was returned, so that only what is new is dealt with.
 
 How it works. Each message is remembered by a copy with lists and dicts of its own. The next call's messages are
 compared with these copies, and not with the messages themselves, so that a change made in place is noticed:
@@ -7,13 +7,19 @@ compared with these copies, and not with the messages themselves, so that a chan
     second call   [system, user, answer, result]   the first two equal their copies: two messages are new
     third call    [system, user', …]               user' differs from its copy: nothing is known of this conversation
 
+The messages that were rewritten are kept with copies in the same way, since a caller may pass those instead.
+
 An SDK's object is compared as itself; what it holds is remembered beside the copies, container by container. A change
 to an equal value (1 for True, another order of keys) is not noticed.
 """
 
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any
 
+from autoprune.conversation.edits import Replace
+from autoprune.conversation.rewriting import rewrite
+from autoprune.conversation.transcript import Part
 from autoprune.pruners._snapshots import Container, as_read, copied
 
 
@@ -62,6 +68,68 @@ class Known:
             return [as_read(message, held) for message in copies] if held else copies
 
         return messages
+
+
+class Rewritten:
+    """The messages that edits have changed, by their indexes; each is made once."""
+
+    def __init__(self) -> None:
+        """Start without any."""
+        self.messages: dict[int, object] = {}
+        self.copies: dict[int, object] = {}
+        self._edits: dict[int, dict[Part, Replace]] = {}
+        self._changes: dict[int, tuple[str, str] | None] = {}
+        self._made = 0
+
+    def make(self, edits: dict[Part, Replace], made: int, known: Known) -> None:
+        """Make the edits that are new: of those that a walk has `made` in all, the last ones."""
+        new = islice(reversed(edits.values()), made - self._made)
+        fresh = [edit for edit in new if self._edits.get(edit.part.location.message, {}).get(edit.part) is not edit]
+        for edit in fresh:
+            self._edits.setdefault(edit.part.location.message, {})[edit.part] = edit
+        for at in {edit.part.location.message for edit in fresh}:
+            self.messages[at] = rewrite(known.messages[at], [*self._edits[at].values()])
+            self.copies[at] = known.copy(self.messages[at])
+            self._changes.pop(at, None)
+        self._made = made
+
+    def output(self, conversation: list[object], known: Known) -> list[object]:
+        """Return a caller's conversation with the changed messages in it; the known ones are equal to the caller's."""
+        output = list(conversation)
+        for at, message in self.messages.items():
+            # Equal is not the same: another order of keys, or 1 for true, is the caller's to keep.
+            is_same = conversation[at] is known.messages[at]
+            output[at] = message if is_same else self._anew(conversation[at], at, known.copies[at])
+        return output
+
+    def _anew(self, message: object, at: int, before: object) -> object:
+        """Return a message that is equal to number `at` with its edits made."""
+        if at not in self._changes:
+            self._changes[at] = changed_text(before, self.copies[at])
+        change = self._changes[at]
+        if change and type(message) is dict:
+            name, text = change
+            return {**message, name: text}
+        return rewrite(message, [*self._edits[at].values()])
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether the messages are as they were made."""
+        return same(self.messages, self.copies)
+
+    def forget(self, made: int) -> None:
+        """Start again behind the edits that were made so far: the messages with them are the caller's now."""
+        self.messages, self.copies, self._edits, self._changes = {}, {}, {}, {}
+        self._made = made
+
+
+def changed_text(before: object, after: object) -> tuple[str, str] | None:
+    """Return the one text that tells two dicts apart, after its name; None where they differ in anything else."""
+    if type(before) is not dict or type(after) is not dict:
+        return None
+    pairs = ((name, before.get(name), value) for name, value in after.items())
+    changed = [(name, value) for name, old, value in pairs if value is not old and value != old]
+    return changed[0] if len(changed) == 1 and type(changed[0][1]) is str else None
 
 
 def with_others(messages: list[object], others: Mapping[int, object]) -> list[object]:

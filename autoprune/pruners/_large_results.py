@@ -1,4 +1,4 @@
-"""The texts of large results: who writes them, what is asked, how they stand in the prompt. Asks no one, keeps nothing.
+"""Texts for large results: who writes them, what is asked, how they stand in the prompt. Asks nobody, keeps nothing.
 
 What is planned for a large result is its cut. A text that somebody writes takes the place of the cut only if it is no
 larger, so no decision depends on it.
@@ -22,7 +22,7 @@ from autoprune.summarizers.selection import with_instructions
 from autoprune.summarizers.utterances import Utterance, sendable, written_call
 
 LEAST_TEXT = 16  # tokens; a text of fewer says less than a cut
-SLACKS = (0, 4, 16)  # tokens by which a text may have to be shorter: counts of pieces need not add up
+SLACKS = (0, 4, 16)  # tokens by which a text may have to be shorter: counts of joined texts need not add up
 INSTRUCTIONS = """\
 The record is the output of one tool. What you write stands in its place: keep what the agent needs of it to go on \
 with what the user wants. Give key facts, figures and conclusions first, exact paths, names, line numbers, ids and \
@@ -51,7 +51,7 @@ class Shortener:
         return self.summarizer is not None and calls_model(self.summarizer)
 
     def key(self, draft: "Draft") -> str:
-        """What the text of a large result is known by: a hash of all that it is written from."""
+        """Return what the text of a large result is known by: a hash of all that it is written from."""
         call = draft.result.call
         made = written_call(call) if call else ""
         name = identity_of(self.summarizer) if self.summarizer else ""
@@ -59,7 +59,7 @@ class Shortener:
         return sha256(f"{asked}\n{draft.result.text}".encode("utf-8", "surrogatepass")).hexdigest()
 
     def steps(self, draft: "Draft") -> Steps:
-        """How the text of a large result is asked for."""
+        """Return the steps that ask for the text of a large result."""
         if self.summarizer is None:
             return _given(Failed("nobody was given who could write a summary"))
         if draft.room < LEAST_TEXT:
@@ -67,7 +67,7 @@ class Shortener:
         return steps_of(self.summarizer, self._brief(draft))
 
     def _brief(self, draft: "Draft") -> Brief:
-        """What is asked: the call that made the result, and all of that in words.
+        """Return what is asked: the call that made the result, and all of that in words.
 
         In words, since the results in a history are cut short for a summarizer.
         """
@@ -82,7 +82,7 @@ NOBODY = Shortener()
 
 
 def shortener(strategy: object, llm: object) -> Shortener:
-    """Who writes the texts of a strategy's large results, where it is `PerResult` or has one in its field `results`."""
+    """Return who writes the texts of large results, for a `PerResult` or a strategy with one in its field `results`."""
     results = strategy if isinstance(strategy, PerResult) else getattr(strategy, "results", None)
     if not isinstance(results, PerResult):
         return NOBODY
@@ -118,7 +118,7 @@ class Draft:
         return count(self.edit.text) - count(self.framed("")) - SLACKS[1]
 
     def framed(self, text: str) -> str:
-        """A text as it stands in place of the result, marked: inside texts it holds nothing that ends the result."""
+        """Return a text as it stands in place of the result, with a mark; in a text it holds nothing that ends it."""
         head = mark(self.result.tokens)
         if self.result.location.start is None:
             return f"{head}\n{text}"
@@ -128,7 +128,7 @@ class Draft:
         return f"\n<message>{head}</message>\n<content>{text}</content>\n"
 
     def finished(self, text: str) -> Replace | None:
-        """The edit with a text that was written; None where it would take more tokens than the cut."""
+        """Return the edit with a text that somebody wrote; None where it would take more tokens than the cut."""
         whole = self.framed(text)
         saved = self.placeholder.saves(self.result, whole)
         fits = saved >= self.edit.saved and self.placeholder.count(whole) <= self.placeholder.count(self.edit.text)
@@ -140,7 +140,7 @@ class Draft:
         return replace(self.edit, reason=Reason.CLAMPED)
 
     def fitted(self, text: str) -> str | None:
-        """A text that is written, in the form in which it is kept: as it is, cut to the room, or None."""
+        """Return a text as it is kept: tidy, and cut to the room if it must be; None where nothing of it fits."""
         text = tidy(text)
         if not text or self.finished(text):
             return text or None
@@ -150,7 +150,7 @@ class Draft:
 
 
 def drafts(plan: Plan, request: Callable[[int], str]) -> list[Draft]:
-    """The large results of a plan; `request` says what the user wanted last before a message."""
+    """Return the large results of a plan; `request` says what the user wanted last before a message."""
     known = ((edit, edit.part) for edit in plan.edits if edit.reason is Reason.SHORTENED)
     return [
         Draft(edit, part, plan.placeholder, request(part.location.message))
@@ -160,12 +160,12 @@ def drafts(plan: Plan, request: Callable[[int], str]) -> list[Draft]:
 
 
 def tidy(text: str) -> str:
-    """A text as it is kept: it can be sent, and no white space is around it."""
+    """Return a text that can be sent, without the white space around it."""
     return sendable(text).strip()
 
 
 def together(questions: Sequence[Steps]) -> Together:
-    """The answers that several summarizers' steps come to, asked at the same time."""
+    """Return the answers that the steps of several summarizers come to, asked at the same time."""
     answers: dict[int, Answer] = {}
     given: dict[int, Sequence[Answer] | None] = dict.fromkeys(range(len(questions)))
     while given:
@@ -182,6 +182,6 @@ def together(questions: Sequence[Steps]) -> Together:
 
 
 def _given(answer: Answer) -> Steps:
-    """The steps of a question that nobody is asked."""
+    """Return an answer without asking anybody."""
     yield from ()
     return answer

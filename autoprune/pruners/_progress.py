@@ -22,8 +22,7 @@ from autoprune.errors import ConversationError
 from autoprune.formats import SHIPPED
 from autoprune.formats.parsing import Parser, placed
 from autoprune.planning.walk import Walk
-from autoprune.pruners._known import Known, same, with_others
-from autoprune.pruners._rewritten import Rewritten
+from autoprune.pruners._known import Known, Rewritten, same, with_others
 from autoprune.pruners._snapshots import token_bound
 
 REMEMBERED = 8  # conversations per pruner

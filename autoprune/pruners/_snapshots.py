@@ -1,4 +1,4 @@
-"""What a message holds, list by list and mapping by mapping: copied, read back, bounded. Changes nothing."""
+"""Copy what a message holds, list by list and mapping by mapping, and bound its tokens. Changes nothing."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,7 +17,7 @@ Container: TypeAlias = Mapping[str, object] | list[object]
 
 
 def copied(message: object, live: list[Container], frozen: list[Container]) -> object:
-    """A message with dicts and lists of its own, as deep as they go.
+    """Return a message with dicts and lists of its own, as deep as they go.
 
     Whatever else in it holds something stays the same object: what that holds is added to `live`, copies to `frozen`.
     """
@@ -63,7 +63,7 @@ def snapshot(message: object, live: list[Container], frozen: list[Container]) ->
 
 
 def token_bound(message: object) -> float:
-    """What the tokens of a message never exceed: the bytes of its texts; infinite where it holds media."""
+    """Return what the tokens of a message never exceed: the bytes of its texts; infinite where it holds media."""
     total: float = MESSAGE_TOKENS
     open_values: list[object] = [message]
     for value in nested(open_values):
@@ -91,7 +91,7 @@ def token_bound(message: object) -> float:
 
 
 def _json_bound(arguments: Mapping[str, object]) -> int:
-    """What JSON text has besides the bytes of its strings: escapes, quotation marks and separators, at most."""
+    """Return the most that JSON text has besides the bytes of its strings: escapes, quotation marks, separators."""
     total = 0
     open_values: list[object] = [arguments]
     for value in nested(open_values):
@@ -109,7 +109,7 @@ def _json_bound(arguments: Mapping[str, object]) -> int:
 
 
 def as_read(value: object, copies: Mapping[int, Container]) -> Any:
-    """A message as it was when it was copied; an SDK's object as the mapping of its fields."""
+    """Return a message as it was when it was copied; an SDK's object as the mapping of its fields."""
     held = copies.get(id(value), value)
     if isinstance(held, Mapping):
         return {name: as_read(item, copies) for name, item in held.items()}
@@ -123,12 +123,12 @@ def as_read(value: object, copies: Mapping[int, Container]) -> Any:
 
 
 def _own_fields(value: object) -> Iterator[object]:
-    """The fields of an SDK's object, and those that its class does not know."""
+    """Yield the fields of an SDK's object, and those that its class does not know."""
     for name in ("__dict__", "__pydantic_extra__"):
         if held := getattr(value, name, None):
             yield held
 
 
 def utf8_bytes(text: str) -> int:
-    """The length of a text in UTF-8, which its tokens never exceed."""
+    """Return the length of a text in UTF-8, which its tokens never exceed."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

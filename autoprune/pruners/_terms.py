@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.errors import SettingsError
@@ -41,7 +42,18 @@ class Terms:
 
 
 def ratio(calibration: float) -> float:
-    """A calibration, checked. Raises SettingsError."""
+    """Return a calibration that can be used. Raises SettingsError for any other."""
     if isinstance(calibration, int | float) and 0 < calibration < math.inf:
         return calibration
     raise SettingsError(f"calibration is {calibration!r}: give a ratio above 0, such as tokens.calibration returns")
+
+
+def adapted(strategy: Any, model: str | None) -> Any:
+    """Return a strategy as it is for a model; itself where it does not depend on that."""
+    adapt = getattr(strategy, "for_model", None)
+    return adapt(model) if callable(adapt) else strategy
+
+
+def notes(strategy: object) -> tuple[str, ...]:
+    """Return what a strategy has to say in each report."""
+    return tuple(getattr(strategy, "notes", ()))

@@ -8,7 +8,7 @@ from autoprune.summarizers.brief import Failed
 from autoprune.summarizers.driver import tried
 from autoprune.tokens import Count
 
-REMEMBERED = 4_096  # entries of a pruner's memo
+REMEMBERED = 4_096  # texts and notes in a pruner's memo
 FAILURE = " failed"  # behind what a text would be known by: why there is none
 NOTES = " notes"  # behind a text's hash: what the report says of it
 BETWEEN = "\0"  # two notes
@@ -28,12 +28,12 @@ class TextStore:
     note: Callable[[str], None]
 
     def model_text(self, key: str) -> str | None:
-        """A text that a model wrote."""
+        """Return a text that a model wrote; None where there is none."""
         text = self._tried(self.store.get, key)
         return text if isinstance(text, str) and text.strip() else None
 
     def plain_text(self, key: str) -> str | None:
-        """A text that was made without a model, or in place of a model's."""
+        """Return a text that was made without a model, or in place of a model's; None where there is none."""
         return self.memo.get(key)
 
     def keep(self, key: str, text: str, *, is_model: bool) -> str:
@@ -49,7 +49,7 @@ class TextStore:
         self._remember(key + FAILURE, why)
 
     def failure(self, key: str) -> Failed | None:
-        """Why there is no text; None where that was never tried."""
+        """Return why there is no text; None where that was never tried."""
         why = self.memo.get(key + FAILURE)
         return None if why is None else Failed(why)
 
@@ -69,7 +69,7 @@ class TextStore:
         self.memo[key] = text
 
     def _tried(self, function: Callable[..., object], *arguments: str) -> object:
-        """What the caller's mapping gives; None where it fails, which the report says."""
+        """Return what the caller's mapping gives; None where it fails, which the report says."""
         given = tried(function, *arguments)
         if isinstance(given, Failed):
             self.note(f"the store failed ({given.why})")

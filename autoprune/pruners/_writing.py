@@ -1,12 +1,13 @@
-"""What a plan needs a model for: the running summary, and shortened results. Asks through steps; decides no edit.
+"""Write the texts of a plan: the running summary, and those of large results. Asks through steps; decides no edit.
 
-A text that was written once is looked up by what it was written from, so that a conversation that comes again gets the
-same bytes and costs nothing.
+A text is looked up first by what it is written from, so that a conversation that comes again gets the same bytes and
+costs nothing.
 """
 
 import hashlib
 from collections.abc import Generator, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TypeVar
 
 from autoprune.conversation.edits import Fold, Replace
@@ -65,7 +66,6 @@ class SummaryWriter:
     title: str = field(default="", kw_only=True)
     spent: Spent = field(default_factory=Spent)
     edits: tuple[Replace, ...] = field(init=False)
-    _prints: dict[int, bytes] = field(default_factory=dict)
     _fell_back: bool = False
     _fresh: list[str] = field(default_factory=list)  # notes about the text that is being written
 
@@ -73,61 +73,62 @@ class SummaryWriter:
         """Begin with the edits as they were planned."""
         self.edits = self.plan.edits
         self.title = plain(self.title)
-        self._written_before = TextStore(self.store, self.memo, self.count, self._note)
+        self._fingerprint = cache(lambda at: fingerprint(self.messages[at]))
+        self._known_texts = TextStore(self.store, self.memo, self.count, self._note)
 
     def steps(self) -> Steps:
-        """All questions of the prune, those about large results last; the answer is the running summary."""
+        """Ask all questions of the prune, those about large results last, and return the running summary."""
         folds = [fold for fold in self.plan.folds if not fold.is_drop]
         answer: Answer = Failed("there is nothing to sum up")
         if folds:
-            answer = yield from self._running(folds)
+            answer = yield from self._running_summary(folds)
         yield from self._shortened()
         return answer
 
     def _shortened(self) -> Asking[None]:
-        """The texts of large results, asked for at the same time. Where nobody gives one, the result stays cut."""
+        """Ask for the texts of large results at the same time. Where nobody gives one, the result stays cut."""
         for note in self.results.notes:
             self._note(note)
         keyed = [(self.results.key(draft), draft) for draft in drafts(self.plan, self._request)]
-        texts = {key: found for key, draft in keyed if (found := self._found(key, draft)) is not None}
+        texts = {key: found for key, draft in keyed if (found := self._known_text_for(key, draft)) is not None}
         new = {key: draft for key, draft in keyed if key not in texts}
         answers = yield from self._metered(together([self.results.steps(draft) for draft in new.values()]))
         for (key, draft), answer in zip(new.items(), answers, strict=True):
             self._fresh = [*answer.notes] if isinstance(answer, Written) else []
-            texts[key] = self._settled(key, draft, answer)
+            texts[key] = self._text_from(key, draft, answer)
         edits: dict[Part, Replace] = {draft.result: self._edit(draft, texts[key]) for key, draft in keyed}
         self.edits = tuple(edits.get(edit.part, edit) for edit in self.plan.edits)
 
-    def _found(self, key: str, draft: Draft) -> str | Failed | None:
-        """The text for a large result that was written before, or why there was none; None where it is new."""
-        text = self._known(key, is_model=self.results.calls_model)
+    def _known_text_for(self, key: str, draft: Draft) -> str | Failed | None:
+        """Return the known text for a large result, or why there is none; None where it was never asked for."""
+        text = self._known_text(key, is_model=self.results.calls_model)
         if text is not None and draft.finished(text):
-            self._written_before.tell(text)
+            self._known_texts.tell(text)
             return text
-        return self._written_before.failure(key)
+        return self._known_texts.failure(key)
 
-    def _settled(self, key: str, draft: Draft, answer: Answer) -> str | Failed:
-        """The text that an answer comes to. It is remembered, and so is a failure: what is only cut once stays so."""
+    def _text_from(self, key: str, draft: Draft, answer: Answer) -> str | Failed:
+        """Return the text that an answer comes to, remembered. So is a failure: what is only cut once stays so."""
         failed = answer if isinstance(answer, Failed) else Failed("the text has no room")
         text = draft.fitted(answer.text) if isinstance(answer, Written) else None
         if text is None:
-            self._written_before.failed(key, failed.why)
+            self._known_texts.failed(key, failed.why)
             return failed
         if isinstance(answer, Written) and text != tidy(answer.text):
             self._note("what was written for a large result was too long and was cut")
-        self._written_before.keep(key, text, is_model=self.results.calls_model)
-        self._written_before.annotate(text, self._fresh)
+        self._known_texts.keep(key, text, is_model=self.results.calls_model)
+        self._known_texts.annotate(text, self._fresh)
         return text
 
     def _edit(self, draft: Draft, text: str | Failed) -> Replace:
-        """The edit of a large result with its text, or with its cut."""
+        """Return the edit of a large result with its text, or with its cut."""
         edit = draft.finished(text) if isinstance(text, str) else None
         if edit is None and not self.results.is_quiet:
             self._note(f"a large result was only cut ({text.why if isinstance(text, Failed) else 'no room'})")
         return edit or draft.left_cut
 
-    def _running(self, folds: Sequence[Fold]) -> Steps:
-        """The summary that each fold extends: known texts as far as they go, then what is not known yet."""
+    def _running_summary(self, folds: Sequence[Fold]) -> Steps:
+        """Return the summary that each fold extends: known texts as far as they go, then what is not known yet."""
         at = max((number for number in self.texts if number <= len(folds)), default=0)
         text = self.texts[at] if at else self.plan.running.text if self.plan.running else ""
         is_model = calls_model(self.summarizer)
@@ -138,64 +139,57 @@ class SummaryWriter:
             if known:
                 at, text = at + known[0], known[1]
                 if not is_model:
-                    self._written_before.tell(text)
+                    self._known_texts.tell(text)
                 continue
             # A model sums up all that is new at once; what needs none goes fold by fold, as it would have come.
             until = len(folds) if is_model else at + 1
-            answer = yield from self._written(text, folds[at:until])
+            answer = yield from self._summary_of(text, folds[at:until])
             if isinstance(answer, Failed):
                 return Written(text) if text else answer
-            at, text = until, self._kept(keys[until - at - 1], answer, is_model=is_model)
-            self._written_before.annotate(text, self._fresh)
-        self._written_before.tell(text)
+            at, text = until, self._keep(keys[until - at - 1], answer, is_model=is_model)
+            self._known_texts.annotate(text, self._fresh)
+        self._known_texts.tell(text)
         if not self._fell_back:
             self.texts[len(folds)] = text
         return Written(text)
 
     def _farthest(self, keys: Sequence[str], folds: Sequence[Fold], *, is_model: bool) -> tuple[int, str] | None:
-        """How many of the folds ahead a known summary covers, as many as can be, and its text."""
+        """Return how many of the folds ahead a known summary covers, as many as can be, and its text."""
         for number in range(len(keys), 0, -1):
-            text = self._known(keys[number - 1], is_model=is_model)
+            text = self._known_text(keys[number - 1], is_model=is_model)
             if text is not None and plain(text) == text and self.count(text) <= folds[number - 1].room:
                 return number, text
         return None
 
-    def _kept(self, key: str, answer: Written, *, is_model: bool) -> str:
-        """A new text, remembered. What was made in place of a model's is not the model's: no store gets it."""
-        return self._written_before.keep(key, answer.text, is_model=is_model and not self._fell_back)
+    def _keep(self, key: str, answer: Written, *, is_model: bool) -> str:
+        """Remember a new text. What was made in place of a model's is not the model's: no store gets it."""
+        return self._known_texts.keep(key, answer.text, is_model=is_model and not self._fell_back)
 
     def _keys(self, text: str, folds: Sequence[Fold]) -> Iterator[str]:
-        """What the summary up to the end of each fold is known by: the one before it, and what is folded."""
+        """Yield what the summary up to the end of each fold is known by: the one before it, and what is folded."""
         given = "\0".join((identity_of(self.summarizer), text, self.title))
         hashed = hashlib.sha256(given.encode("utf-8", "surrogatepass"))
         for fold in folds:
             for at in fold.messages:
-                hashed.update(self._print(at))
+                hashed.update(self._fingerprint(at))
             whole = hashed.copy()
             whole.update(str(fold.room).encode())
             yield whole.hexdigest()
 
-    def _print(self, at: int) -> bytes:
-        """What a message is known by."""
-        known = self._prints.get(at)
-        if known is None:
-            known = self._prints[at] = fingerprint(self.messages[at])
-        return known
-
-    def _known(self, key: str, *, is_model: bool) -> str | None:
-        """A text that was written before, by a model or in place of it."""
-        text = self._written_before.model_text(key) if is_model else None
+    def _known_text(self, key: str, *, is_model: bool) -> str | None:
+        """Return a known text, by a model or in place of it; None where there is none."""
+        text = self._known_texts.model_text(key) if is_model else None
         if text is None:
-            text = self._written_before.plain_text(key)
+            text = self._known_texts.plain_text(key)
             self._fell_back = self._fell_back or (text is not None and is_model)
         if text is not None:
             self.spent += Spent(found=1)
         return text
 
-    def _written(self, previous: str, folds: Sequence[Fold]) -> Steps:
-        """The text for some folds: by the summarizer, or where that fails, without a model."""
+    def _summary_of(self, previous: str, folds: Sequence[Fold]) -> Steps:
+        """Return the summary with some folds in it: by the summarizer, or where that fails, without a model."""
         self._fresh = []
-        said = self._said([at for fold in folds for at in fold.messages])
+        said = self._utterances([at for fold in folds for at in fold.messages])
         brief = Brief(said, previous, self._room(previous, folds), self.count, self._request(len(self.messages)))
         answer = yield from self._asked(self.summarizer, brief)
         asked = self.summarizer
@@ -210,27 +204,27 @@ class SummaryWriter:
         return answer
 
     def _room(self, previous: str, folds: Sequence[Fold]) -> int:
-        """The tokens that a text may have: never as many as what it takes the place of."""
+        """Return the tokens that a text may have: never as many as what it takes the place of."""
         room = folds[-1].room
         if not previous:
             return room
         return max(1, min(room, self.count(previous) + sum(fold.saved for fold in folds) - JOINT_TOKENS))
 
-    def _said(self, numbers: Sequence[int]) -> tuple[Utterance, ...]:
-        """Messages in plain words."""
+    def _utterances(self, numbers: Sequence[int]) -> tuple[Utterance, ...]:
+        """Return messages in plain words."""
         entries = self.plan.transcript.entries
         is_answer = self.plan.protections.is_answer
         return utterances([self.messages[at] for at in numbers], [entries[at] for at in numbers], is_answer)
 
     def _request(self, before: int) -> str:
-        """What the user wanted last before a message."""
+        """Return what the user wanted last before a message."""
         entries = self.plan.transcript.entries[:before]
         turns = [at for at, entry in enumerate(entries) if entry.speaker is Speaker.USER and not entry.results]
-        words = (self._said([at])[0] for at in reversed(turns))
+        words = (self._utterances([at])[0] for at in reversed(turns))
         return next((one.words for one in words if one.said), "")
 
     def _asked(self, summarizer: Summarizer, brief: Brief) -> Steps:
-        """One answer that fits, with the user's first request above it."""
+        """Return an answer that fits, with the user's first request above it."""
         room, heading = brief.max_tokens, sections.titled("", self.title)
         brief = replace(brief, max_tokens=max(1, brief.max_tokens - self.count(heading))) if heading else brief
         frame = sections.Frame(brief, is_kept=keeps_request(summarizer))
@@ -249,7 +243,7 @@ class SummaryWriter:
         return Written(whole if self.count(whole) <= room else framed)
 
     def _fitted(self, text: str, room: int) -> str | None:
-        """A text that has at most `room` tokens; None where so few would say nothing."""
+        """Return a text cut to at most `room` tokens; None where so few would say nothing."""
         size = self.count(text) if text else 0
         if 0 < size <= room:
             return text
@@ -259,7 +253,7 @@ class SummaryWriter:
         return cut
 
     def _metered(self, steps: Asking[Kind]) -> Asking[Kind]:
-        """The same steps; what their answers took is written down."""
+        """Go through steps, and add up what their answers cost."""
         try:
             asked = next(steps)
             while True:

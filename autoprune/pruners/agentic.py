@@ -17,9 +17,10 @@ from autoprune.planning.walk import Walk
 from autoprune.providers import Provider, accepted
 from autoprune.providers.thinking import NOTHING, outcome
 from autoprune.pruners._advice import advice
-from autoprune.pruners._base import Pruner, checked, logged
+from autoprune.pruners._base import Pruner, checked
 from autoprune.pruners._progress import Progress
 from autoprune.pruners._terms import Terms
+from autoprune.pruners.events import logged
 from autoprune.pruners.result import Result
 from autoprune.report import Report
 from autoprune.strategies.by_name import available, clearing_named

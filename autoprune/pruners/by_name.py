@@ -1,4 +1,4 @@
-"""Which pruner and strategy a text names, as on a command line. Runs a user's strategy file, and nothing else."""
+"""Find the pruner and the strategy that a text names, as on a command line. Runs a user's strategy file."""
 
 import inspect
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ PROBE = 7_654_321  # no default of any parameter
 
 
 def chosen(text: str | None, environ: Mapping[str, str]) -> Strategy | FoldingStrategy | None:
-    """The strategy that a text names, of either pruner; by AUTOPRUNE_STRATEGY where there is none; None for neither.
+    """Return the strategy of either pruner that a text names, or else AUTOPRUNE_STRATEGY; None where neither is given.
 
-    Raises SettingsError for a name that there is not, or parameters that it has not.
+    Raises SettingsError for an unknown name or unknown parameters.
     """
     named = text or environ.get("AUTOPRUNE_STRATEGY", "").strip()
     if not named:
@@ -39,14 +39,14 @@ def chosen(text: str | None, environ: Mapping[str, str]) -> Strategy | FoldingSt
 
 
 def typed(name: str) -> str:
-    """A strategy as it is typed with all parameters of its own at their defaults, such as `keep_last(n=10)`."""
+    """Return a strategy as it is typed with all parameters of its own at their defaults, such as `keep_last(n=10)`."""
     parameters = inspect.signature(makers([name])[name]).parameters.values()
     own = [f"{each.name}={each.default!r}" for each in parameters if each.name not in OPTIONS]
     return f"{name}({', '.join(own)})" if own else name
 
 
 def parameter(name: str, field: str) -> str:
-    """What a user types for a field of a strategy: `n` for the `over_messages` of `keep_last`."""
+    """Return what a user types for a field of a strategy: `n` for the `over_messages` of `keep_last`."""
     if name not in FOLDING:
         return field
     make = makers([name])[name]
@@ -58,12 +58,12 @@ def parameter(name: str, field: str) -> str:
 
 
 def folds(strategy: object) -> bool:
-    """Whether a strategy is one of `ConversationPruner`: it says what to retain, or is `per_result`."""
+    """Return whether a strategy is one of `ConversationPruner`: it says what to retain, or is `per_result`."""
     return hasattr(strategy, "retain") or isinstance(strategy, PerResult)
 
 
 def pruner_for(strategy: object, args: PruneArgs, summarizer: str | None = None, model: str | None = None) -> AnyPruner:
-    """The pruner for a strategy. `summarizer` is "digest" or "openai", `model` the latter's.
+    """Return the pruner for a strategy. `summarizer` is "digest" or "openai", `model` the latter's.
 
     Raises SettingsError where it cannot be had.
     """

@@ -1,4 +1,4 @@
-"""The pruner that folds and drops whole messages: parse, plan, write, apply, report. It ties the rooms together."""
+"""The pruner that folds and drops whole messages: compare, read, walk, write, rewrite, report."""
 
 import math
 import time
@@ -17,13 +17,13 @@ from autoprune.planning.view import FoldingStrategy, Given
 from autoprune.providers import USER_FIRST, Provider, accepted, resolved
 from autoprune.providers.thinking import Outcome, drop_block, outcome
 from autoprune.pruners._advice import advice
-from autoprune.pruners._base import Pruner, checked, logged
+from autoprune.pruners._base import Pruner, checked
 from autoprune.pruners._finishing import Unfinished
 from autoprune.pruners._large_results import shortener
 from autoprune.pruners._progress import Progress
 from autoprune.pruners._terms import Terms
 from autoprune.pruners._writing import SummaryWriter
-from autoprune.pruners.events import BeforePrune, OnPruned
+from autoprune.pruners.events import BeforePrune, OnPruned, logged
 from autoprune.pruners.result import Result
 from autoprune.settings import group_size
 from autoprune.strategies.by_name import FOLDING, available, folding_named
@@ -127,7 +127,7 @@ class ConversationPruner(Pruner):
         validate: bool | Provider = False,
         conversation_id: object = None,
     ) -> Result:
-        """The same; summarizers are awaited."""
+        """Prune as `prune` does, and await the summarizers."""
         work = self._work(conversation, strategy, calibration, usage)
         if vetoed := self._vetoed(work.planned(), conversation, conversation_id):
             return vetoed
@@ -142,7 +142,7 @@ class ConversationPruner(Pruner):
         calibration: float = 1.0,
         usage: object = None,
     ) -> Plan:
-        """What `prune` would do: a dry run. Tokens are the most that they can be, since no summary is written."""
+        """Return what `prune` would do: a dry run. As no summary is written, tokens are the most that they can be."""
         return self._work(conversation, strategy, calibration, usage).plan
 
     def _finished(
@@ -155,7 +155,7 @@ class ConversationPruner(Pruner):
         return self._told(result, conversation, conversation_id)
 
     def _work(self, conversation: list[Any], strategy: object, calibration: float, usage: object) -> Unfinished:
-        """What is decided, and how what is missing is written."""
+        """Decide what goes, and return that with the writer of the texts that it waits for."""
         started = self._clock()
         self._check_bounds()
         terms = self._terms(strategy, calibration)
@@ -208,7 +208,7 @@ class ConversationPruner(Pruner):
         return Progress(self._parser(wants_inputs=False, found=given.running), walk, math.inf)
 
     def _with_summary(self, plan: Plan, messages: list[Any]) -> Plan:
-        """The plan of the conversation as it was given: a summary at the head of a message counts with it."""
+        """Return the plan of the conversation as it was given: a summary at the head of a message counts with it."""
         if plan.running is None:
             return plan
         at, entries = plan.running.at, list(plan.transcript.entries)
@@ -219,13 +219,13 @@ class ConversationPruner(Pruner):
         return replace(plan, transcript=known, running=replace(plan.running, tokens=apart))
 
     def _sized(self, strategy: FoldingStrategy) -> FoldingStrategy:
-        """The strategy with the group size of the settings, where it has none of its own."""
+        """Return the strategy with the group size of the settings, where it has none of its own."""
         if isinstance(strategy, Folding) and strategy.group_size is None:
             return replace(strategy, group_size=group_size(self.args, self._environ))
         return strategy
 
     def _begins_with_user(self, message: object) -> bool:
-        """Whether a message shows that its provider wants the user's message first."""
+        """Return whether a message shows that its provider wants the user's message first."""
         if self._text("format") in USER_FIRST or self._provider_begins_with_user:
             return True
         held = fields_of(message)
@@ -240,22 +240,18 @@ class ConversationPruner(Pruner):
             return False
 
     def _config(self, strategy: FoldingStrategy) -> dict[str, object]:
-        """Its parameters, with the group size that it takes from the settings."""
-        return {**super()._config(strategy), **self._group_size(strategy)}
-
-    def _group_size(self, strategy: FoldingStrategy) -> dict[str, object]:
+        """Return its parameters, with the group size that it takes from the settings."""
         try:
-            sized = self._sized(strategy)
+            return super()._config(self._sized(strategy))
         except SettingsError:
-            return {}
-        return {"group_size": sized.group_size} if isinstance(sized, Folding) else {}
+            return super()._config(strategy)
 
     def _written(self, text: str) -> FoldingStrategy:
         return folding_named(text)
 
 
 def _aftermath(policy: ThinkingPolicy, plan: Plan, walk: FoldWalk) -> Outcome:
-    """What becomes of thinking behind what is edited, folded or dropped."""
+    """Return what becomes of thinking behind what is edited, folded or dropped."""
     found = outcome(policy, plan)
     if policy is ThinkingPolicy.DROP_BLOCK and walk.newest_thinking:
         # What an earlier prune dropped leaves no trace by which one could tell that thinking is bound to it.
@@ -265,7 +261,7 @@ def _aftermath(policy: ThinkingPolicy, plan: Plan, walk: FoldWalk) -> Outcome:
 
 
 def _reported(usage: object, calibration: float) -> tuple[int | None, str | None]:
-    """The tokens that a provider reported, as they are counted here; or that it reported none, in words."""
+    """Return the tokens that a provider reported, as they are counted here; or in words that it reported none."""
     if usage is None:
         return None, None
     try:

@@ -1,4 +1,4 @@
-"""A decorator that prunes what a function is given. Changes nothing of the caller's."""
+"""A decorator that prunes the messages that a function is given. Changes nothing of the caller's."""
 
 import copy
 import inspect
@@ -26,7 +26,7 @@ class Prunes(Protocol):
     """A pruner of any kind. One with `aprune`, the same awaited, is awaited by coroutines."""
 
     def prune(self, conversation: list[Any], strategy: str | Strategy | None = None, /) -> Result:
-        """The conversation to send, and what was done."""
+        """Return the conversation to send, and what was done."""
 
 
 def prune_history(
@@ -89,7 +89,7 @@ def prune_history(
 
 
 async def _awaited(pruner: Prunes, messages: list[Any], strategy: str | Strategy | None) -> Result:
-    """What a pruner makes of messages, awaited if it can be."""
+    """Return what a pruner makes of messages, awaited if it can be."""
     aprune = getattr(pruner, "aprune", None)
     return pruner.prune(messages, strategy) if aprune is None else cast(Result, await aprune(messages, strategy))
 
@@ -106,7 +106,7 @@ class _Place:
     field: str
 
     def among(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> int | str | None:
-        """The position or keyword of the messages, or of the state that holds them; None where they are not given."""
+        """Return the position or keyword of the messages, or of the state that holds them; None without either."""
         if self.field in keywords:
             return self.field
         if self.field in self.parameters:
@@ -137,7 +137,7 @@ class _Call:
     handed: tuple[Any, ...] = ()
 
     def giving(self, messages: list[Any], handed: tuple[Any, ...] = ()) -> "_Call":
-        """The same call with other messages."""
+        """Return the call with other messages in it."""
         state = messages if self.state is self.messages else _holding(self.state, self.field, messages)
         if isinstance(self.at, str):
             return replace(self, keywords={**self.keywords, self.at: state}, handed=handed)
@@ -145,7 +145,7 @@ class _Call:
         return replace(self, arguments=arguments, handed=handed)
 
     def restored(self, returned: object) -> object:
-        """What the function returned, with the full history where it begins with the messages that were handed over."""
+        """Return what the function returned, with the full history where it begins with the messages handed over."""
         is_state = isinstance(returned, dict) or type(returned) is type(self.state)
         given = returned if isinstance(returned, list) else _held(returned, self.field) if is_state else None
         if not self.handed or not isinstance(given, list) or not _begins(given, self.handed):
@@ -161,7 +161,7 @@ def _begins(messages: list[Any], first: tuple[Any, ...]) -> bool:
 
 
 def _pruner(args: object, strategy: object) -> Any:
-    """The pruner that a strategy is one of."""
+    """Return a pruner of the kind that a strategy is for."""
     is_foldings = isinstance(strategy, str) and is_named(strategy, FOLDING)
     if is_foldings or folds(strategy):
         return ConversationPruner(args)
@@ -169,7 +169,7 @@ def _pruner(args: object, strategy: object) -> Any:
 
 
 def _found(place: _Place, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> _Call | None:
-    """The call with its messages; None where they are None or not given."""
+    """Return the call with its messages; None where they are None or not given."""
     at = place.among(arguments, keywords)
     state = None if at is None else keywords[at] if isinstance(at, str) else arguments[at]
     messages = state if isinstance(state, list) else _held(state, place.field)
@@ -184,7 +184,7 @@ def _found(place: _Place, arguments: tuple[Any, ...], keywords: Mapping[str, Any
 
 
 def _handed(call: _Call, result: Result, before_prune: BeforePrune | None, on_pruned: OnPruned | None) -> _Call:
-    """The call with what a prune came to, unless that is refused."""
+    """Return the call with what a prune came to, or with a copy of its messages where that is refused."""
     if result.conversation is call.messages:
         return call.giving([*call.messages])
     if result.request_parameters and on_pruned is None:
@@ -205,14 +205,14 @@ MISSING = object()
 
 
 def _held(state: object, field: str) -> object:
-    """What a state holds as its messages."""
+    """Return what a state holds as its messages; MISSING where it has no such field."""
     if state is None:
         return None
     return state.get(field, MISSING) if isinstance(state, Mapping) else getattr(state, field, MISSING)
 
 
 def _holding(state: Any, field: str, messages: list[Any]) -> object:
-    """A shallow copy of a state with these messages, of the same type. Raises SettingsError where it cannot be."""
+    """Return a shallow copy of a state with these messages, of the same type. Raises SettingsError for others."""
     if hasattr(state, "model_copy"):
         return state.model_copy(update={field: messages})
     if isinstance(state, tuple) and hasattr(state, "_replace"):
@@ -229,7 +229,7 @@ def _holding(state: Any, field: str, messages: list[Any]) -> object:
 
 
 def _is_own(state: object, field: str) -> bool:
-    """Whether the messages stand in the object itself, so that a copy with others leaves the object as it is."""
+    """Return whether the messages stand in the object itself, so that a copy with others leaves it as it is."""
     if isinstance(inspect.getattr_static(state, field, None), MemberDescriptorType):
         return True
     return field in getattr(state, "__dict__", ()) and vars(copy.copy(state)) is not vars(state)
@@ -239,7 +239,7 @@ def _is_own(state: object, field: str) -> bool:
 
 
 def _parameters(function: Callable[..., object]) -> tuple[str, ...]:
-    """The names that arguments can be given for by position. Raises SettingsError for what cannot be decorated."""
+    """Return the names of positional parameters. Raises SettingsError for what cannot be decorated."""
     if not callable(function) or isinstance(function, type | staticmethod | classmethod):
         raise SettingsError(f"prune_history stands above a function, and below @staticmethod: {function!r} is none")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):

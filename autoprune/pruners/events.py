@@ -1,4 +1,4 @@
-"""What a caller is told of a prune, and may refuse. Calls the caller's functions; catches nothing that they raise.
+"""Tell a caller of prunes, and ask whether to make them. Calls the caller's functions; catches nothing that they raise.
 
 Both functions are called while the caller's messages are as they were, so an exception of theirs loses nothing: it
 comes out of the call to prune as it is, and the bug shows where it is.
@@ -7,6 +7,8 @@ comes out of the call to prune as it is, and the bug shows where it is.
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+
+from loguru import logger
 
 from autoprune.conversation.copying import Copied
 from autoprune.errors import SettingsError
@@ -49,7 +51,7 @@ OnPruned = Callable[[PruneEvent], object]
 
 
 def veto(before_prune: BeforePrune | None, event: PruneEvent) -> str | None:
-    """Who refuses a prune that is about to be made, in words for the report's fallbacks; None where nobody does.
+    """Return who refuses a prune that is about to be made, in words for the report; None where nobody does.
 
     Only False refuses: a function that looks on and returns None does not. Raises SettingsError for what is no plain
     function, and whatever the function raises.
@@ -66,6 +68,7 @@ def tell(on_pruned: OnPruned | None, event: PruneEvent) -> None:
 
 
 def _answer(function: Callable[[PruneEvent], object], event: PruneEvent, option: str) -> object:
+    """Return what a caller's function returns for an event. Raises SettingsError for what is no plain function."""
     if not callable(function):
         raise SettingsError(f"{option} is {function!r}: give a function that takes a PruneEvent")
     answer = function(event)
@@ -78,3 +81,9 @@ def _answer(function: Callable[[PruneEvent], object], event: PruneEvent, option:
 
 def _called(function: object) -> str:
     return str(getattr(function, "__qualname__", type(function).__qualname__))
+
+
+def logged(report: Report, level: str) -> None:
+    """Log a prune in one line with bound fields; silent unless the program calls `logger.enable("autoprune")`."""
+    with_fields = logger.opt(lazy=True, capture=False).patch(lambda record: record["extra"].update(report.fields))
+    with_fields.log(level, "{}", lambda: report)

@@ -1,4 +1,4 @@
-"""What a prune returns."""
+"""The result of a prune: the new conversation, and the report with its plan."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +12,7 @@ from autoprune.report import Report
 
 @dataclass(frozen=True)
 class Result(Copied):
-    """The new conversation, and the report with its plan.
+    """The new conversation and the report.
 
     `request_parameters` are what the next request must say besides, {} mostly: see `providers.merged`.
     """

@@ -18,11 +18,11 @@ from enum import StrEnum
 
 from autoprune.conversation.calls import arguments, paths
 from autoprune.conversation.commands import command
+from autoprune.conversation.names import names
 from autoprune.conversation.transcript import ToolCall
 
 LEAST_EDIT = 8  # characters that are no space
 LEAST_PATH = 6  # characters
-LEAST_NAME = 7  # characters
 LEAST_QUOTE = 24  # characters
 DEEPEST = 6  # levels of lists and objects in arguments that are looked into
 
@@ -37,8 +37,6 @@ SEARCHED = frozenset(("pattern", "query", "regex"))
 NOTHING: Mapping[object, object] = {}
 PATCHES = frozenset(("input", "patch", "patchText", "patch_text", "diff"))
 
-NAME = re.compile(r"(?<!\w)[A-Za-z_]\w{6,}(?!\w)")
-INNER = re.compile(r".+(?:_.|[A-Z]).*")
 PATH_WORD = re.compile(r"(?<![\w.:/@~+${}-])[\w.~@+-]*(?:/[\w.@+-]+)+(?![\w/])")
 HUNK = re.compile(r"^@@.*$|^\*\*\* .*$|^(?:---|\+\+\+) .*$|^diff --git .*$|^index [0-9a-f]+\.\..*$", re.MULTILINE)
 BLOCK = re.compile(r"^[-<]{5,} ?SEARCH>?\n(.*?)\n?^={5,}\n(.*?)\n?^[+>]{5,} ?REPLACE", re.MULTILINE | re.DOTALL)
@@ -115,11 +113,6 @@ def _argument(name: str, text: str, beside: Mapping[object, object]) -> Iterator
 def _edit(text: str) -> Iterator[Atom]:
     if len("".join(text.split())) >= LEAST_EDIT:
         yield Atom(Kind.EDIT, text)
-
-
-def names(text: str) -> list[str]:
-    """Return the names in a text, each once: words of 7 characters or more with an inner underscore or capital."""
-    return [word for word in dict.fromkeys(NAME.findall(text)) if INNER.fullmatch(word)]
 
 
 def path_words(script: str) -> list[str]:

@@ -114,12 +114,13 @@ def _summed(figures: Figures) -> Figures:
     return replace(figures, prompts=(sum(figures.prompts),), held=(sum(figures.held),))
 
 
-def key(args: ReplayArgs, version: str, environ: Mapping[str, str] = os.environ) -> str:
+def key(args: ReplayArgs, version: str, environ: Mapping[str, str] | None = None) -> str:
     """Return what tells the arguments of a replay from others, with the version and the strategies' own files.
 
     Raises OSError where the file of a strategy cannot be read.
     """
-    settings = sorted((name, value) for name, value in environ.items() if name.startswith("AUTOPRUNE_"))
+    known = os.environ if environ is None else environ
+    settings = sorted((name, value) for name, value in known.items() if name.startswith("AUTOPRUNE_"))
     named = {**asdict(args), "readers": [reader.name for reader in args.readers]}
     return sha256(repr((version, named, settings, _own_files(args.strategies))).encode()).hexdigest()[:16]
 

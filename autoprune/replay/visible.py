@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 
-from autoprune.replay.atoms import LEAST_NAME, Atom, Kind
+from autoprune.conversation.names import LEAST_NAME
+from autoprune.replay.atoms import Atom, Kind
 
 LINE_NUMBER = re.compile(r"^\s*\d+(?:→|\t|:|\s*\|)", re.MULTILINE)
 WORD = re.compile(rf"\w{{{LEAST_NAME},}}")

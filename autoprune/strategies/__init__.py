@@ -3,8 +3,10 @@
     from autoprune.strategies import Candidate, Reason, Replace, View  # for a strategy that clears results
     from autoprune.strategies import Fold, FoldView, Group, Retention  # for one that folds or drops messages
 
-A module holds one strategy: `tool_output_cleanup`, `low_water`, `per_result`, `folding`. `presets` are named settings
-of the last two. `by_name` lists all that ship and finds the one that a text names; `scaffold` writes a new one.
+`clearing` holds those that clear results above the safe zone, `cache_aware` the one that weighs the prompt cache,
+`per_result` the one that shortens them, `folding` the one that takes out
+whole messages; `presets` are named settings of the last two. `by_name` lists all that ship, and finds the one that a
+text names; `scaffold` writes a new one, and loads one from a user's file.
 """
 
 from importlib import import_module
@@ -17,14 +19,15 @@ from autoprune.planning.protections import Protections
 from autoprune.planning.retention import Retention
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import Candidate, FoldingStrategy, FoldView, Group, Strategy, View
-from autoprune.strategies.low_water import LowWater
-from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
+from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 
 if TYPE_CHECKING:
+    from autoprune.strategies.cache_aware import CacheAware
     from autoprune.strategies.folding import Folding
     from autoprune.strategies.per_result import PerResult
 
 __all__ = [
+    "CacheAware",
     "Candidate",
     "Clamp",
     "Fold",
@@ -44,7 +47,7 @@ __all__ = [
     "View",
 ]
 # Loaded when they are first asked for: who does not fold does not wait for them.
-LATE = {"Folding": "folding", "PerResult": "per_result"}
+LATE = {"CacheAware": "cache_aware", "Folding": "folding", "PerResult": "per_result"}
 
 
 def __getattr__(name: str) -> Any:

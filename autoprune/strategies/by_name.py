@@ -18,8 +18,8 @@ from autoprune.planning.view import FoldingStrategy, Strategy
 
 # To ship a strategy, write its module in this package and add a line: its name, and what makes it in which module.
 CLEARING = {  # of AgenticConversationPruner; the default first
-    "tool_output_cleanup": "tool_output_cleanup:ToolOutputCleanup",
-    "low_water": "low_water:LowWater",
+    "tool_output_cleanup": "clearing:ToolOutputCleanup",
+    "low_water": "clearing:LowWater",
     "cache_aware": "cache_aware:CacheAware",
 }
 FOLDING = {  # of ConversationPruner, loaded when they are used; the default first

@@ -2,26 +2,28 @@
 
 How it works. Three questions are asked at each request.
 
-*What is eligible?* A result is worth the more, the more names it holds that no call has used yet, the smaller it is and
-the newer: `1000 · (1 + fresh names) / (tokens^1.2 · √age)`, four times that for a file that any call touched in the last
-20 requests. What is worth less than `threshold` may go.
+*What is eligible?* A result is worth the more, the more names it holds that no call has used yet, the smaller it is,
+and the newer: `1000 · (1 + fresh names) / (tokens^1.2 · √age)`, and four times that for a file that any call touched in
+the last 20 requests. What is worth less than `threshold` may go.
 
-*Does it pay?* To carry eligible results costs their tokens at the price of reading, at each request; to clear them costs
-the tokens behind the first of them once, which are written anew. An account is kept of the former: when it reaches
-`patience` times the latter, all that is eligible goes. After a pause longer than the cache's life nothing is cached, and
-it goes for nothing.
+*Does it pay?* To carry eligible results costs their tokens at the price of reading, at each request. To clear them
+costs the tokens behind the first of them once, which are written anew. An account is kept of the former: when it
+reaches `patience` times the latter, all that is eligible goes. After a pause longer than the cache's life nothing is
+cached, and it goes for nothing.
 
-*How far?* Above the safe zone, whatever it costs, the least worth goes first until `target` of the safe zone is reached.
+*How far?* Above the safe zone, whatever it costs, what is worth least goes first until `target` of it is reached.
 
 A placeholder names the tool, its target, the result's size, and some of its fresh names. It also tells the request at
-which it was written: a walk over pruned output that is fed back decides nothing at or before the newest such request, and
-so comes to the same as one over the full history.
+which it was written: a walk over pruned output that is fed back decides nothing at or before the newest such request,
+and so comes to the same as one over the full history. For a prompt of 30,000 tokens at prices of (1.25, 0.1): a result
+of 10,000 tokens with 20,000 cached ones behind it adds 1,000 to the account at each request, and goes when that has
+reached 4 · 1.15 · 20,000 = 92,000; with 2,000 behind it, after ten requests.
 """
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from autoprune.conversation.calls import arguments, paths
@@ -58,6 +60,16 @@ class CacheAware:
     clamp: Clamp | None = None
     name = "cache_aware"
     every_request = True
+
+    def for_model(self, model: str | None) -> "CacheAware":
+        """Return the strategy with a model's prices, where it has none of its own."""
+        return self if self.prices is not None else replace(self, prices=prices(None, model))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was assumed: prices that nobody knows."""
+        note = prices(self.prices).note
+        return (note,) if note else ()
 
     def begin(self) -> "Account":
         """Return what one walk remembers."""
@@ -132,7 +144,7 @@ class Account:
         cost = self._strategy.patience * (self._prices.write - self._prices.read) * behind(view, eligible)
         if view.pause > self._strategy.cache_life:
             return eligible, "the cache is cold"
-        return (eligible, "it pays") if self._owed >= cost else ((), "")
+        return (eligible, "it pays") if self._owed and self._owed >= cost else ((), "")
 
     def _is_open(self, candidate: Candidate) -> bool:
         result = candidate.result
@@ -143,7 +155,7 @@ class Account:
         if known.tokens < LEAST_TOKENS:
             return float("inf")
         age = max(1, request - candidate.result.request)
-        worth = 1_000 * (1 + self._fresh[id(candidate.result)]) / (known.tokens**1.2 * age**0.5)
+        worth: float = 1_000 * (1 + self._fresh[id(candidate.result)]) / (known.tokens**1.2 * age**0.5)
         is_touched = any(self._touched.get(path, -99) >= request - TOUCHED_LATELY for path in known.paths)
         return worth * TOUCHED_FACTOR if is_touched else worth
 

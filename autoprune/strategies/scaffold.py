@@ -15,7 +15,7 @@ from autoprune.planning.view import Strategy
 from autoprune.strategies.by_name import STRATEGIES, configured
 
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-WRITTEN = re.compile(r"(?P<path>.+\.py):(?P<name>\w+)\s*(?:\((?P<arguments>.*)\))?", re.DOTALL)
+IN_FILE = re.compile(r"(?P<path>.+\.py):(?P<name>\w+)\s*(?:\((?P<arguments>.*)\))?", re.DOTALL)
 IMPORTED = frozenset(
     (
         *("AgenticConversationPruner", "ConversationPruner", "Fold", "FoldView", "Iterator", "PruneArgs", "Reason"),
@@ -66,7 +66,7 @@ def _taken(class_name: str, module: str) -> str | None:
 
 def is_in_file(text: str) -> bool:
     """Return whether a text names a strategy in a file, as `path/to/file.py:Name` does."""
-    return WRITTEN.fullmatch(text) is not None
+    return IN_FILE.fullmatch(text) is not None
 
 
 def loaded(text: str) -> Strategy:
@@ -75,7 +75,7 @@ def loaded(text: str) -> Strategy:
     `Name` is a strategy, or a class that makes one. Raises SettingsError if there is none; what the file's own code
     raises comes through.
     """
-    match = WRITTEN.fullmatch(text)
+    match = IN_FILE.fullmatch(text)
     if match is None:
         raise SettingsError(f"{text!r} names no strategy in a file: write it as path/to/file.py:Name")
     path, name, arguments = match["path"], match["name"], match["arguments"]

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from autoprune.conversation.commands import RUNNING
+from autoprune.conversation.commands import STILL_RUNNING
 from autoprune.conversation.transcript import Speaker, ToolResult
 from autoprune.summarizers.actions import LONGEST_SUBJECT, Action, read_actions
 from autoprune.summarizers.sections import figure, one_line
@@ -26,7 +26,7 @@ from autoprune.summarizers.utterances import Utterance
 
 HEADER = re.compile(r"(\S.*): ([0-9]{1,9}) (call|message)s?(?:, ([0-9]{1,9}) failed)?")
 LINE = re.compile(r"- (failed )?#([0-9]{1,9}) (.*?)(?: ×([0-9]{1,9}))?")
-STARTED = re.compile(rf"(.+): {RUNNING} (\S+)")
+STARTED = re.compile(rf"(.+): {STILL_RUNNING} (\S+)")
 DETAIL = "  | "
 
 Key = tuple[str, str]  # a tool's name and "call"
@@ -166,7 +166,7 @@ def outcome(action: Action) -> str:
     if action.result is None:
         return "no result"
     if action.runs_as:
-        return f"{RUNNING} {action.runs_as}"
+        return f"{STILL_RUNNING} {action.runs_as}"
     if not action.failed:
         return "ok" if action.failed is False else ""
     code = f"exit code {action.exit_code}" if action.exit_code else ""

@@ -8,8 +8,8 @@ from functools import cached_property
 from itertools import chain, islice
 
 from autoprune.conversation.calls import arguments, paths, target
-from autoprune.conversation.commands import RUNNING, command, continues
-from autoprune.conversation.outcomes import error_lines, exit_code, failed, refused, running
+from autoprune.conversation.commands import STILL_RUNNING, command, continues
+from autoprune.conversation.outcomes import background, error_lines, exit_code, failed, refused
 from autoprune.conversation.transcript import ToolCall, ToolResult
 from autoprune.summarizers import _files, _shell
 from autoprune.summarizers.sections import one_line
@@ -112,7 +112,7 @@ class Action:
     @cached_property
     def runs_as(self) -> str:
         """The id of a command that was still running when its result was written; "" for any other."""
-        return running(self.result.text) if self.result else ""
+        return background(self.result.text) if self.result else ""
 
     @property
     def waits_for(self) -> str:
@@ -130,7 +130,7 @@ class Action:
         if self.result is None:
             return NO_RESULT
         if self.runs_as:
-            return f"{'failed, ' if self.failed else ''}{RUNNING} {self.runs_as}"
+            return f"{'failed, ' if self.failed else ''}{STILL_RUNNING} {self.runs_as}"
         if not self.failed:
             return "ok" if self.failed is False else "ran"
         if self.is_refused:

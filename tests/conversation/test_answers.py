@@ -17,9 +17,8 @@ from autoprune.conversation.answers import words as said
 from autoprune.conversation.reasons import Reason
 from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse
-from autoprune.strategies.low_water import LowWater
+from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 from autoprune.strategies.per_result import PerResult
-from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 from autoprune.summarizers.action_trace import ActionTrace
 from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.digest.digest import Digest

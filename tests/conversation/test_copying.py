@@ -37,7 +37,7 @@ from autoprune import (
 )
 from autoprune.report import Report
 from autoprune.strategies.by_name import available
-from autoprune.strategies.low_water import LowWater
+from autoprune.strategies.clearing import LowWater
 from autoprune.strategies.per_result import PerResult
 from autoprune.summarizers.action_trace import ActionTrace
 from autoprune.summarizers.digest.digest import Digest

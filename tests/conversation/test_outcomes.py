@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from autoprune.conversation.outcomes import error_lines, exit_code, failed, running
+from autoprune.conversation.outcomes import background, error_lines, exit_code, failed
 from autoprune.conversation.placeholders import SENTENCE, element
 from autoprune.conversation.transcript import Location, ToolCall
 
@@ -379,7 +379,7 @@ def test_the_outcome_of_a_result_that_was_cleared_is_not_known(text: str):
     ],
 )
 def test_a_command_that_has_not_ended_has_no_outcome(text: str, session: str):
-    assert running(text) == session
+    assert background(text) == session
     assert not session or failed(text, False) is None
 
 

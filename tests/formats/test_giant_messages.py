@@ -12,7 +12,7 @@ from tables import each_row
 from autoprune import AgenticConversationPruner, PruneArgs, Result, ToolInputs
 from autoprune.conversation.rewriting import rewrite, without
 from autoprune.formats import new_parser
-from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
+from autoprune.strategies.clearing import ToolOutputCleanup
 
 OUTPUT = "left right " * 30
 BODY = "x = compute(1)\n" * 20

@@ -5,7 +5,7 @@ from typing import Any
 
 from autoprune import AgenticConversationPruner, PruneArgs
 from autoprune.formats import MESSAGE_TOKENS, Entry, Parser, Speaker, new_parser, texts
-from autoprune.formats.words import words as said
+from autoprune.formats.words import texts as texts_of
 
 PICTURE_TOKENS = 5_000
 PICTURE = {"picture": "a.png"}
@@ -52,5 +52,5 @@ def test_the_bytes_of_such_a_message_do_not_bound_its_tokens():
 
 def test_summarizers_read_the_words_that_the_format_gives():
     message = {"line": [PICTURE]}
-    assert said(message, new_parser(len, formats=(Rich(),)).read(message, 0)) == "Look:\n\n[picture a.png]"
-    assert said(message, new_parser(len, formats=(Pictures(),)).read(message, 0)) != "Look:\n\n[picture a.png]"
+    assert texts_of(message, new_parser(len, formats=(Rich(),)).read(message, 0)) == ("Look:", "[picture a.png]")
+    assert texts_of(message, new_parser(len, formats=(Pictures(),)).read(message, 0)) != ("Look:", "[picture a.png]")

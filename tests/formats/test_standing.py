@@ -175,7 +175,7 @@ def test_a_format_that_is_named_is_read_by_the_same_rules(format: str):
 
 def test_what_calls_were_given_does_not_decide_since_it_may_be_shortened():
     from autoprune import ToolInputs
-    from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
+    from autoprune.strategies.clearing import ToolOutputCleanup
 
     call = f"<write_file>\n<path>a</path>\n<content>{LOG}\n<tool_call></content>\n</write_file>"
     done = "<tool_result tool_name='write_file' success='true'>done</tool_result>"

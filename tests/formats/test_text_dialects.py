@@ -18,7 +18,7 @@ from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
 from autoprune.formats import new_parser
 from autoprune.formats.parsing import Parser
-from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
+from autoprune.strategies.clearing import ToolOutputCleanup
 from autoprune.tokens import exact
 
 LINES = ("total = compute(left, right)\n" * 40).rstrip()

@@ -16,8 +16,7 @@ from tables import each_row
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, Result, ToolInputs
 from autoprune.planning.protections import NOTHING
 from autoprune.planning.view import Strategy
-from autoprune.strategies.low_water import LowWater
-from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
+from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 from autoprune.tokens import exact
 
 PLENTY = 1_000_000

@@ -16,8 +16,7 @@ from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, 
 from autoprune.planning.protections import NOTHING
 from autoprune.planning.view import Strategy
 from autoprune.strategies.by_name import clearing_named, config
-from autoprune.strategies.low_water import LowWater
-from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
+from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 
 Arguments: TypeAlias = dict[str, str]
 Writing: TypeAlias = Callable[..., list[Message]]

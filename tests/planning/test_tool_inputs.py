@@ -18,8 +18,7 @@ from autoprune.conversation.reasons import Reason
 from autoprune.conversation.transcript import ToolInput
 from autoprune.planning.tool_inputs import MARKED, MARKER
 from autoprune.planning.view import Strategy
-from autoprune.strategies.low_water import LowWater
-from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
+from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 from autoprune.tokens import exact
 
 count_text = exact()

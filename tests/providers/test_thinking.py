@@ -31,8 +31,7 @@ from autoprune.conversation.rewriting import strip
 from autoprune.planning.plan import ThinkingPolicy
 from autoprune.planning.view import Strategy
 from autoprune.providers.thinking import drop_block, merged, policy
-from autoprune.strategies.low_water import LowWater
-from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
+from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 
 SENTENCE = (
     "This message has been cleared. If you still want to get this information, "

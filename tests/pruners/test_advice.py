@@ -9,8 +9,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, Result
 from autoprune.planning.clamping import Clamp
-from autoprune.strategies.low_water import LowWater
-from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
+from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 
 SMALL = Step("read_file", {"path": "a.py"}, "a line of code\n" * 40)
 GIANT = Step("read_file", {"path": "log.txt"}, "a line of the log\n" * 2_000)

@@ -10,10 +10,9 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError
 from autoprune.pruners.by_name import chosen, folds, pruner_for
-from autoprune.strategies.low_water import LowWater
+from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import hybrid, keep_last
-from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
 from autoprune.summarizers.openai.summarizer import OpenAISummarizer
 
 ARGS = PruneArgs(100)

@@ -509,7 +509,8 @@ def test_a_terminal_shows_what_was_done():
         ["run", "8", "800", "3", "156"],
     )
     assert shown(pruner().prune(chat(9), keep_last(4)).report).rstrip() == (
-        "903 → 403 tokens (55% saved), 5 messages dropped by keep_last, within the safe zone of 600"
+        "903 → 403 tokens (55% saved), 5 messages dropped (with 3 requests of the user's) by keep_last, "
+        "within the safe zone of 600"
     )
 
 

@@ -31,8 +31,7 @@ from autoprune.conversation.rewriting import apply
 from autoprune.conversation.transcript import ToolInput, ToolResult, Transcript
 from autoprune.planning.plan import Plan
 from autoprune.planning.view import Strategy
-from autoprune.strategies.low_water import LowWater
-from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
+from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 
 # 1. Nothing of the caller's is changed
 

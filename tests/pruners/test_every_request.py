@@ -21,6 +21,7 @@ from autoprune.conversation.edits import Replace
 from autoprune.economics import LISTS, Prices
 from autoprune.planning.view import Strategy, View
 from autoprune.replay.references import Masking
+from autoprune.strategies import CacheAware
 
 ROOT = Path(__file__).parents[2]
 
@@ -75,7 +76,8 @@ class WhileCold:
 
 
 STATELESS: tuple[Strategy, ...] = (Masking(0), Masking(2), Masking(1, 3), WhileCold())
-STRATEGIES = (*STATELESS, Priced(), Priced(0, LISTS["openai-0.5"]))
+EAGER = CacheAware(threshold=1_000, patience=0.5)
+STRATEGIES = (*STATELESS, Priced(), Priced(0, LISTS["openai-0.5"]), EAGER, CacheAware(threshold=30, prices=(1, 0.5)))
 
 
 @dataclass(frozen=True)
@@ -83,9 +85,13 @@ class Case:
     messages: list[Any]
     strategy: Strategy
     pauses: dict[int, float]
+    safe_zone: int = 10**9
+
+    def pruner(self) -> AgenticConversationPruner:
+        return AgenticConversationPruner(self.safe_zone)
 
     def pruned(self, messages: list[Any], pruner: AgenticConversationPruner | None = None, **more: Any) -> Any:
-        ours = pruner or AgenticConversationPruner(10**9)
+        ours = pruner or self.pruner()
         return ours.prune(messages, self.strategy, pauses={**self.pauses, **more.get("pauses", {})})
 
 
@@ -94,7 +100,8 @@ def cases(draw: st.DrawFn, format: str) -> list[Case]:
     messages = draw(conversations(format))
     pause = st.sampled_from((0.0, 1.0, 400.0))
     pauses = {at: draw(pause) for at in requests(messages)}
-    return [Case(messages, draw(st.sampled_from(STRATEGIES)), pauses) for _ in range(3)]
+    zones = st.sampled_from((300, 1_000, 10**9))
+    return [Case(messages, draw(st.sampled_from(STRATEGIES)), pauses, draw(zones)) for _ in range(3)]
 
 
 def every_case(test: Any) -> Any:
@@ -108,7 +115,7 @@ def every_case(test: Any) -> Any:
 
 @every_case
 def test_the_promises_hold_as_the_conversation_grows(case: Case):
-    ours = AgenticConversationPruner(10**9)
+    ours = case.pruner()
     sent: list[Any] = []
     edited: dict[object, str] = {}
     for at in requests(case.messages):
@@ -125,7 +132,7 @@ def test_the_promises_hold_as_the_conversation_grows(case: Case):
 @every_case
 def test_with_and_without_the_memo_the_same_is_decided(case: Case):
     """Message by message: also where a request was looked for and none stands there later."""
-    warm = AgenticConversationPruner(10**9)
+    warm = case.pruner()
     for at in range(1, len(case.messages) + 1):
         given = again(case.messages[:at]) if at % 3 == 0 else case.messages[:at]
         got, wanted = case.pruned(given, warm), case.pruned(given)
@@ -135,7 +142,7 @@ def test_with_and_without_the_memo_the_same_is_decided(case: Case):
 
 @every_case
 def test_the_full_history_and_the_pruned_one_fed_back_lead_to_the_same_prompts(case: Case):
-    keeping, feeding = AgenticConversationPruner(10**9), AgenticConversationPruner(10**9)
+    keeping, feeding = case.pruner(), case.pruner()
     fed: list[Any] = []
     for at in requests(case.messages):
         full = case.pruned(case.messages[:at], keeping).conversation
@@ -145,7 +152,7 @@ def test_the_full_history_and_the_pruned_one_fed_back_lead_to_the_same_prompts(c
 
 @every_case
 def test_other_pauses_before_earlier_requests_are_noticed(case: Case):
-    warm = AgenticConversationPruner(10**9)
+    warm = case.pruner()
     places = requests(case.messages)
     for at in places:
         case.pruned(case.messages[:at], warm)

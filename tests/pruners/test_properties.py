@@ -29,8 +29,7 @@ from autoprune.conversation.rewriting import apply
 from autoprune.conversation.transcript import ToolResult
 from autoprune.planning.plan import Reason
 from autoprune.planning.view import Strategy
-from autoprune.strategies.low_water import LowWater
-from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
+from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 
 ROOT = Path(__file__).parents[2]
 SENTENCE = (

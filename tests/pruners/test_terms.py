@@ -10,7 +10,7 @@ import pytest
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError
-from autoprune.strategies.low_water import LowWater
+from autoprune.strategies.clearing import LowWater
 from autoprune.strategies.presets import keep_last
 
 MESSAGES = conversations.openai_chat(*([conversations.words(300)] for _ in range(8)))

@@ -14,7 +14,7 @@ from autoprune.formats import SHIPPED, Format, new_parser
 from autoprune.planning.walk import Walk
 from autoprune.pruners._progress import Progress
 from autoprune.pruners._snapshots import token_bound
-from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
+from autoprune.strategies.clearing import ToolOutputCleanup
 from autoprune.tokens import exact
 
 JSON = st.recursive(

@@ -5,7 +5,8 @@ import json
 from episodes import called
 from tables import each_row
 
-from autoprune.replay.atoms import Atom, Kind, atoms, hunks, names, path_words, quoted_errors
+from autoprune.conversation.names import names
+from autoprune.replay.atoms import Atom, Kind, atoms, hunks, path_words, quoted_errors
 
 EDIT, PATH, IDENTIFIER, CODE, ERROR = Kind
 ENVELOPE = """*** Begin Patch

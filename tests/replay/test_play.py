@@ -13,8 +13,7 @@ from autoprune.replay.episode import Episode
 from autoprune.replay.play import Run, play
 from autoprune.replay.policies import Policy
 from autoprune.replay.references import KeepNewest, Masking, NoPruning
-from autoprune.strategies.low_water import LowWater
-from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
+from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 
 SOURCE = "def first_of(rows):\n    return rows[0]\n"
 OTHER = "other words " * 40

@@ -19,9 +19,10 @@ from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from tables import each_row
 
 from autoprune import Clamp, Protections, PruneArgs, Result
+from autoprune.conversation.placeholders import harmless
 from autoprune.errors import SettingsError
 from autoprune.providers import problems
-from autoprune.pruners._large_results import harmless, shortener
+from autoprune.pruners._large_results import shortener
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import snapshot

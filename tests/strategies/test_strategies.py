@@ -26,8 +26,7 @@ from autoprune.planning.plan import Plan, Reason
 from autoprune.planning.view import Strategy, View
 from autoprune.planning.walk import Walk
 from autoprune.strategies.by_name import available, clearing_named
-from autoprune.strategies.low_water import LowWater
-from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
+from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 from autoprune.tokens import exact
 
 both_dialects = each_row("dialect", DIALECTS, ids=lambda dialect: dialect.__name__)

@@ -21,8 +21,7 @@ from strategies_hypothesis import conversations as chat_conversations
 
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, Result, ToolInputs, repair
 from autoprune.planning.view import Strategy
-from autoprune.strategies.low_water import LowWater
-from autoprune.strategies.tool_output_cleanup import ToolOutputCleanup
+from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 
 CHECKED = examples(20)
 VARIANTS = 3  # of the strategy and the safe zone, for each conversation

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import autoprune.summarizers.digest._contents as _contents
-from autoprune.conversation.commands import RUNNING, hides_failures
+from autoprune.conversation.commands import STILL_RUNNING, hides_failures
 from autoprune.conversation.transcript import Speaker
 from autoprune.formats.harness import continues
 from autoprune.summarizers import _shell
@@ -119,7 +119,7 @@ class _Reader:
 
     def _as_late_result(self, action: Action) -> Action:
         """Return the action as the late result of the listed command whose output it reads, if there is one."""
-        running = f"{RUNNING} {action.waits_for}" if action.waits_for else ""
+        running = f"{STILL_RUNNING} {action.waits_for}" if action.waits_for else ""
         commands = self.lists[_contents.COMMANDS].items()
         name = next((name for name, how in commands if running and RUNS.sub("", how).endswith(running)), "")
         if name:

@@ -1,4 +1,4 @@
-"""Clear the oldest results down to a mark below the safe zone, so that the prompt cache breaks rarely."""
+"""The strategies of `AgenticConversationPruner`: clear the oldest results, as few as can be or down to a mark."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,16 +9,38 @@ from autoprune.errors import SettingsError, is_share
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.protections import NOTHING, Protections
 from autoprune.planning.tool_inputs import ToolInputs
-from autoprune.planning.view import View
+from autoprune.planning.view import Candidate, View
+
+
+@dataclass(frozen=True)
+class ToolOutputCleanup:
+    """Clear tool results oldest first, one by one, until the conversation is within the safe zone."""
+
+    protect: Protections = NOTHING
+    clamp: Clamp | None = None
+    clear_tool_inputs: ToolInputs | None = None
+    name = "tool_output_cleanup"
+
+    def step(self, view: View) -> list[Replace]:
+        """Return no more edits than needed, or all that can be made if even that is not enough."""
+        excess = view.tokens - view.limit
+        chosen: list[Candidate] = []
+        for candidate in view.candidates():
+            if excess <= 0:
+                break
+            excess -= candidate.saves
+            chosen.append(candidate)
+        reason = Reason.OVER_SAFE_ZONE if excess <= 0 else Reason.OUT_OF_REACH
+        return [candidate.cleared(reason) for candidate in chosen]
 
 
 @dataclass(frozen=True)
 class LowWater:
     """Over the safe zone, clear tool results oldest first down to `target`, a share of the safe zone.
 
-    Each prune saves at least `minimum_reclaim`, a share of the safe zone, if that much can be cleared. If the safe zone
-    can be reached it is, whatever the minimum. If not, the strategy waits until it can save the minimum, and then
-    clears all that can go.
+    So the prompt cache breaks rarely. Each prune saves at least `minimum_reclaim`, a share of the safe zone, if that
+    much can be cleared. If the safe zone can be reached it is, whatever the minimum. If not, the strategy waits until
+    it can save the minimum, and then clears all that can go.
     """
 
     target: float = 0.75

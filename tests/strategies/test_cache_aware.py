@@ -1,0 +1,179 @@
+"""`cache_aware`: what is eligible, when clearing pays, how far it goes above the safe zone, and what it leaves."""
+
+from typing import Any
+
+import pytest
+from rounds import WIRE, Step
+from tables import each_row
+
+from autoprune import AgenticConversationPruner, PruneArgs
+from autoprune.conversation.outcomes import is_cleared
+from autoprune.economics import LISTS
+from autoprune.errors import SettingsError
+from autoprune.strategies import CacheAware
+
+WORDS = "it was a bright cold day in april and the clocks were striking thirteen\n"
+NAMED = "".join(f"def read_part_{at}(self): return self.partNumber{at}\n" for at in range(40))
+SMALL = Step("list", {"path": "docs"}, "a.md")
+HUGE = 10**9
+
+
+def plain(words: int, path: str = "notes.txt") -> Step:
+    return Step("read", {"path": path}, WORDS * words)
+
+
+def messages(*steps: Step) -> list[Any]:
+    return WIRE["openai_chat"]([[step] for step in steps])
+
+
+def cleared(given: list[Any], strategy: CacheAware, safe_zone: int = HUGE, **more: Any) -> list[int]:
+    """The numbers of the results that are cleared before the next request."""
+    plan = AgenticConversationPruner(safe_zone).plan(given, strategy, **more)
+    known = list(plan.transcript.results)
+    return sorted(known.index(edit.part) for edit in plan.edits)
+
+
+def with_much_behind() -> list[Any]:
+    """A large result, and ten times as many tokens of the user's behind it."""
+    return [*messages(plain(60)), {"role": "user", "content": WORDS * 600}, *messages(SMALL, SMALL, SMALL)[1:]]
+
+
+def at_once(threshold: float = 1.5) -> CacheAware:
+    """Where reading costs as much as writing a cut costs nothing, so that all that is eligible goes."""
+    return CacheAware(threshold=threshold, prices=(1, 1))
+
+
+def test_what_holds_no_names_and_is_large_and_old_is_worth_least():
+    given = messages(plain(40), Step("read", {"path": "a.py"}, NAMED), *[SMALL] * 30)
+    assert cleared(given, at_once()) == [0]  # the code has about as many tokens, and 80 names that nobody has used
+    assert cleared(given, at_once(threshold=0)) == []
+    assert cleared(given, at_once(threshold=1_000)) == [0, 1]
+
+
+def test_names_that_a_call_has_used_count_no_more():
+    code = Step("read", {"path": "a.py"}, NAMED)
+    wrote = Step("write", {"path": "b.py", "content": NAMED}, "done")
+    assert cleared(messages(code, *[SMALL] * 30), at_once()) == []
+    assert cleared(messages(code, wrote, *[SMALL] * 30), at_once()) == [0]
+
+
+def test_a_file_that_was_touched_lately_is_worth_four_times_as_much():
+    old, worked_on = plain(12, "old.txt"), plain(12, "work.txt")
+    edit = Step("edit", {"path": "/home/me/work.txt"}, "ok")
+    given = messages(old, worked_on, *[SMALL] * 12, edit, *[SMALL] * 15)
+    assert cleared(given, at_once(threshold=1)) == [0]
+    assert cleared(given, at_once(threshold=4)) == [0, 1]
+
+
+def test_small_results_and_those_that_the_model_has_not_seen_stay():
+    given = messages(*[SMALL] * 5, plain(60), plain(60))
+    assert cleared(given, at_once(threshold=HUGE)) == [5]
+
+
+def test_it_waits_until_carrying_has_cost_as_much_as_the_cut_to_the_request():
+    """One result of k tokens, S cached tokens behind it: it goes at the request where n·r·k reaches 4·(w - r)·S."""
+    given = messages(plain(100))
+    given.append({"role": "user", "content": WORDS * 60})
+    for _ in range(60):
+        given += messages(SMALL)[1:]
+    prices = LISTS["anthropic"]
+    plan = AgenticConversationPruner(HUGE).plan(given, CacheAware(prices=prices))
+    (edit,) = plan.edits
+    entries = plan.transcript.entries
+    starts = plan.transcript.requests
+
+    standard = AgenticConversationPruner(1).plan(given, "tool_output_cleanup")
+    saves = next(each.saved for each in standard.edits if each.part.location == edit.part.location)
+    owed = 0.0
+    for request in range(2, len(starts)):  # it was called for at request 0, and seen at 1
+        sent = starts[request - 1]
+        behind = sum(entry.tokens for entry in entries[edit.part.location.message + 1 : sent])
+        owed += prices.read * saves
+        if owed >= 4 * (prices.write - prices.read) * behind:
+            break
+    assert edit.request == request
+    assert edit.reason == "it pays"
+
+
+@each_row("prices, is_cleared_early", [((1.0, 1.0), True), ((1.25, 0.1), False), ((1.0, 0.0), False)])
+def test_without_a_cache_it_clears_at_once_and_with_free_reading_never(
+    prices: tuple[float, ...], is_cleared_early: bool
+):
+    assert bool(cleared(with_much_behind(), CacheAware(prices=prices))) == is_cleared_early
+
+
+def test_after_a_pause_longer_than_the_cache_lives_clearing_is_free():
+    given = with_much_behind()
+    here = len(given)
+    assert cleared(given, CacheAware()) == []
+    assert cleared(given, CacheAware(), pauses={here: 301.0}) == [0]
+    assert cleared(given, CacheAware(cache_life=3_600), pauses={here: 301.0}) == []
+
+
+def test_above_the_safe_zone_what_is_worth_least_goes_down_to_the_target():
+    given = messages(*[plain(20, f"{at}.txt") for at in range(10)], Step("read", {"path": "a.py"}, NAMED), *[SMALL] * 2)
+    strategy = CacheAware(threshold=0, prices="deepseek")
+    result = AgenticConversationPruner(2_000).prune(given, strategy)
+    assert result.report.within_safe_zone
+    plan = result.plan
+    assert {edit.reason for edit in plan.edits} == {"over the safe zone: worth least"}
+    assert 10 not in {list(plan.transcript.results).index(edit.part) for edit in plan.edits}  # the code stays
+
+
+def test_a_placeholder_names_the_tool_the_target_the_size_and_names_in_it():
+    given = messages(Step("read", {"path": "a.py"}, NAMED), *[SMALL] * 3)
+    result = AgenticConversationPruner(HUGE).prune(given, at_once(threshold=HUGE))
+    (edit,) = result.plan.edits
+    assert edit.text.startswith(
+        f"[Cleared at request {edit.request}: read a.py, {edit.part.tokens:,} tokens. Names in it: "
+    )
+    assert "read_part_0, partNumber0" in edit.text
+    assert is_cleared(edit.text)
+    assert AgenticConversationPruner(HUGE).prune(result.conversation, at_once(threshold=HUGE)).conversation == (
+        result.conversation
+    )
+
+
+def test_prices_come_from_the_model_of_the_settings_and_the_report_says_where_they_are_not_known():
+    given = messages(plain(60), *[SMALL] * 3)
+    known = AgenticConversationPruner(PruneArgs("50k", model="claude-sonnet-4-5")).prune(given, "cache_aware")
+    assert not any("prices" in note for note in known.report.fallbacks)
+    unknown = AgenticConversationPruner(PruneArgs("50k")).prune(given, "cache_aware")
+    assert ["prices are not known" in note for note in unknown.report.fallbacks] == [True]
+    listed = AgenticConversationPruner("50k").prune(given, "cache_aware(prices='deepseek')")
+    assert not listed.report.fallbacks
+
+
+@each_row(
+    "strategy, said",
+    [
+        (CacheAware(target=0), "target must be above 0"),
+        (CacheAware(threshold=-1), "threshold and patience 0 or more"),
+        (CacheAware(prices="deepsek"), "did you mean deepseek?"),
+        (CacheAware(prices=(0.1, 1)), "no more than that"),
+    ],
+)
+def test_what_cannot_be_is_said(strategy: CacheAware, said: str):
+    with pytest.raises(SettingsError, match=said.replace("?", r"\?")):
+        AgenticConversationPruner("50k").prune(messages(plain(60), SMALL, SMALL), strategy)
+
+
+def test_a_long_loop_costs_less_than_no_pruning_and_than_oldest_first():
+    """The reason for all this, at prices of Anthropic's: an agent that reads a file at each request."""
+    given = messages(*[plain(120 + at % 7, f"{at}.txt") for at in range(60)])
+    unpruned = bill(given, "tool_output_cleanup", HUGE)
+    assert bill(given, "cache_aware", 60_000) < 0.8 * unpruned < 0.8 * bill(given, "tool_output_cleanup", 60_000)
+
+
+def bill(given: list[Any], strategy: str, safe_zone: int) -> float:
+    """What the requests of a loop cost, with a token for four characters."""
+    ours, total = AgenticConversationPruner(safe_zone), 0.0
+    before: list[Any] = []
+    for stop in range(1, len(given), 2):
+        sent = ours.prune(given[:stop], strategy).conversation
+        pairs = enumerate(zip(before, sent, strict=False))
+        same = next((at for at, (old, new) in pairs if old is not new), len(before))
+        sizes = [len(str(message)) // 4 for message in sent]
+        total += LISTS["anthropic"].request(sum(sizes), sum(sizes[:same]))
+        before = sent
+    return total
