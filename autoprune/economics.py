@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 from autoprune.errors import SettingsError, did_you_mean
 
 Clock: TypeAlias = Callable[[], float]
-CACHE_LIFE = 300.0  # seconds. Source: Anthropic's "Prompt caching", default lifetime; OpenAI says 5 to 10 minutes.
+CACHE_LIFE: float = 300  # seconds. Source: Anthropic's "Prompt caching", default lifetime; OpenAI says 5 to 10 minutes.
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,16 @@ REFERENCES: Mapping[str, Callable[..., Any]] = {
 }
 AT = "@"  # before the safe zone that a policy has of its own
 CLAIRVOYANTS = ("clairvoyant", "clairvoyant_passages")
-BUILT_IN = ("none", "tool_output_cleanup", "low_water", "cache_aware", "window", "polling", "keep_newest", *CLAIRVOYANTS)
+BUILT_IN = (
+    "none",
+    "tool_output_cleanup",
+    "low_water",
+    "cache_aware",
+    "window",
+    "polling",
+    "keep_newest",
+    *CLAIRVOYANTS,
+)
 
 
 @dataclass(frozen=True)

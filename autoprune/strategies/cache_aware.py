@@ -52,7 +52,7 @@ class CacheAware:
     """Clear what is worth least as soon as the prompt cache makes it pay, and down to `target` above the safe zone."""
 
     threshold: float = 1.5
-    patience: float = 4.0
+    patience: float = 4
     prices: str | tuple[float, ...] | Prices | None = None
     cache_life: float = CACHE_LIFE
     target: float = 0.7

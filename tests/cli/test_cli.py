@@ -91,7 +91,7 @@ def test_the_log_line_is_printed_when_asked_for():
 
 def test_the_strategies_are_listed():
     named = [row["name"] for row in json.loads(run("strategies", "--json").stdout)]
-    assert named == ["tool_output_cleanup", "low_water", *PRESETS]
+    assert named == ["tool_output_cleanup", "low_water", "cache_aware", *PRESETS]
     assert set(named) == STRATEGIES.keys()
     assert "minimum_reclaim=0.1" in run("strategies").stdout.decode()
 
