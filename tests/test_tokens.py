@@ -261,6 +261,7 @@ def test_ten_megabytes_of_one_character_are_counted_at_once():
     assert counter._unchecked > CHECK_CHARACTERS - 50_000  # of the ten million, the engine has seen a few thousand
 
 
+@pytest.mark.full
 @both_encodings
 @pytest.mark.parametrize("character", [" ", "\n"])
 def test_a_run_of_a_million_white_space_characters(encoding: str, character: str):
@@ -285,6 +286,7 @@ def test_a_line_of_megabytes(encoding: str):
     assert exact(encoding)(text) == reference(encoding, text)
 
 
+@pytest.mark.full
 def test_the_cache_of_the_engine_does_not_stay_large():
     chance = random.Random(0)
 

@@ -36,6 +36,7 @@ LOOPS = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("feeds_back", [False, True])
 @pytest.mark.parametrize(("client", "loop", "request_fields"), LOOPS)
 def test_a_legal_loop_is_answered_to_its_end(

@@ -152,6 +152,7 @@ def is_as_reported(loss: Loss, api: Api) -> bool:
 # Other models, and thinking
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("api", "strategy"),
     [(UNBOUND_ANTHROPIC, "low_water"), (UNSTORED_RESPONSES, CAREFUL), (OLDER_GEMINI, "tool_output_cleanup")],
@@ -181,6 +182,7 @@ class BetweenTurns(Session):
         return [*self.pruned[-1].conversation, *conversation[latest + 1 :]]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("feeds_back", [False, True])
 def test_thinking_is_stripped_between_turns_and_nothing_is_refused(feeds_back: bool):
     script, tasks = agent(48, TASKS * 3), TASKS * 3

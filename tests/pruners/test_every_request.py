@@ -110,7 +110,7 @@ def every_case(test: Any) -> Any:
             test(case)
 
     check.__name__ = test.__name__
-    return pytest.mark.parametrize("format", FORMATS)(examples(20)(given(data=st.data())(check)))
+    return pytest.mark.parametrize("format", FORMATS)(examples(8)(given(data=st.data())(check)))
 
 
 @every_case

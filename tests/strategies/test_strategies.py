@@ -246,6 +246,7 @@ class LargestFirst:
         return [candidate.cleared(Reason.OVER_SAFE_ZONE) for candidate in largest[: self.number]]
 
 
+@pytest.mark.full
 @both_dialects
 @each_row("strategy", [*STRATEGIES, LargestFirst()], ids=str)
 @each_row(("seed", "safe_zone"), SEEDS)

@@ -23,7 +23,7 @@ from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, 
 from autoprune.planning.view import Strategy
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 
-CHECKED = examples(20)
+CHECKED = examples(16)
 VARIANTS = 3  # of the strategy and the safe zone, for each conversation
 SENTENCE = (
     "This message has been cleared. If you still want to get this information, "
