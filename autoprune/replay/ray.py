@@ -1,8 +1,9 @@
-"""Work on a Ray cluster: the one that there is, else one on this machine. Needs the extra `autoprune[ray]`.
+"""Work on a Ray cluster: the one that RAY_ADDRESS names, else one on this machine. Needs the extra `autoprune[ray]`.
 
 Each node reads the files itself, so they must have the same paths there, and needs autoprune.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, TypeVar
@@ -39,10 +40,11 @@ def _connected() -> Any:
     except ImportError as error:
         raise SettingsError("the engine ray is not installed: pip install 'autoprune[ray]'") from error
     if not ray.is_initialized():
-        try:
-            ray.init(address="auto", log_to_driver=False)
-        except ConnectionError:  # there is no cluster
-            ray.init(log_to_driver=False, include_dashboard=False)
+        # Without an address Ray would look for a cluster that was started here, and wait for one that has gone.
+        if address := os.environ.get("RAY_ADDRESS"):
+            ray.init(address=address, log_to_driver=False)
+        else:
+            ray.init(address="local", log_to_driver=False, include_dashboard=False)
     return ray
 
 
