@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from conversations import ANSWER, DIALECTS, SENTENCE, Dialect, Message, openai_chat, words, xml
+from every_format import facts
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
@@ -223,11 +224,6 @@ def fed_back(messages: list[Message], safe_zone: int, strategy: Strategy) -> lis
         told.append([row["reason"] for row in warm.report.rows])
         fed = warm.conversation
     return told
-
-
-def facts(result: Result) -> dict[str, Any]:
-    """A report without what depends on the clock."""
-    return {**result.report.to_dict(), "seconds": None}
 
 
 @in_both_dialects

@@ -1,4 +1,4 @@
-"""Agent loops of a hundred requests with the real clients, pruned before each request, against a strict provider."""
+"""Agent loops with the real clients, pruned before each request, against a strict provider."""
 
 import json
 from collections.abc import Callable
@@ -30,7 +30,7 @@ from agent_loops import (
     as_it_is,
     play,
 )
-from profiles import size
+from profiles import is_full, size
 from strict_provider.scripts import Call
 from strict_provider.tools import run_tool
 from tables import each_row
@@ -41,7 +41,7 @@ from autoprune.conversation.placeholders import SENTENCE
 from autoprune.planning.view import Strategy
 from autoprune.tokens import exact
 
-# A hundred requests
+# Long loops
 
 LOOPS = [
     pytest.param(
@@ -74,7 +74,7 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 def test_a_long_loop_is_never_refused(run: Run):
     assert run.refusals == []
-    assert len(run.requests) == len(run.script) == len(run.spent) == TURNS + len(TASKS) == 100
+    assert len(run.requests) == len(run.script) == len(run.spent) == TURNS + len(TASKS)
     assert run.script[-1].text in str(run.conversation[-1])
     assert {len(turn.calls) for turn in run.script} == {0, 1, 2, 3, 4}
 
@@ -86,7 +86,7 @@ def test_a_long_loop_has_the_surprises_of_its_format(run: Run):
 
 
 def test_a_long_loop_is_pruned_hard(run: Run):
-    assert str(run.pruned[-1].conversation).count(SENTENCE) >= 50
+    assert str(run.pruned[-1].conversation).count(SENTENCE) >= (50 if is_full() else 20)
     assert max(spent.prompt for spent in run.spent) > 0.8 * SAFE_ZONE
 
 
@@ -127,7 +127,7 @@ def losses(run: Run) -> list[Loss]:
 def test_between_two_edits_the_whole_prompt_is_read_from_the_cache(run: Run):
     quiet = [loss for loss in losses(run) if not loss.reported]
     assert [loss for loss in quiet if loss.lost >= run.api.step] == []
-    assert len(quiet) >= 40
+    assert len(quiet) >= size(40)
 
 
 @pytest.mark.parametrize("run", CACHED, indirect=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from every_format import facts
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
@@ -217,11 +218,6 @@ def test_the_same_bytes_come_from_any_pruner(strategy: str, case: Case):
     results[2] = results[2].pruned(strategy)
     assert len({as_json(result.conversation) for result in results}) == 1
     assert len({as_json(facts(result)) for result in results}) == 1
-
-
-def facts(result: Result) -> dict[str, Any]:
-    """A report without what depends on the clock."""
-    return {**result.report.to_dict(), "seconds": None}
 
 
 OTHER_PROCESS = """

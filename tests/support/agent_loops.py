@@ -11,6 +11,7 @@ import boto3
 import openai
 from botocore.config import Config
 from google import genai
+from profiles import is_full
 from strict_provider import loops
 from strict_provider.exchange import Refusal, Request
 from strict_provider.scripts import Call, Script, Turn, agent_script
@@ -26,7 +27,7 @@ Json = dict[str, Any]
 SAFE_ZONE = 24_000
 OVERHEAD = 200  # tokens of the system prompt and the tools' schemas, or a few more
 TOLERANCE = 0.06  # of the tokens that a report says the cache has lost
-TURNS = 96  # with calls; each task ends with one more, without
+TURNS = 96 if is_full() else 56  # with calls; each task ends with one more, without
 TASKS = ("Fix the parser.", "Now write its tests.", "Run them all.", "Say what has changed.")
 LINES = 40  # of a file that the model writes: most strategies cannot clear them
 CAREFUL = LowWater(
