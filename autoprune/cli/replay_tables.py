@@ -177,7 +177,7 @@ def noted(whole: Overview, args: ReplayArgs) -> Iterator[str]:
         taken = f"{LARGE_ZONE:,} tokens for sessions of more than {LARGE:,}, else {SMALL_ZONE:,}"
         yield f"no safe zone was given: it is {taken}"
     if len(args.prices) > 1:
-        yield f"the clairvoyants decide by the prices {args.prices[0]}"
+        yield f"the clairvoyants and cache_aware decide by the prices {args.prices[0]}"
 
 
 def _models(whole: Overview) -> str:

@@ -40,7 +40,7 @@ EXAMPLES = options.examples(
 )
 LEGEND = """\
 bill      cost as a share of the unpruned one
-re-read   the same with what the agent would fetch again: settings are chosen by it
+re-read   the same with what the agent would fetch again; the lowest is chosen
 evidence  how much of what the recorded actions rested on stays in view, in %
 Only settings are shown that no other beats in both."""
 

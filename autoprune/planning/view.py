@@ -98,6 +98,10 @@ class View(Protocol):
     def entries(self) -> Sequence[Entry]:
         """What each message so far was read to: who speaks, its tokens, its calls and results."""
 
+    def saves(self, candidate: Candidate, text: str) -> int:
+        """Return the tokens that a text of the strategy's own would save in place of a result."""
+        ...
+
     def candidates(self) -> Iterator[Candidate]:
         """Yield the results that the model has seen and whose placeholders are smaller, oldest first."""
 

@@ -271,6 +271,11 @@ class Walk:
         saves = self.placeholder.saves(part, text) - (before.saved if before else 0)
         return Candidate(part, text, saves, self._parts.result(part))
 
+    def saves(self, candidate: Candidate, text: str) -> int:
+        """Return the tokens that a text of the strategy's own would save in place of a result."""
+        assert isinstance(candidate.part, ToolResult)
+        return self._candidate(candidate.part, own(candidate.part, text)).saves
+
     # Pruned output that is fed back
 
     def goes_on_with(self, entry: Entry) -> bool:

@@ -39,7 +39,11 @@ PATCHES = frozenset(("input", "patch", "patchText", "patch_text", "diff"))
 
 PATH_WORD = re.compile(r"(?<![\w.:/@~+${}-])[\w.~@+-]*(?:/[\w.@+-]+)+(?![\w/])")
 HUNK = re.compile(r"^@@.*$|^\*\*\* .*$|^(?:---|\+\+\+) .*$|^diff --git .*$|^index [0-9a-f]+\.\..*$", re.MULTILINE)
-BLOCK = re.compile(r"^[-<]{5,} ?SEARCH>?\n(.*?)\n?^={5,}\n(.*?)\n?^[+>]{5,} ?REPLACE", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(  # lines up to the mark that ends them, possessively: without the mark none is looked at twice
+    r"^[-<]{5,} ?SEARCH>?\n((?:(?!={5,}$|[-<]{5,} ?SEARCH).*\n)*+)={5,}\n"
+    r"((?:(?![+>]{5,} ?REPLACE|[-<]{5,} ?SEARCH).*\n)*+)[+>]{5,} ?REPLACE",
+    re.MULTILINE,
+)
 QUOTED = re.compile(r"`([^`\n]{24,})`|\"([^\"\n]{24,})\"|“([^”\n]{24,})”")
 ERROR_WORDS = re.compile(
     r"error|exception|fail|cannot|can't|could not|couldn't|unable|undefined|unexpected|invalid|not found|no such|denied"
@@ -131,7 +135,7 @@ def hunks(patch: str) -> Iterator[tuple[str, str]]:
     The formats are those of apply_patch, unified diffs, and blocks of SEARCH and REPLACE.
     """
     if blocks := BLOCK.findall(patch):
-        yield from blocks
+        yield from ((before.removesuffix("\n"), after.removesuffix("\n")) for before, after in blocks)
         return
     for hunk in HUNK.split(patch):
         lines = hunk.strip("\n").split("\n")

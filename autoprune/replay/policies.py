@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from autoprune.economics import Prices
@@ -71,7 +71,7 @@ class Policy:
         strategy = (
             clairvoyant(episode, prices, passages=self.name != "clairvoyant")
             if self.is_clairvoyant
-            else self._strategy()
+            else _priced(self._strategy(), prices)
         )
         args = PruneArgs(self._zone or episode.safe_zone)
         return strategy, lambda: pruner_for(strategy, args)
@@ -89,3 +89,8 @@ class Policy:
             raise SettingsError(
                 f"there is no strategy {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}"
             ) from error
+
+
+def _priced(strategy: Any, prices: Prices) -> Any:
+    """Return a strategy that weighs prices with those of the replay, where it has none of its own."""
+    return replace(strategy, prices=prices) if getattr(strategy, "prices", prices) is None else strategy

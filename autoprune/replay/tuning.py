@@ -50,16 +50,21 @@ class Tuning:
 
     @property
     def snippet(self) -> str:
-        """The recommended setting as Python code to paste."""
+        """The recommended setting as Python code to paste; one that weighs the cache is told of pauses."""
         if self.recommended == "none":
             return "# No setting is cheaper and keeps that much: send the messages as they are."
         name, _, zone = self.recommended.partition(" @ ")
+        given = f'"{zone}"'
+        if not name.startswith("cache_aware"):
+            lines = (f"pruner = AgenticConversationPruner({given})", f'result = pruner.prune(messages, "{name}")')
+            return "\n".join(("from autoprune import AgenticConversationPruner", "", *lines))
         return "\n".join(
             (
-                "from autoprune import AgenticConversationPruner",
+                "from autoprune import AgenticConversationPruner, PruneArgs",
+                "from autoprune.economics import Pauses",
                 "",
-                f'pruner = AgenticConversationPruner("{zone}")',
-                f'messages = pruner.prune_conversations(messages, "{name}")',
+                f"pruner, pauses = AgenticConversationPruner(PruneArgs({given}, model=...)), Pauses()  # your model",
+                f'result = pruner.prune(messages, "{name}", pauses=pauses.before(messages))',
             )
         )
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from autoprune.conversation.names import LEAST_NAME
 from autoprune.replay.atoms import Atom, Kind
 
-LINE_NUMBER = re.compile(r"^\s*\d+(?:→|\t|:|\s*\|)", re.MULTILINE)
+LINE_NUMBER = re.compile(r"^[ \t]*\d+(?:→|\t|:|\s*\|)", re.MULTILINE)
 WORD = re.compile(rf"\w{{{LEAST_NAME},}}")
 LEAST_BASE_NAME = 7  # characters of a file's name by which a path is known
 LONGEST_JSON = 4_000_000  # characters

@@ -14,10 +14,13 @@ cached, and it goes for nothing.
 *How far?* Above the safe zone, whatever it costs, what is worth least goes first until `target` of it is reached.
 
 A placeholder names the tool, its target, the result's size, and some of its fresh names. It also tells the request at
-which it was written: a walk over pruned output that is fed back decides nothing at or before the newest such request,
-and so comes to the same as one over the full history. For a prompt of 30,000 tokens at prices of (1.25, 0.1): a result
-of 10,000 tokens with 20,000 cached ones behind it adds 1,000 to the account at each request, and goes when that has
-reached 4 · 1.15 · 20,000 = 92,000; with 2,000 behind it, after ten requests.
+which it was written: a walk over pruned output that is fed back clears nothing because it pays at or before the newest
+such request, and so comes to the same as one over the full history. Above the safe zone it clears all the
+same: what the walk over the full history did there has been done, and a forged placeholder cannot keep it from that.
+
+For a prompt of 30,000 tokens at prices of (1.25, 0.1): a result of 10,000 tokens with 20,000 cached ones behind it adds
+1,000 to the account at each request, and goes when that has reached 4 · 1.15 · 20,000 = 92,000; with 2,000 behind it,
+after ten requests.
 """
 
 import re
@@ -25,6 +28,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 
 from autoprune.conversation.calls import arguments, paths
 from autoprune.conversation.commands import command
@@ -33,7 +37,6 @@ from autoprune.conversation.names import names
 from autoprune.conversation.transcript import ToolCall, ToolResult
 from autoprune.economics import CACHE_LIFE, Prices, prices
 from autoprune.errors import SettingsError, is_share
-from autoprune.planning.clamping import Clamp
 from autoprune.planning.protections import NOTHING, Protections
 from autoprune.planning.view import Candidate, View
 
@@ -43,8 +46,9 @@ TOUCHED_FACTOR = 4.0
 NAMES_SHARE, LEAST_NAMES, MOST_NAMES = 0.03, 8, 150  # tokens for names in a placeholder
 CHARACTERS_PER_TOKEN = 3.5  # of names
 LONGEST_TARGET = 120  # characters
-FILE = re.compile(r"(?<![\w.@$-])[\w./@+-]*[\w@+-]\.[A-Za-z]\w{0,5}(?![\w/])")
-MARK = re.compile(r"\[Cleared at request (\d+): ")
+FILE = re.compile(r"(?<![\w.@$/+-])[\w./@+-]*[\w@+-]\.[A-Za-z]\w{0,5}(?![\w/])")
+WORTH_LEAST = "over the safe zone: worth least"
+MARK = re.compile(r"\[Cleared at request (\d{1,9}): [^\n]*, [\d,]+ tokens(?:\. Names in it: [^\n]*)?\]")
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,6 @@ class CacheAware:
     cache_life: float = CACHE_LIFE
     target: float = 0.7
     protect: Protections = NOTHING
-    clamp: Clamp | None = None
     name = "cache_aware"
     every_request = True
 
@@ -69,7 +72,7 @@ class CacheAware:
     def notes(self) -> tuple[str, ...]:
         """What was assumed: prices that nobody knows."""
         note = prices(self.prices).note
-        return (note,) if note else ()
+        return (f"{note}; name the model, or give cache_aware(prices=(…, …))",) if note else ()
 
     def begin(self) -> "Account":
         """Return what one walk remembers."""
@@ -120,20 +123,31 @@ class Account:
     def step(self, view: View) -> Iterator[Replace]:
         """Return nothing, or one batch of edits."""
         self._look(view)
-        if self._newest_mark >= view.request:
-            self._owed = 0.0
-            return
-        open_ones = [each for each in view.candidates() if self._is_open(each)]
-        worth = {id(each): self._worth(each, view.request) for each in open_ones}
-        eligible = [each for each in open_ones if worth[id(each)] < self._strategy.threshold]
-        chosen, reason = self._paying(view, eligible)
-        excess = view.tokens - sum(each.saves for each in chosen) - view.limit
-        if excess > 0:
+        worth = {each: self._worth(each, view.request) for each in view.candidates() if self._is_open(each)}
+        eligible = [each for each in worth if worth[each] < self._strategy.threshold]
+        is_decided = self._newest_mark >= view.request
+        chosen, reason = ((), "") if is_decided else self._paying(view, eligible)
+        made = self._made(view, chosen, inf)
+        if view.tokens - sum(made.values()) > view.limit:
             wanted = view.tokens - self._strategy.target * view.limit
-            chosen, reason = _least(open_ones, worth, wanted), "over the safe zone: worth least"
-        if chosen:
+            made, reason = self._made(view, sorted(worth, key=worth.__getitem__), wanted), WORTH_LEAST
+        if made or is_decided:
             self._owed = 0.0
-            yield from (self._cleared_now(each, view.request, reason) for each in chosen)
+        for candidate, text in made:
+            self._cleared.add(id(candidate.result))
+            yield candidate.replaced(text, reason)
+
+    def _made(self, view: View, chosen: Iterable[Candidate], wanted: float) -> dict[tuple[Candidate, str], int]:
+        """Return candidates with their placeholders and what these save, until so much is saved as is wanted."""
+        made: dict[tuple[Candidate, str], int] = {}
+        for each in chosen:
+            if wanted <= 0:
+                break
+            text = self._placeholder(each, view.request)
+            if (saves := view.saves(each, text)) > 0:
+                made[each, text] = saves
+                wanted -= saves
+        return made
 
     def _paying(self, view: View, eligible: Sequence[Candidate]) -> tuple[Sequence[Candidate], str]:
         """Return all that is eligible if that pays now, and why."""
@@ -148,23 +162,20 @@ class Account:
 
     def _is_open(self, candidate: Candidate) -> bool:
         result = candidate.result
-        return candidate.part is result and id(result) not in self._cleared and not MARK.match(result.text)
+        return candidate.part is result and id(result) not in self._cleared and _mark(result) is None
 
     def _worth(self, candidate: Candidate, request: int) -> float:
         known = self._known[id(candidate.result)]
         if known.tokens < LEAST_TOKENS:
-            return float("inf")
+            return inf
         age = max(1, request - candidate.result.request)
         worth: float = 1_000 * (1 + self._fresh[id(candidate.result)]) / (known.tokens**1.2 * age**0.5)
         is_touched = any(self._touched.get(path, -99) >= request - TOUCHED_LATELY for path in known.paths)
         return worth * TOUCHED_FACTOR if is_touched else worth
 
-    def _cleared_now(self, candidate: Candidate, request: int, reason: str) -> Replace:
-        result = candidate.result
-        self._cleared.add(id(result))
-        fresh = [name for name in names(result.text) if name not in self._used]
-        size = self._known[id(result)].tokens
-        return candidate.replaced(placeholder(candidate, request, size, fresh), reason)
+    def _placeholder(self, candidate: Candidate, request: int) -> str:
+        fresh = [name for name in names(candidate.result.text) if name not in self._used]
+        return placeholder(candidate, request, self._known[id(candidate.result)].tokens, fresh)
 
     # Reading what is new
 
@@ -188,13 +199,22 @@ class Account:
 
     def _take(self, result: ToolResult) -> None:
         self._known[id(result)] = Known(result)
-        if match := MARK.match(result.text):
-            self._newest_mark = max(self._newest_mark, int(match[1]))
+        if (mark := _mark(result)) is not None:
+            self._newest_mark = max(self._newest_mark, mark)
             return
         fresh = [name for name in names(result.text) if name not in self._used]
         self._fresh[id(result)] = len(fresh)
         for name in fresh:
             self._holders[name].append(id(result))
+
+
+def _mark(result: ToolResult) -> int | None:
+    """Return the request at which a result was cleared, as its placeholder says; None for any other text.
+
+    In place of a payload that is JSON in a text the placeholder is a JSON string.
+    """
+    match = MARK.fullmatch(result.text.strip().strip('"'))
+    return int(match[1]) if match else None
 
 
 def _files(call: ToolCall) -> tuple[str, ...]:
@@ -217,17 +237,6 @@ def _names_of(call: ToolCall) -> Iterable[str]:
         elif isinstance(value, list | tuple):
             values += value
     return names("\n".join(texts))
-
-
-def _least(candidates: Sequence[Candidate], worth: dict[int, float], wanted: float) -> list[Candidate]:
-    """Return the candidates that are worth least, so many that they save the tokens that are wanted."""
-    chosen: list[Candidate] = []
-    for each in sorted(candidates, key=lambda each: worth[id(each)]):
-        if wanted <= 0:
-            break
-        wanted -= each.saves
-        chosen.append(each)
-    return chosen
 
 
 def behind(view: View, cut: Sequence[Candidate]) -> int:
