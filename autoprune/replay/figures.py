@@ -36,10 +36,11 @@ class Kept:
 class Figures:
     """An episode under a strategy. Bills are in input tokens, by the name of their prices; times in seconds.
 
-    `evidence` is by group: all, edits, actions (all atoms of a request), and by the lag of the newest source.
+    `session` is the name of the session's file, which may hold several episodes. `evidence` is by group: all, edits, actions (all atoms of a request), and by the lag of the newest source.
     `prompts` are the tokens of each request's prompt, `held` those that its cache held.
     """
 
+    session: str
     episode: str
     strategy: str
     style: str
@@ -53,11 +54,6 @@ class Figures:
     held: tuple[int, ...] = field(default=(), repr=False)
     seconds: float = 0.0
     slowest: float = 0.0
-
-    @property
-    def session(self) -> str:
-        """The session's file, which may hold several episodes."""
-        return self.episode.partition("#")[0]
 
     def called(self, strategy: str) -> "Figures":
         """Return the same figures under another name."""
@@ -82,6 +78,7 @@ def figures(run: Run, strategy: str, prices: Sequence[Prices], life: float = CAC
     seconds = [prompt.seconds for prompt in run.prompts]
     cold = [episode.is_cold(start, life) for start in episode.requests]
     return Figures(
+        episode.session,
         episode.name,
         strategy,
         style,

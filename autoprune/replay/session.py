@@ -77,9 +77,9 @@ class SessionFigures:
 
     @classmethod
     def of_json(cls, known: Mapping[str, Any]) -> "SessionFigures":
-        """Return what `as_json` wrote."""
+        """Return what `as_json` wrote, in this version or one whose figures did not name their session."""
         shapes = {name: Shape(**{**each, "models": tuple(each["models"])}) for name, each in known["shapes"].items()}
-        found = tuple(map(Figures.of_json, known["figures"]))
+        found = tuple(Figures.of_json({"session": known["path"], **each}) for each in known["figures"])
         return cls(**{**known, "shapes": shapes, "figures": found, "notes": tuple(known["notes"])})
 
 
@@ -110,8 +110,8 @@ def episodes(path: str, data: bytes, args: ReplayArgs) -> Iterator[tuple[Recordi
     held = recordings(decode(data, path), path, skip_broken=args.skip_broken, readers=args.readers)
     for number, stretches in enumerate(held, 1):
         if recording := longest(stretches):
-            name = f"{path}#{number}" if len(held) > 1 else path
-            yield recording, episode(recording, name, exact(), safe_zone=args.safe_zone)
+            which = number if len(held) > 1 else 0
+            yield recording, episode(recording, path, exact(), safe_zone=args.safe_zone, number=which)
 
 
 def replay_episode(known: Episode, args: ReplayArgs) -> Iterator[Figures]:

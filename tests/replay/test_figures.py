@@ -64,6 +64,7 @@ def test_after_a_long_pause_the_curve_shows_a_cold_cache():
 
 def made(session: str, strategy: str, bill: float, kept: int = 10, number: str = "") -> Figures:
     return Figures(
+        session,
         f"{session}{number}",
         strategy,
         "full history",
@@ -96,10 +97,11 @@ def test_an_interval_is_the_same_at_every_run_and_holds_its_figure():
     assert found.high - found.value == pytest.approx(error, rel=0.15)
 
 
-def test_sessions_are_drawn_whole():
-    """Two episodes of one file are no two witnesses."""
-    one = [made("a", "none", 100, number="#1"), made("a", "none", 100, number="#2")]
-    found = [*one, made("a", "s", 50, number="#1"), made("a", "s", 150, number="#2")]
+@each_row("name", ["a", "runs#1/a", "a#1"])
+def test_sessions_are_drawn_whole(name: str):
+    """Two episodes of one file are no two witnesses, whatever the file is called."""
+    one = [made(name, "none", 100, number="#1"), made(name, "none", 100, number="#2")]
+    found = [*one, made(name, "s", 50, number="#1"), made(name, "s", 150, number="#2")]
     (row,) = [row for row in summarize(found, "p") if row.strategy == "s"]
     assert (row.bill.low, row.bill.value, row.bill.high) == (1.0, 1.0, 1.0)
 
@@ -149,6 +151,8 @@ def test_a_file_that_is_no_session_is_an_error_in_words(data: bytes):
     ("text", "words"),
     [
         ("windw", "did you mean window"),
+        ("", "'' names no strategy; there are none,"),
+        (" @ 60k", "' @ 60k' names no strategy"),
         ("window(keeep=3)", "keep"),
         ("clairvoyant(3)", "clairvoyant"),
     ],
