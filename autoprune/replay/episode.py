@@ -12,6 +12,7 @@ from autoprune.conversation.transcript import Speaker, Transcript
 from autoprune.economics import CACHE_LIFE
 from autoprune.formats import new_parser, parse
 from autoprune.replay.evidence import Evidence, evidence
+from autoprune.replay.facts import Fact, facts
 from autoprune.sessions import Recording, Request
 from autoprune.tokens import Count
 
@@ -48,7 +49,7 @@ class Episode:
 
     @cached_property
     def walked(self) -> tuple[int, ...]:
-        """The number that each request has in a walk over the messages, to which all that is the model's is a request."""
+        """The number of each request in a walk over the messages, which takes all that is the model's for an answer."""
         return tuple(bisect_right(self.transcript.requests, start) - 1 for start in self.requests)
 
     def since(self, walked: int) -> int:
@@ -71,6 +72,11 @@ class Episode:
     def evidence(self) -> Evidence:
         """What the recorded actions rested on."""
         return evidence(self.transcript, self.requests, self.walked)
+
+    @cached_property
+    def facts(self) -> tuple[tuple[Fact, ...], ...]:
+        """The protected facts at each request."""
+        return facts(self.transcript, self.requests, self.walked)
 
     def is_cold(self, start: int, life: float = CACHE_LIFE) -> bool:
         """Return whether the pause before the message at `start` was longer than the cache lives."""

@@ -41,14 +41,14 @@ def evidence(transcript: Transcript, requests: Sequence[int], walked: Sequence[i
     needs: list[Need] = []
     free = unsupported = 0
     at = 0
-    stops = (*requests[1:], len(transcript.entries))
-    for request, (start, stop, number) in enumerate(zip(requests, stops, walked, strict=True)):
+    stops = (*requests, len(transcript.entries))
+    for request, (start, number) in enumerate(zip(requests, walked, strict=True)):
         for message in range(at, start):
             for result in transcript.entries[message].results:
                 results.append(result.text)
             for said in _said(transcript, message):
                 spoken.append(said)
-        end = _answer_ends(transcript, start, stop)
+        end = _answer_ends(transcript, start, stops[request + 1])
         for atom in _atoms(transcript, start, end):
             if spoken.showing(atom):
                 free += 1

@@ -35,6 +35,26 @@ def test_figures_are_the_same_after_a_round_trip_through_json():
         assert Figures.of_json(json.loads(json.dumps(found.as_json()))) == found
 
 
+def test_what_an_older_version_wrote_can_be_read():
+    """Its figures did not name their session, and there were no facts."""
+    (row,) = (some(NoPruning(), "none"),)
+    known = json.loads(json.dumps(SessionFigures("runs#1/a.json", figures=(row,)).as_json()))
+    for name in ("session", "facts"):
+        del known["figures"][0][name]
+    (found,) = SessionFigures.of_json(known).figures
+    assert found == replace(row, session="runs#1/a.json", facts={})
+    assert summarize([found], "anthropic")[0].facts == {}
+
+
+def test_facts_are_shares_in_a_row_where_they_were_needed():
+    none, window = (some(NoPruning(), "none"), some(Masking(1), "window"))
+    assert none.facts == {"words": Kept(4, 4, 4), "failure": Kept(), "files": Kept()}
+    half = replace(window, facts={"words": Kept(4, 2, 2), "failure": Kept(), "files": Kept(1, 0, 0)})
+    rows = {row.strategy: row.facts for row in summarize([none, half], "anthropic")}
+    assert {kind: known.value for kind, known in rows["none"].items()} == {"words": 1.0}
+    assert {kind: known.value for kind, known in rows["window"].items()} == {"words": 0.5, "files": 0.0}
+
+
 def test_no_pruning_is_exactly_the_whole_bill_and_all_evidence():
     rows = summarize([some(NoPruning(), "none"), some(Masking(1), "window")], "anthropic")
     (row,) = [row for row in rows if row.strategy == "none"]
