@@ -56,6 +56,14 @@ class Unnamed(cache_aware.Worth):
         return super().of(result, request)
 
 
+class Idle(cache_aware.AtWork):
+    """Holds nothing."""
+
+    def held(self, request: int) -> Mapping[object, str]:
+        """Return no result."""
+        return {}
+
+
 def key(result: object) -> tuple[str, str]:
     """By what a fetch is known again."""
     return result.tool, target(result.call) if result.call else ""
@@ -77,10 +85,11 @@ VARIANTS = (
     Variant("no names counted", decisions={"Worth": Unnamed}),
     Variant("no long words counted", worth={"LONG_WORDS": 0.0}),
     Variant("touched files like others", worth={"TOUCHED_FACTOR": 0.0}),
+    Variant("nothing held as at work on", decisions={"AtWork": Idle}),
     Variant("no names in placeholders", decisions={"LEAST_NAMES": 0, "MOST_NAMES": 0}),
     Variant("nothing sooner", decisions={"SOONER": 1.0}),
-    *(Variant(f"patience {each}", f"cache_aware(patience={each}){FREE}") for each in (1, 2, 3, 4, 6, 8)),
-    *(Variant(f"threshold {each}", f"cache_aware(threshold={each}){FREE}") for each in (1.15, 1.5, 1.85, 2.6, 3, 4)),
+    *(Variant(f"patience {each}", f"cache_aware(patience={each}){FREE}") for each in (1, 2, 3, 4, 8)),
+    *(Variant(f"threshold {each}", f"cache_aware(threshold={each}){FREE}") for each in (1.5, 2, 3, 4)),
     Variant("what was fetched again is kept", decisions={"Account": Regretting}),
     Variant("usual safe zones", "cache_aware"),
     *(Variant(f"usual safe zones, target {each}", f"cache_aware(target={each})") for each in (0.5, 0.6, 0.8, 0.9)),

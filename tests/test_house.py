@@ -30,7 +30,7 @@ MAY_SEE = {
     },
     "replay": {
         *("errors", "settings", "tokens", "economics", "sessions", "conversation", "formats", "planning"),
-        *("summarizers", "strategies", "providers", "pruners"),
+        *("strategies", "providers", "pruners"),
     },
 }
 MOST_ROOMS, MOST_FLOORS = 15, 10

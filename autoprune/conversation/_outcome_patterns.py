@@ -119,6 +119,7 @@ CLEARED = re.compile(
     r"|\[Old tool result content cleared\]|\[Tool result cleared\b|\[Cleared at request \d+: |<MASKED>"
     r"|Old environment output: \()"
 )
+CLEARED_FAILURE = re.compile(r"\[Cleared at request \d+: [^\n]*, failed, ")
 # What a harness says of a command that has not ended; the group is what it is known by.
 BACKGROUND = re.compile(
     r"\s*(?:"

@@ -9,6 +9,7 @@ from autoprune.conversation._outcome_patterns import (
     BEGINS_REFUSED,
     CAMEL,
     CLEARED,
+    CLEARED_FAILURE,
     CLOSING,
     COLORS,
     DATA,
@@ -47,10 +48,10 @@ def failed(text: str, is_error: bool | None, call: ToolCall | None = None) -> bo
 
     `is_error` is the format's own flag. One that says failed is believed. One that says fine, like an exit code of 0,
     is weaker than what the text certainly says, and worth nothing for a command that hides its failures, such as
-    `pytest | tail`. A result that was cleared says no more than a flag that says failed.
+    `pytest | tail`. Of a result that was cleared the flag is left, and what its placeholder says.
     """
     if is_error or is_cleared(text):
-        return is_error or None
+        return True if is_error or CLEARED_FAILURE.match(text) else None
     code = exit_code(text)
     is_fine = is_error is False or code == 0
     says = code != 0 if code else _says_failed(text, call)

@@ -16,10 +16,7 @@ from autoprune.conversation.answers import is_answer, words
 from autoprune.conversation.transcript import Speaker, ToolResult, Transcript
 from autoprune.formats import harness
 from autoprune.formats.words import texts
-from autoprune.summarizers.actions import Action
-
-LATELY = 20  # requests in which a file was edited
-CHANGING = frozenset(("created", "written", "edited"))  # as `Action.files` says it
+from autoprune.strategies.at_work import AtWork
 
 
 class FactKind(StrEnum):
@@ -68,61 +65,36 @@ class _Reader:
     def __init__(self, transcript: Transcript) -> None:
         self._transcript = transcript
         self._words: list[Fact] = []
-        self._failure: list[Fact] = []
-        self._edited: dict[str, int] = {}  # paths, with the newest request that changed each
-        self._reads: dict[str, dict[str, Fact]] = {}  # by base name and path, the newest last
+        self._at_work = AtWork()
+        self._facts: dict[tuple[FactKind, ToolResult], Fact] = {}
 
     def read(self, at: int) -> None:
         """Read the next message."""
         entry = self._transcript.entries[at]
         if entry.speaker is Speaker.USER:
             self._words += self._said(at)
+        self._at_work.read(entry)
         for result in entry.results:
             if is_answer(result):
                 self._words.append(Fact(FactKind.WORDS, at, ((result.text,), (words(result),))))
-            self._act(at, result)
 
     def needed(self, request: int) -> Iterator[Fact]:
         """Yield the facts at a request."""
         yield from self._words
-        yield from self._failure
-        self._edited = {path: when for path, when in self._edited.items() if when >= request - LATELY}
-        newest = (self._newest(path) for path in self._edited)
-        yield from dict.fromkeys(fact for fact in newest if fact)
+        if failure := self._at_work.failure:
+            yield self._fact(FactKind.FAILURE, failure)
+        for result in self._at_work.files(request):
+            yield self._fact(FactKind.FILES, result)
+
+    def _fact(self, kind: FactKind, result: ToolResult) -> Fact:
+        """Return a result as a fact of some kind, the same one each time."""
+        known = self._facts.get((kind, result))
+        if known is None:
+            known = self._facts[kind, result] = Fact(kind, result.location.message, ((result.text,),))
+        return known
 
     def _said(self, at: int) -> Iterator[Fact]:
         whole = texts(self._transcript.messages[at], self._transcript.entries[at])
         said = tuple(filter(None, map(harness.said, whole)))
         if said and not harness.continues(said[0]):
             yield Fact(FactKind.WORDS, at, (whole, said))
-
-    def _act(self, at: int, result: ToolResult) -> None:
-        """Take what a result says of its call: that it failed, and which files were read or changed."""
-        action = Action(result.call, result)
-        if action.failed and not action.is_refused:
-            self._failure = [Fact(FactKind.FAILURE, at, ((result.text,),))]
-        for does, path in action.files():
-            if does in CHANGING:
-                self._edited[_plain(path)] = result.request
-            elif does == "read" and not action.failed:
-                reads = self._reads.setdefault(_base(path), {})
-                reads.pop(_plain(path), None)
-                reads[_plain(path)] = Fact(FactKind.FILES, at, ((result.text,),))
-
-    def _newest(self, path: str) -> Fact | None:
-        """Return the newest read of a file, by the same path or one that ends as it does."""
-        reads = self._reads.get(_base(path), {})
-        return next((reads[each] for each in reversed(reads) if _may_be_one(each, path)), None)
-
-
-def _plain(path: str) -> str:
-    return path.replace("\\", "/").removeprefix("./")
-
-
-def _base(path: str) -> str:
-    return _plain(path).rpartition("/")[2]
-
-
-def _may_be_one(one: str, other: str) -> bool:
-    """Return whether two paths may be those of one file: one of them may be relative to a folder."""
-    return one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")

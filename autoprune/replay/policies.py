@@ -10,15 +10,16 @@ from autoprune.errors import SettingsError, did_you_mean
 from autoprune.pruners.by_name import chosen, pruner_for
 from autoprune.replay.clairvoyant import clairvoyant
 from autoprune.replay.episode import Episode
-from autoprune.replay.references import KeepNewest, Masking, NoPruning
+from autoprune.replay.references import NoPruning
 from autoprune.settings import PruneArgs, budget_tokens
 from autoprune.strategies.by_name import STRATEGIES, configured, is_named
+from autoprune.strategies.masking import ObservationMasking
 
 REFERENCES: Mapping[str, Callable[..., Any]] = {
     "none": NoPruning,
-    "window": Masking,
-    "polling": lambda keep=20, polling=20: Masking(keep, polling),
-    "keep_newest": KeepNewest,
+    "window": lambda keep=20: ObservationMasking(keep),
+    "polling": lambda keep=20, polling=20: ObservationMasking(keep, polling),
+    "keep_newest": lambda keep=3: ObservationMasking(keep, every_request=False),
 }
 AT = "@"  # before the safe zone that a policy has of its own
 CLAIRVOYANTS = ("clairvoyant", "clairvoyant_passages")

@@ -24,7 +24,7 @@ GRID = (
     "none",
     *(f"low_water(target={target}) @ {zone}" for zone in ZONES for target in (0.4, 0.6, 0.75, 0.9)),
     *(f"low_water(target=0.6, protect={{'last_results': {kept}}}) @ {zone}" for zone in ZONES for kept in (10, 20)),
-    *(f"cache_aware(threshold={threshold}) @ {zone}" for zone in ZONES for threshold in (1.15, 1.5, 2.0)),
+    *(f"cache_aware(threshold={threshold}) @ {zone}" for zone in ZONES for threshold in (1.8, 2.6, 3.6)),
     *(f"tool_output_cleanup @ {zone}" for zone in ZONES),
 )
 

@@ -3,9 +3,10 @@
     from autoprune.strategies import Candidate, Reason, Replace, View  # for a strategy that clears results
     from autoprune.strategies import Fold, FoldView, Group, Retention  # for one that folds or drops messages
 
-`clearing` holds those that clear results above the safe zone, `cache_aware` the one that weighs the prompt cache,
-`per_result` the one that shortens them, `folding` the one that takes out
-whole messages; `presets` are named settings of the last two. `by_name` lists all that ship, and finds the one that a
+`clearing` holds those that clear results above the safe zone, `cache_aware` the one that weighs the prompt cache (with
+`_worth` and `at_work`), `masking` the one that keeps the newest, with settings as well-known systems have them,
+`per_result` the one that shortens them, `folding` the one that takes out whole messages; `presets` are named
+settings of the last two. `by_name` lists all that ship, and finds the one that a
 text names; `scaffold` writes a new one, and loads one from a user's file.
 """
 
@@ -24,6 +25,7 @@ from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 if TYPE_CHECKING:
     from autoprune.strategies.cache_aware import CacheAware
     from autoprune.strategies.folding import Folding
+    from autoprune.strategies.masking import ObservationMasking
     from autoprune.strategies.per_result import PerResult
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
     "FoldingStrategy",
     "Group",
     "LowWater",
+    "ObservationMasking",
     "PerResult",
     "Protections",
     "Reason",
@@ -48,7 +51,7 @@ __all__ = [
     "View",
 ]
 # Loaded when they are first asked for: who does not fold does not wait for them.
-LATE = {"CacheAware": "cache_aware", "Folding": "folding", "PerResult": "per_result"}
+LATE = {"CacheAware": "cache_aware", "Folding": "folding", "ObservationMasking": "masking", "PerResult": "per_result"}
 
 
 def __getattr__(name: str) -> Any:

@@ -21,6 +21,11 @@ CLEARING = {  # of AgenticConversationPruner; the default first
     "tool_output_cleanup": "clearing:ToolOutputCleanup",
     "low_water": "clearing:LowWater",
     "cache_aware": "cache_aware:CacheAware",
+    "observation_masking": "masking:observation_masking",
+    "like_opencode": "masking:like_opencode",
+    "like_claude_code": "masking:like_claude_code",
+    "like_langchain": "masking:like_langchain",
+    "like_swe_agent": "masking:like_swe_agent",
 }
 FOLDING = {  # of ConversationPruner, loaded when they are used; the default first
     "summarize": "presets:summarize",

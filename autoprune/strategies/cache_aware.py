@@ -3,7 +3,8 @@
 How it works. Three questions are asked at each request.
 
 *What is eligible?* What is worth less than `threshold` to an agent that goes on: what is large and old, holds few names
-that no call has used, and is from no file that was touched lately (`_worth` has the formula).
+that no call has used, and is from no file that was touched lately (`_worth` has the formula). But nothing that it is at
+work on: the newest failure, and the newest read of each file that it edited in the last 20 requests.
 
 *Does it pay?* To carry eligible results costs their tokens at the price of reading, at each request. To clear them
 costs the tokens behind the first of them once, which are written anew. An account is kept of the former: when it
@@ -33,12 +34,14 @@ from math import inf
 from typing import TypeAlias
 
 from autoprune.conversation.edits import Replace
+from autoprune.conversation.outcomes import failed
 from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import CACHE_LIFE, Prices, prices
 from autoprune.errors import SettingsError, is_share
 from autoprune.planning.protections import NOTHING, Protections
 from autoprune.planning.view import Candidate, Told, View
 from autoprune.strategies._worth import LEAST_TOKENS, Worth
+from autoprune.strategies.at_work import AtWork
 
 SOONER = 1.3  # of the threshold: what goes where that costs nothing more
 ROOM_KEPT, ROOM_AT_LEAST = 0.3, 0.25  # of the room for results; of the safe zone, where there is no room
@@ -54,7 +57,7 @@ Made: TypeAlias = dict[tuple[Candidate, str], int]  # candidates with their plac
 class CacheAware:
     """Clear what is worth least as soon as the prompt cache makes it pay, and down to `target` above the safe zone."""
 
-    threshold: float = 2.2
+    threshold: float = 2.6
     patience: float = 5
     prices: str | tuple[float, ...] | Prices | None = None
     cache_life: float = CACHE_LIFE
@@ -93,7 +96,8 @@ class Account:
         self._strategy = strategy
         self._prices = known
         self._read = 0  # messages
-        self._worth = Worth()
+        self._worth, self._at_work = Worth(), AtWork()
+        self._held: Mapping[ToolResult, str] = {}
         self._owed = 0.0
         self._newest_mark = -1
         self._cleared: set[int] = set()
@@ -103,8 +107,9 @@ class Account:
     def step(self, view: View) -> Iterator[Replace]:
         """Return nothing, or one batch of edits."""
         self._look(view)
+        self._held = self._at_work.held(view.request)
         here = (each for each in view.candidates() if self._is_open(each))
-        self._open = {each: self._worth.of(each.result, view.request) for each in here}
+        self._open = {each: self._of(each.result, view.request) for each in here}
         is_decided = self._newest_mark >= view.request
         made, why = ({}, "") if is_decided else self._paying(view)
         if view.tokens - sum(made.values()) > view.limit:
@@ -115,21 +120,23 @@ class Account:
             self._owed = 0.0
         for candidate, text in made:
             self._cleared.add(id(candidate.result))
-            yield candidate.replaced(text, f"{why.partition(':')[0]}, {_figure(self._open[candidate])}")
+            figure = self._held.get(candidate.result) or _figure(self._open[candidate])
+            yield candidate.replaced(text, f"{why.partition(':')[0]}, {figure}")
 
     def told(self) -> Told:
         """Return the decisions with their numbers, and what each result is worth that stays."""
-        worth = {each.result: figure for each, figure in self._open.items()}
+        worth = {each.result: self._held.get(each.result) or _figure(figure) for each, figure in self._open.items()}
         meaning = (
             f"what is worth under {self._strategy.threshold:g} may go: large, old, few names that no call has used"
         )
         decisions = (meaning, *self._decisions) if worth or self._decisions else ()
-        return Told(decisions, lambda result: _figure(worth[result]) if result in worth else "")
+        return Told(decisions, lambda result: worth.get(result, ""))
 
     def _look(self, view: View) -> None:
         """Read the messages that are new."""
         for entry in islice(view.entries, self._read, None):
             self._worth.read(entry)
+            self._at_work.read(entry)
             marks = (mark for result in entry.results if (mark := _mark(result)) is not None)
             self._newest_mark = max(self._newest_mark, *marks, -1)
         self._read = len(view.entries)
@@ -154,8 +161,8 @@ class Account:
                 f"cold: after a pause of {view.pause:,.0f} s nothing is cached, so {_results(made)} for nothing",
             )
         return made, (
-            f"pays: {_results(made)}; carrying them has cost {self._owed:,.0f} input tokens, and writing anew what is "
-            f"cached behind them costs {cost:,.0f}"
+            f"pays: {_results(made)}; to carry what may go has cost {self._owed:,.0f} input tokens, to write anew what "
+            f"is cached behind it costs {cost:,.0f}"
         )
 
     def _fitting(self, view: View) -> tuple[Made, str] | None:
@@ -178,6 +185,10 @@ class Account:
             if (saves := view.saves(each, text)) > 0:
                 made[each, text] = saves
         return made
+
+    def _of(self, result: ToolResult, request: int) -> float:
+        """Return what a result is worth at a request: more than any other while the agent is at work on it."""
+        return inf if result in self._held else self._worth.of(result, request)
 
     def _is_open(self, candidate: Candidate) -> bool:
         result = candidate.result
@@ -224,7 +235,9 @@ def placeholder(candidate: Candidate, request: int, fresh: Iterable[str]) -> str
     """Return what stands in place of a result: the tool, its target, its size, and some names in it."""
     target, tokens = candidate.target, candidate.result.tokens
     shown = target if len(target) <= LONGEST_TARGET else f"{target[: LONGEST_TARGET - 1]}…"
-    what = " ".join((candidate.result.tool, shown)).strip()
+    result = candidate.result
+    how = ", failed" if failed(result.text, result.is_error, result.call) else ""
+    what = f"{result.tool} {shown}".strip() + how
     room = CHARACTERS_PER_TOKEN * min(max(NAMES_SHARE * tokens, LEAST_NAMES), MOST_NAMES)
     kept: list[str] = []
     for name in fresh:

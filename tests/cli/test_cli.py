@@ -14,7 +14,7 @@ from command_line import OPENAI, READERS, SENTENCE, SESSIONS, XML, number, run, 
 from shipped import PRESETS
 from tables import each_row
 
-from autoprune.strategies.by_name import STRATEGIES
+from autoprune.strategies.by_name import CLEARING, STRATEGIES
 
 
 @each_row("session", [XML, OPENAI])
@@ -91,7 +91,7 @@ def test_the_log_line_is_printed_when_asked_for():
 
 def test_the_strategies_are_listed():
     named = [row["name"] for row in json.loads(run("strategies", "--json").stdout)]
-    assert named == ["tool_output_cleanup", "low_water", "cache_aware", *PRESETS]
+    assert named == [*CLEARING, *PRESETS]
     assert set(named) == STRATEGIES.keys()
     assert "minimum_reclaim=0.1" in run("strategies").stdout.decode()
 

@@ -20,8 +20,7 @@ from autoprune import AgenticConversationPruner
 from autoprune.conversation.edits import Replace
 from autoprune.economics import LISTS, Prices
 from autoprune.planning.view import Strategy, View
-from autoprune.replay.references import Masking
-from autoprune.strategies import CacheAware
+from autoprune.strategies import CacheAware, ObservationMasking
 
 ROOT = Path(__file__).parents[2]
 
@@ -75,7 +74,7 @@ class WhileCold:
                 yield candidate.cleared("the cache is cold")
 
 
-STATELESS: tuple[Strategy, ...] = (Masking(0), Masking(2), Masking(1, 3), WhileCold())
+STATELESS: tuple[Strategy, ...] = (ObservationMasking(0), ObservationMasking(2), ObservationMasking(1, 3), WhileCold())
 EAGER = CacheAware(threshold=1_000, patience=0.5)
 STRATEGIES = (*STATELESS, Priced(), Priced(0, LISTS["openai-0.5"]), EAGER, CacheAware(threshold=30, prices=(1, 0.5)))
 
@@ -186,16 +185,16 @@ def test_a_dry_run_is_told_of_pauses_too():
 OTHER_PROCESS = """
 import json, sys
 from autoprune import AgenticConversationPruner
-from autoprune.replay.references import Masking
+from autoprune.strategies import ObservationMasking
 pruner = AgenticConversationPruner(400)
-print(json.dumps([pruner.prune_conversations(each, Masking(1)) for each in json.load(sys.stdin)]))
+print(json.dumps([pruner.prune_conversations(each, ObservationMasking(1)) for each in json.load(sys.stdin)]))
 """
 
 
 def test_the_same_bytes_come_from_any_process():
     long = Step("read_file", {"path": "見.md"}, "漢字 🎉 text\n" * 90)
     given = [write([[long, long], "And now?", [long], [long]]) for write in WIRE.values()]
-    ours = [AgenticConversationPruner(400).prune_conversations(each, Masking(1)) for each in given]
+    ours = [AgenticConversationPruner(400).prune_conversations(each, ObservationMasking(1)) for each in given]
     assert ours != given
     for seed in ("1", "2"):
         done = subprocess.run(

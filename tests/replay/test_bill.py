@@ -19,7 +19,8 @@ from autoprune.replay.bill import bill
 from autoprune.replay.clairvoyant import Clairvoyant, place
 from autoprune.replay.episode import Episode
 from autoprune.replay.play import Run, play
-from autoprune.replay.references import Masking, NoPruning
+from autoprune.replay.references import NoPruning
+from autoprune.strategies import ObservationMasking
 
 PLACEHOLDER = 22  # words
 PRICES = Prices(1.25, 0.1, 5)
@@ -53,7 +54,7 @@ def test_without_pruning_each_prompt_is_read_again_and_what_is_new_is_written():
 
 
 def test_an_edit_breaks_the_cache_from_its_message_on():
-    masked = run(episode(reading(some(100), some(50), some(30)), head=10), Masking(1))
+    masked = run(episode(reading(some(100), some(50), some(30)), head=10), ObservationMasking(1))
     # The first result is cleared at the third request, the second at the fourth.
     third, fourth = 181 - 100 + PLACEHOLDER, 219 - 150 + 2 * PLACEHOLDER
     assert [(prompt.tokens, prompt.held) for prompt in masked.prompts[2:]] == [(third, 20), (fourth, 50)]
@@ -109,7 +110,7 @@ def test_a_pause_that_is_longer_than_the_caches_life_is_a_cold_cache(seconds: fl
 def test_a_reread_is_one_more_request_and_its_result_written_once_and_carried_for_ten():
     source = f"def only_here(): pass\n{some(50)}"
     known = episode(reading(source, some(50), some(30), old_string="def only_here(): pass"), head=10)
-    cleared = run(known, Masking(1))
+    cleared = run(known, ObservationMasking(1))
     assert cleared.rereads == ((3, 0),)
     prompt, result = cleared.prompts[3].tokens, known.transcript.results[0].tokens
     cost = 0.1 * prompt + 5 * 120 + 1.25 * result + 10 * 0.1 * result
@@ -197,7 +198,7 @@ def steady(batch: int, requests: int, size: int, keep: int) -> float:
 def test_a_steady_run_is_cheapest_with_the_batch_of_the_formula():
     size, keep, requests = 100, 2, 73
     known = episode(reading(*[some(size)] * (requests - 1)))
-    bills = {batch: bill(run(known, Masking(keep, batch)), PRICES).total for batch in (2, 4, 8, 16, 24)}
+    bills = {batch: bill(run(known, ObservationMasking(keep, batch)), PRICES).total for batch in (2, 4, 8, 16, 24)}
     assert bills == {batch: pytest.approx(steady(batch, requests, size, keep)) for batch in bills}
     protected, clearable = keep * (5 + 3 + size), size - PLACEHOLDER
     best = math.sqrt(2 * PRICES.beta * protected * clearable) / clearable
@@ -211,7 +212,7 @@ LAG = 6  # requests for which a result is needed
 
 def settled(known: Episode, prices: Prices, threshold: float) -> list[int]:
     """The requests at which the account is settled, by arithmetic alone: all results are alike."""
-    saved = next(iter(pruner().plan(known.messages, Masking(0)).edits)).saved
+    saved = next(iter(pruner().plan(known.messages, ObservationMasking(0)).edits)).saved
     counted = AgenticConversationPruner(1).plan(known.messages).transcript
     pair = counted.entries[3].tokens + counted.entries[4].tokens
     found, owed, waiting = [], 0.0, 0

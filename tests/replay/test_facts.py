@@ -16,7 +16,8 @@ from autoprune.replay.episode import Episode
 from autoprune.replay.facts import FactKind
 from autoprune.replay.play import Run, play
 from autoprune.replay.policies import Policy
-from autoprune.replay.references import Masking, NoPruning
+from autoprune.replay.references import NoPruning
+from autoprune.strategies import ObservationMasking
 
 WORDS, FAILURE, FILES = FactKind
 OTHER = "other words " * 40
@@ -136,7 +137,7 @@ def test_without_pruning_all_facts_are_in_view(format: str, data: st.DataObject)
 
 def test_of_cleared_results_the_facts_are_lost_and_the_words_stay():
     for fed_back in (False, True):
-        found = run(episode(SESSION), Masking(2), fed_back=fed_back)
+        found = run(episode(SESSION), ObservationMasking(2), fed_back=fed_back)
         # At the last three requests the read and the failure are older than the newest two results.
         assert found.facts == {WORDS: (9, 0), FAILURE: (2, 2), FILES: (0, 3)}
 
@@ -178,6 +179,6 @@ def test_words_beside_a_cleared_result_are_whole():
         {"role": "user", "content": [results[1]]},
         DONE,
     ]
-    found = run(episode(messages), Masking(1))
+    found = run(episode(messages), ObservationMasking(1))
     assert found.prompts[2].held < found.prompts[1].tokens  # the first result is cleared
     assert found.facts[WORDS] == (5, 0)

@@ -14,8 +14,9 @@ from autoprune.replay import Figures, Kept, Policy, ReplayArgs, SessionFigures, 
 from autoprune.replay.bill import Bill
 from autoprune.replay.figures import figures
 from autoprune.replay.play import play
-from autoprune.replay.references import Masking, NoPruning
+from autoprune.replay.references import NoPruning
 from autoprune.replay.summary import interval
+from autoprune.strategies import ObservationMasking
 
 SOURCE = "def first_of(rows):\n    return rows[0]\n" + "other words " * 40
 ANTHROPIC, DEEPSEEK = LISTS["anthropic"], LISTS["deepseek"]
@@ -29,7 +30,7 @@ def some(strategy: Any, name: str, *, pauses: dict[int, float] | None = None) ->
 
 def test_figures_are_the_same_after_a_round_trip_through_json():
     for found in (
-        some(Masking(1), "window"),
+        some(ObservationMasking(1), "window"),
         replace(some(NoPruning(), "none"), violations=("promise 1", "promise 2")),
     ):
         assert Figures.of_json(json.loads(json.dumps(found.as_json()))) == found
@@ -47,7 +48,7 @@ def test_what_an_older_version_wrote_can_be_read():
 
 
 def test_facts_are_shares_in_a_row_where_they_were_needed():
-    none, window = (some(NoPruning(), "none"), some(Masking(1), "window"))
+    none, window = (some(NoPruning(), "none"), some(ObservationMasking(1), "window"))
     assert none.facts == {"words": Kept(4, 4, 4), "failure": Kept(), "files": Kept()}
     half = replace(window, facts={"words": Kept(4, 2, 2), "failure": Kept(), "files": Kept(1, 0, 0)})
     rows = {row.strategy: row.facts for row in summarize([none, half], "anthropic")}
@@ -56,7 +57,7 @@ def test_facts_are_shares_in_a_row_where_they_were_needed():
 
 
 def test_no_pruning_is_exactly_the_whole_bill_and_all_evidence():
-    rows = summarize([some(NoPruning(), "none"), some(Masking(1), "window")], "anthropic")
+    rows = summarize([some(NoPruning(), "none"), some(ObservationMasking(1), "window")], "anthropic")
     (row,) = [row for row in rows if row.strategy == "none"]
     assert (row.bill.value, row.bill.low, row.bill.high) == (1.0, 1.0, 1.0)
     assert (row.with_rereads, row.worst, row.dearer) == (1.0, 1.0, 0.0)
@@ -65,7 +66,7 @@ def test_no_pruning_is_exactly_the_whole_bill_and_all_evidence():
 
 
 def test_evidence_is_counted_by_group():
-    found = some(Masking(1), "window")
+    found = some(ObservationMasking(1), "window")
     lost = Kept(1, 0, 0)
     assert found.evidence == {
         "all": lost,

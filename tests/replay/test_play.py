@@ -12,12 +12,18 @@ from autoprune.planning.view import Strategy
 from autoprune.replay.episode import Episode
 from autoprune.replay.play import Run, play
 from autoprune.replay.policies import Policy
-from autoprune.replay.references import KeepNewest, Masking, NoPruning
+from autoprune.replay.references import NoPruning
+from autoprune.strategies import ObservationMasking
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 
 SOURCE = "def first_of(rows):\n    return rows[0]\n"
 OTHER = "other words " * 40
 LONG = SOURCE + OTHER
+
+CLEARING = (
+    *(ObservationMasking(2), ObservationMasking(1, 4), ObservationMasking(2, every_request=False)),
+    *(ToolOutputCleanup(), LowWater()),
+)
 
 
 def run(known: Episode, strategy: Strategy, limit: int = 10**9, *, fed_back: bool = False) -> Run:
@@ -44,7 +50,7 @@ def sent(messages: list[dict[str, object]], prompts: list[list[dict[str, object]
     ],
 )
 def test_any_source_that_survives_retains_an_atom(texts: tuple[str, ...], keep: int, retained: bool):
-    found = run(episode(reading(*texts, old_string=SOURCE)), Masking(keep))
+    found = run(episode(reading(*texts, old_string=SOURCE)), ObservationMasking(keep))
     assert (found.retained, found.in_results) == ((retained,), (retained,))
 
 
@@ -69,7 +75,7 @@ def test_a_result_that_stands_whole_beside_a_cleared_one_is_a_source():
         {"role": "user", "content": [{**results[0], "tool_use_id": "c"}]},
         {"role": "assistant", "content": [edit]},
     ]
-    found = run(episode(messages), Masking(2))
+    found = run(episode(messages), ObservationMasking(2))
     assert (found.retained, found.in_results) == ((True,), (True,))
 
 
@@ -89,7 +95,7 @@ def test_a_result_is_fetched_again_after_ten_requests():
     messages = [USER, call("r", {}), result("r", source), call("n", {}), result("n", "x")]
     for at, need in enumerate(needs):
         messages += [need, result(f"s{at}", "x")]
-    found = run(episode(messages), Masking(0))
+    found = run(episode(messages), ObservationMasking(0))
     assert found.rereads == ((2, 0), (13, 0))
     assert found.retained == (False,) * 14
 
@@ -132,7 +138,7 @@ SIZES = st.lists(st.sampled_from((1, 30, 60, 200, 800)), min_size=4, max_size=16
 
 @given(
     SIZES,
-    st.sampled_from((Masking(2), Masking(1, 4), KeepNewest(2), ToolOutputCleanup(), LowWater())),
+    st.sampled_from(CLEARING),
     st.integers(100, 2_000),
 )
 @examples(60)

@@ -182,8 +182,11 @@ def test_its_decisions_are_told_with_their_numbers_and_what_each_result_is_worth
     result = AgenticConversationPruner(HUGE).prune(given, CacheAware(prices="anthropic"), pauses={len(given): 1_200.0})
     (edit, *_), told = result.plan.edits, result.plan.told
     assert edit.reason.startswith("cold, worth 0.")
-    assert told.decisions[0].startswith("what is worth under 2.2 may go")
-    assert "cold: after a pause of 1,200 s nothing is cached, so 4 results of 3,600 tokens go for nothing" in told.decisions[-1]
+    assert told.decisions[0].startswith("what is worth under 2.6 may go")
+    assert (
+        "cold: after a pause of 1,200 s nothing is cached, so 4 results of 3,600 tokens go for nothing"
+        in told.decisions[-1]
+    )
     kept = [str(row["why"]) for row in result.report.rows if not row["cleared"]]
     assert [why.partition(" ")[0] for why in kept] == ["worth", "a", "a", "the"]
 

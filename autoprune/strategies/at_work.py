@@ -1,0 +1,62 @@
+"""What an agent is at work on: the newest failure, and the newest read of each file that it edited lately."""
+
+from collections.abc import Iterator, Mapping
+
+from autoprune.conversation.transcript import Entry, ToolResult
+from autoprune.summarizers.actions import Action
+
+LATELY = 20  # requests in which a file was edited
+CHANGING = frozenset(("created", "written", "edited"))  # as `Action.files` says it
+
+
+class AtWork:
+    """Reads messages, and knows which results an agent is likely to look back at, whatever is in them."""
+
+    def __init__(self) -> None:
+        """Begin before the first message."""
+        self.failure: ToolResult | None = None  # the newest one that the user did not cause by a refusal
+        self._edited: dict[str, int] = {}  # paths, with the newest request that changed each
+        self._reads: dict[str, dict[str, ToolResult]] = {}  # by base name and path, the newest last
+
+    def read(self, entry: Entry) -> None:
+        """Take one more message."""
+        for result in entry.results:
+            action = Action(result.call, result)
+            if action.failed and not action.is_refused:
+                self.failure = result
+            for does, path in action.files():
+                if does in CHANGING:
+                    self._edited[_plain(path)] = result.request
+                elif does == "read" and not action.failed:
+                    reads = self._reads.setdefault(_base(path), {})
+                    reads.pop(_plain(path), None)
+                    reads[_plain(path)] = result
+
+    def held(self, request: int) -> Mapping[ToolResult, str]:
+        """Return the results that it looks back at, at a request, each with the reason in a word or two."""
+        held = dict.fromkeys(self.files(request), "file being edited")
+        return {self.failure: "newest failure", **held} if self.failure else held
+
+    def files(self, request: int) -> Iterator[ToolResult]:
+        """Yield of each file that was edited in the last 20 requests the newest result that read it, each once."""
+        self._edited = {path: when for path, when in self._edited.items() if when >= request - LATELY}
+        newest = (self._newest(path) for path in self._edited)
+        yield from dict.fromkeys(result for result in newest if result)
+
+    def _newest(self, path: str) -> ToolResult | None:
+        """Return the newest read of a file, by the same path or one that ends as it does."""
+        reads = self._reads.get(_base(path), {})
+        return next((reads[each] for each in reversed(reads) if _may_be_one(each, path)), None)
+
+
+def _plain(path: str) -> str:
+    return path.replace("\\", "/").removeprefix("./")
+
+
+def _base(path: str) -> str:
+    return _plain(path).rpartition("/")[2]
+
+
+def _may_be_one(one: str, other: str) -> bool:
+    """Return whether two paths may be those of one file: one of them may be relative to a folder."""
+    return one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")

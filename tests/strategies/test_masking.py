@@ -1,0 +1,67 @@
+"""`observation_masking` and the settings named for systems: which results stay, and when the others go."""
+
+from typing import Any
+
+from rounds import WIRE, Step
+from tables import each_row
+
+from autoprune import AgenticConversationPruner
+from autoprune.strategies import ObservationMasking
+from autoprune.strategies.by_name import available, config, description
+from autoprune.strategies.masking import like_claude_code, like_langchain, like_opencode, like_swe_agent
+
+HUGE = 10**9
+LINE = "it was a bright cold day in april and the clocks were striking thirteen\n"
+
+
+def messages(count: int, lines: int = 30, tool: str = "read") -> list[Any]:
+    return WIRE["openai_chat"]([[Step(tool, {"path": f"{at}.txt"}, LINE * lines)] for at in range(count)])
+
+
+def left(given: list[Any], strategy: ObservationMasking, safe_zone: int = HUGE, **more: Any) -> list[int]:
+    """The numbers of the results that are whole after a prune."""
+    plan = AgenticConversationPruner(safe_zone).plan(given, strategy, **more)
+    return [at for at, result in enumerate(plan.transcript.results) if result in plan.kept]
+
+
+@each_row(
+    "strategy, count, expected",
+    [
+        (ObservationMasking(3), 8, [5, 6, 7]),
+        (ObservationMasking(3), 3, [0, 1, 2]),
+        (ObservationMasking(0), 5, [4]),  # which the model has not seen
+        (ObservationMasking(2, polling=3), 7, [3, 4, 5, 6]),
+        (ObservationMasking(2, polling=3), 8, [6, 7]),
+        (ObservationMasking(2, minimum=100_000), 8, list(range(8))),
+        (like_swe_agent(), 9, [4, 5, 6, 7, 8]),
+    ],
+)
+def test_the_newest_stay(strategy: ObservationMasking, count: int, expected: list[int]):
+    assert left(messages(count), strategy) == expected
+
+
+def test_langchains_waits_for_the_limit_and_claude_codes_for_a_cold_cache():
+    given = messages(8)
+    assert left(given, like_langchain()) == list(range(8))
+    assert left(given, like_langchain(), 3_600) == [5, 6, 7]
+    assert left(given, like_claude_code()) == list(range(8))
+    assert left(given, like_claude_code(), pauses={len(given): 3_600.0}) == [3, 4, 5, 6, 7]
+
+
+def test_opencodes_keeps_the_newest_tokens_and_its_skills_and_waits_until_it_wins_enough():
+    assert left(messages(8, lines=500), like_opencode()) == list(range(8))  # 60,000 tokens: 20,000 cannot be won
+    found = left(messages(12, lines=500), like_opencode())
+    assert found == list(range(found[0], 12))
+    assert 5 <= len(found) <= 9
+    assert left(messages(12, lines=500, tool="skill"), like_opencode()) == list(range(12))
+
+
+def test_they_are_found_by_name_with_what_they_do():
+    known = available(("like_opencode", "like_claude_code", "like_langchain", "like_swe_agent"))
+    assert {name: description(each).partition(":")[0] for name, each in known.items()} == {
+        "like_opencode": "As opencode",
+        "like_claude_code": "As Claude Code",
+        "like_langchain": "As LangChain's ClearToolUsesEdit",
+        "like_swe_agent": "As SWE-agent's LastNObservations",
+    }
+    assert config(known["like_claude_code"]) == {"keep": 5, "after_pause": 3_600}
