@@ -29,8 +29,8 @@ MAY_SEE = {
         *("strategies", "providers", "report"),
     },
     "replay": {
-        *("errors", "settings", "tokens", "economics", "sessions", "conversation", "formats", "planning", "strategies"),
-        *("providers", "pruners"),
+        *("errors", "settings", "tokens", "economics", "sessions", "conversation", "formats", "planning"),
+        *("summarizers", "strategies", "providers", "pruners"),
     },
 }
 MOST_ROOMS, MOST_FLOORS = 15, 10

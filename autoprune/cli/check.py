@@ -10,10 +10,11 @@ from rich.text import Text
 
 import autoprune.cli.options as options
 from autoprune.cli.exits import RULE_BROKEN
-from autoprune.cli.files import read, readers, refuse_log, value_in_file, write
+from autoprune.cli.files import read, readers, refuse_log, write
 from autoprune.cli.output import origin, show, show_json
 from autoprune.providers import Problem, Provider, Repair, problems, repair
 from autoprune.report.tables import printable, table_of
+from autoprune.strategies.scaffold import value_in_file
 
 EXAMPLES = options.examples("check session.jsonl", "check pruned.json --provider anthropic --repair mended.json")
 

@@ -8,15 +8,12 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
 
-from autoprune.errors import SessionError, SettingsError
+from autoprune.errors import SessionError
 from autoprune.sessions import Reader, Session, agent_log, decode, load
-from autoprune.strategies.scaffold import run_file
+from autoprune.strategies.scaffold import value_in_file
 
 TO_DEVICES = ("/dev/", "/proc/")
-
-Kind = TypeVar("Kind")
 
 
 def read(name: str, number: int = 1, readers: Sequence[Reader] = (), *, skip_broken: bool = False) -> Session:
@@ -38,21 +35,6 @@ def _bytes(name: str, called: str) -> bytes:
         return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:
         raise SessionError(f"{called} cannot be read: {error.strerror}") from error
-
-
-def value_in_file(named: str, kind: type[Kind], such_as: str) -> Kind:
-    """Return the value of a kind that `path/to/file.py:NAME` names; the file is run.
-
-    Raises SettingsError where there is none; what the file's own code raises comes through.
-    """
-    path, _, name = named.rpartition(":")
-    what = kind.__name__.lower()
-    if not path:
-        raise SettingsError(f"the {what} is {named!r}: write it as path/to/file.py:NAME")
-    found = getattr(run_file(path), name, None)
-    if not isinstance(found, kind):
-        raise SettingsError(f"{path} has no {what} {name}: it needs {name} = {such_as}")
-    return found
 
 
 def readers(named: str | None) -> tuple[Reader, ...]:

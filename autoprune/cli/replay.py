@@ -4,30 +4,18 @@ import math
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 import typer
 
 import autoprune.cli.options as options
+import autoprune.cli.replay_options as shared
 from autoprune.cli.exits import UNREADABLE
 from autoprune.cli.files import write
 from autoprune.cli.output import show, show_json
-from autoprune.cli.replay_options import (
-    ENGINES,
-    EngineName,
-    Here,
-    Jobs,
-    Model,
-    Output,
-    Paths,
-    engine_of,
-    files_of,
-    left_out,
-    prices_of,
-)
 from autoprune.cli.replay_run import ON_PAGE, dearest, replayed
-from autoprune.cli.replay_tables import legend, noted, notes, shape, skipped, verdict_table
+from autoprune.cli.replay_tables import facts_table, legend, noted, notes, shape, skipped, verdict_table
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError
 from autoprune.replay import BUILT_IN, FED_BACK, FULL, Policy, ReplayArgs, SessionFigures
@@ -48,7 +36,7 @@ Placed = dict[Prices, list[Standing]]
 
 
 def replay(
-    paths: Paths = None,
+    paths: shared.Paths = None,
     strategy: Annotated[
         list[str] | None,
         typer.Option(
@@ -57,7 +45,7 @@ def replay(
             f"Without it: {', '.join(BUILT_IN)}.",
         ),
     ] = None,
-    model: Model = None,
+    model: shared.Model = None,
     price: Annotated[
         list[str] | None,
         typer.Option(
@@ -89,17 +77,18 @@ def replay(
         bool, typer.Option("--texts", metavar=options.FLAG, help="With texts of results in the page: mind secrets.")
     ] = False,
     as_json: options.AsJson = False,
-    here: Here = False,
-    output: Output = None,
-    jobs: Jobs = None,
-    engine: EngineName = ENGINES[0],
+    here: shared.Here = False,
+    output: shared.Output = None,
+    jobs: shared.Jobs = None,
+    engine: shared.EngineName = shared.ENGINES[0],
+    reader: options.Reader = None,
 ) -> None:
     """Say what strategies would have cost on recorded sessions, and what they would have lost. No model is called."""
     if html:
         check_libraries()
-    args = _args(strategy or (), price or (), model, safe_zone, style)
-    files = files_of(paths or (), here=here)
-    work = engine_of(engine, jobs)
+    args = replace(_args(strategy or (), price or (), model, safe_zone, style), readers=shared.readers_of(reader))
+    files = shared.files_of(paths or (), here=here)
+    work = shared.engine_of(engine, jobs)
     found = replayed(files, args, work, output, _most(as_json=as_json, html=html))
     sessions = found.sessions
     rows = [row for each in sessions for row in each.figures]
@@ -125,7 +114,7 @@ def _args(
     for name in named:
         Policy(name)
     zone = budget_tokens(safe_zone, model=model) if safe_zone else None
-    return ReplayArgs(tuple(named), prices_of(price, model), zone, styles=STYLES[style])
+    return ReplayArgs(tuple(named), shared.prices_of(price, model), zone, styles=STYLES[style])
 
 
 def _most(*, as_json: bool, html: str | None) -> float:
@@ -138,8 +127,9 @@ def _show(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overview,
         show(shape(whole))
         for each, rows in placed.items():
             show(verdict_table(each, rows, _unpruned(sessions, str(each))))
+        show(facts_table(placed[args.prices[0]]))
         show(legend())
-    show(skipped(left_out(sessions)), to_stderr=True, wraps=False)
+    show(skipped(shared.left_out(sessions)), to_stderr=True, wraps=False)
     if placed:
         show(notes(whole, args), to_stderr=True)
 
@@ -173,6 +163,6 @@ def _as_json(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overvi
         "strategies": {str(each): [asdict(row) for row in rows] for each, rows in placed.items()},
         "advice": {str(each): advice(rows) for each, rows in placed.items()},
         "notes": list(noted(whole, args)),
-        "skipped": left_out(sessions),
+        "skipped": shared.left_out(sessions),
         "sessions": [each.as_json() for each in sessions],
     }

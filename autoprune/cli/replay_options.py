@@ -7,6 +7,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 import autoprune.cli.options as options
+from autoprune.cli.files import readers
 from autoprune.cli.output import show
 from autoprune.cli.replay_tables import found_here
 from autoprune.economics import Prices, of_model, prices
@@ -42,6 +43,15 @@ def prices_of(given: Sequence[str], model: str | None) -> tuple[Prices, ...]:
     """Return the prices that are given and those of a model, each once; the usual ones where there are none."""
     lists = [*map(prices, given), *([of_model(model)] if model else ())] or [prices(None)]
     return tuple({str(each): each for each in lists}.values())
+
+
+def readers_of(named: str | None) -> tuple[str, ...]:
+    """Return the name of the session reader that `--reader` gives, by which each process loads it.
+
+    Raises SettingsError where there is none.
+    """
+    readers(named)
+    return (named,) if named is not None else ()
 
 
 def engine_of(name: str, jobs: int | None) -> Engine:

@@ -10,6 +10,7 @@ from rich.text import Text
 from autoprune.economics import Prices
 from autoprune.replay import Interval, ReplayArgs
 from autoprune.replay.episode import LARGE, LARGE_ZONE, SMALL_ZONE, UNKNOWN_HEAD
+from autoprune.replay.facts import FACT_NAMES
 from autoprune.replay.overview import Overview
 from autoprune.replay.policies import AT
 from autoprune.replay.verdict import BANDS, NONE, Standing, advice, called
@@ -92,6 +93,21 @@ def verdict_table(prices: Prices, placed: Sequence[Standing], unpruned: float) -
         table.add_row(*_cells(each))
     broken = (Text(line, style="bold red") for each in placed for line in _broken(each))
     return Group(_at(prices, unpruned), table, *broken, "", Text(advice(placed), style="bold"), "")
+
+
+def facts_table(placed: Sequence[Standing]) -> RenderableType:
+    """Draw how many of the protected facts stayed whole in view; nothing where none was needed."""
+    if not any(each.row.facts for each in placed):
+        return Group()
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    table.add_column("protected facts in view, %", overflow="fold", max_width=30)
+    for name in FACT_NAMES.values():
+        table.add_column(name, justify="right", no_wrap=True)
+    for each in placed:
+        shares = (each.row.facts.get(kind) for kind in FACT_NAMES)
+        cells = (_share(known, 1) if known else "–" for known in shares)
+        table.add_row(Text(printable(called(each.row)), style="dim" if each.is_clairvoyant else ""), *cells)
+    return Group(table, "")
 
 
 def _at(prices: Prices, unpruned: float) -> Text:

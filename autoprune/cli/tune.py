@@ -8,21 +8,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 import autoprune.cli.options as options
+import autoprune.cli.replay_options as shared
 from autoprune.cli.exits import UNREADABLE
 from autoprune.cli.output import show, show_json
-from autoprune.cli.replay_options import (
-    ENGINES,
-    EngineName,
-    Here,
-    Jobs,
-    Model,
-    Output,
-    Paths,
-    engine_of,
-    files_of,
-    left_out,
-    prices_of,
-)
 from autoprune.cli.replay_run import replayed
 from autoprune.cli.replay_tables import notes, skipped
 from autoprune.errors import SettingsError
@@ -46,7 +34,7 @@ Only settings are shown that no other beats in both."""
 
 
 def tune_settings(
-    paths: Paths = None,
+    paths: shared.Paths = None,
     strategy: Annotated[
         list[str] | None,
         typer.Option(
@@ -55,7 +43,7 @@ def tune_settings(
             "settings are tried.",
         ),
     ] = None,
-    model: Model = None,
+    model: shared.Model = None,
     price: Annotated[
         str | None, typer.Option("--prices", metavar="PRICES", help="Prices as in replay: 1.25,0.1,5 or anthropic.")
     ] = None,
@@ -63,23 +51,24 @@ def tune_settings(
         float, typer.Option(metavar="SHARE", min=0, max=1, help="The least evidence, of all and of edits.")
     ] = FLOOR,
     as_json: options.AsJson = False,
-    here: Here = False,
-    output: Output = None,
-    jobs: Jobs = None,
-    engine: EngineName = ENGINES[0],
+    here: shared.Here = False,
+    output: shared.Output = None,
+    jobs: shared.Jobs = None,
+    engine: shared.EngineName = shared.ENGINES[0],
+    reader: options.Reader = None,
 ) -> None:
     """Choose the cheapest setting that keeps what your recorded sessions needed, and say how far to trust it."""
     grid = tuple(dict.fromkeys(("none", *strategy))) if strategy else GRID
     for name in grid:
         if Policy(name).is_clairvoyant:
             raise SettingsError(f"{name} knows what comes later: nobody can choose it")
-    args = ReplayArgs(grid, prices_of((price,) if price else (), model))
-    sessions = replayed(files_of(paths or (), here=here), args, engine_of(engine, jobs), output).sessions
+    args = ReplayArgs(grid, shared.prices_of((price,) if price else (), model), readers=shared.readers_of(reader))
+    sessions = replayed(shared.files_of(paths or (), here=here), args, shared.engine_of(engine, jobs), output).sessions
     figures = [row for each in sessions for row in each.figures]
     if figures:
         tuned = tune(figures, str(args.prices[0]), floor)
         show_json(_as_json(tuned, args)) if as_json else show(_drawn(tuned, args))
-    show(skipped(left_out(sessions)), to_stderr=True, wraps=False)
+    show(skipped(shared.left_out(sessions)), to_stderr=True, wraps=False)
     if figures:
         show(notes(overview(sessions), args), to_stderr=True)
     raise typer.Exit(0 if figures else UNREADABLE)

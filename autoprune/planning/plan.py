@@ -13,6 +13,7 @@ from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.transcript import Path, Speaker, Thought, ToolInput, ToolResult, Transcript
 from autoprune.planning.protections import NOTHING, Guard, Protections, guard
+from autoprune.planning.view import SILENT, Told
 
 
 class ThinkingPolicy(StrEnum):
@@ -52,7 +53,7 @@ class Plan(Copied):
     `folds` take whole messages out, in this order; results in those are neither edited nor kept. `running` is the
     summary that the conversation came with. If messages may go, now or later, the first `head` of them never do. With
     folds, `counted` are the tokens of the next prompt, or the most that they can be while a summary is to be written;
-    once it is written, `weights` are those of each message.
+    once it is written, `weights` are those of each message. `told` is what the strategy says of its decisions.
     """
 
     transcript: Transcript = field(repr=False)
@@ -70,6 +71,7 @@ class Plan(Copied):
     counted: int | None = None
     weights: tuple[int, ...] = ()
     head: int | None = None
+    told: Told = SILENT
 
     @cached_property
     def gone(self) -> Mapping[int, Fold]:
@@ -111,7 +113,7 @@ class Plan(Copied):
         return {edit.part: edit for edit in self.edits if isinstance(edit.part, ToolInput)}
 
     @cached_property
-    def kept(self) -> Mapping[ToolResult, Reason]:
+    def kept(self) -> Mapping[ToolResult, str]:
         """The results that stay, oldest first, each with the reason why."""
         here = (each for each in self.transcript.results if each.location.message not in self.gone)
         return {each: self._why_kept(each) for each in here if each not in self.results}
@@ -158,7 +160,7 @@ class Plan(Copied):
         """Return whether the model has not seen a result yet."""
         return result.sent == len(self.transcript.requests) - 1
 
-    def _why_kept(self, result: ToolResult) -> Reason:
+    def _why_kept(self, result: ToolResult) -> str:
         """Return the first reason that holds for a result that stays."""
         if self.placeholder.stands_in(result):
             return Reason.ALREADY_CLEARED
@@ -170,4 +172,5 @@ class Plan(Copied):
             return Reason.NO_GAIN
         if result.location.path < self.bound_before:
             return Reason.BOUND
-        return self._guard(result) or (Reason.WITHIN_SAFE_ZONE if self.tokens <= self.limit else Reason.NOT_CHOSEN)
+        why = self._guard(result) or self.told.why_kept(result)
+        return why or (Reason.WITHIN_SAFE_ZONE if self.tokens <= self.limit else Reason.NOT_CHOSEN)

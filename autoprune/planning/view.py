@@ -114,7 +114,7 @@ class Strategy(Protocol):
     `every_request = True` to be asked at each request, below the safe zone too. One that remembers something from
     request to request has a method `begin()` that returns a fresh object with `step` for each walk. One that depends on
     the model has a method `for_model(name)`, which returns it for the model that the settings name, None for none;
-    its `notes` are said in the report.
+    its `notes` are said in the report. What is asked may have a method `told()`, whose `Told` is shown by `--explain`.
     """
 
     @property
@@ -227,6 +227,23 @@ def stepper(strategy: Strategy) -> Strategy:
     """Return what is asked in one walk: the strategy itself, or what it begins anew."""
     begin: Callable[[], Strategy] | None = getattr(strategy, "begin", None)
     return begin() if callable(begin) else strategy
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a strategy says of its decisions: a text for each, and in a few words why a result stays, where it knows."""
+
+    decisions: tuple[str, ...] = ()
+    why_kept: Callable[[ToolResult], str] = lambda result: ""
+
+
+SILENT = Told()
+
+
+def told_by(known: object) -> Told:
+    """Return what is said by what is asked in a walk, if it has a method `told`."""
+    tell: Callable[[], Told] | None = getattr(known, "told", None)
+    return tell() if callable(tell) else SILENT
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from autoprune.replay.passages import shortened
 
 LEAST_SAVED = 300  # tokens, for which a result is shortened to passages
 Place = tuple[Path, int | None]
-Needs = Sequence[tuple[int, Atom]]  # of a result, with the requests
+Needs = Sequence[tuple[int, Atom]]  # of a result, with the requests as a walk numbers them
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def clairvoyant(episode: Episode, prices: Prices, threshold: float = 1.0, *, pas
     needed: dict[Place, list[tuple[int, Atom]]] = {}
     results = episode.transcript.results
     for need in episode.evidence.needs:
-        needed.setdefault(place(results[need.sources[-1]]), []).append((need.request, need.atom))
+        needed.setdefault(place(results[need.sources[-1]]), []).append((episode.walked[need.request], need.atom))
     return Clairvoyant(needed, prices, threshold, passages=passages)
 
 

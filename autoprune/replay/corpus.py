@@ -19,6 +19,7 @@ from autoprune.replay.session import ReplayArgs, SessionFigures, replay_session
 from autoprune.strategies.scaffold import is_in_file
 
 T = TypeVar("T")
+FORMAT = 2  # of figures: another number where what they say of the same session has changed
 TOO_SHORT = "no stretch of 20 requests or more without a compaction"
 
 
@@ -115,16 +116,17 @@ def _summed(figures: Figures) -> Figures:
 
 
 def key(args: ReplayArgs, version: str, environ: Mapping[str, str] | None = None) -> str:
-    """Return what tells the arguments of a replay from others, with the version and the strategies' own files.
+    """Return what tells the arguments of a replay from others, with the version and the user's files that they name.
 
-    Raises OSError where the file of a strategy cannot be read.
+    Raises OSError where such a file cannot be read.
     """
     known = os.environ if environ is None else environ
     settings = sorted((name, value) for name, value in known.items() if name.startswith("AUTOPRUNE_"))
-    named = {**asdict(args), "readers": [reader.name for reader in args.readers]}
-    return sha256(repr((version, named, settings, _own_files(args.strategies))).encode()).hexdigest()[:16]
+    named = {**asdict(args), "readers": [each if isinstance(each, str) else each.name for each in args.readers]}
+    files = _own_files((*args.strategies, *(each for each in args.readers if isinstance(each, str))))
+    return sha256(repr((FORMAT, version, named, settings, files)).encode()).hexdigest()[:16]
 
 
-def _own_files(strategies: Sequence[str]) -> list[str]:
-    files = (text.partition(".py:")[0] + ".py" for text in strategies if is_in_file(text))
+def _own_files(named: Sequence[str]) -> list[str]:
+    files = (text.partition(".py:")[0] + ".py" for text in named if is_in_file(text))
     return [sha256(Path(file).read_bytes()).hexdigest() for file in files]

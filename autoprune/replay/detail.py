@@ -164,7 +164,8 @@ def _held(known: Episode, texts: bool) -> Iterator[Held]:
         text, left_out = shortened(result.text) if texts else ("", 0)
         shown = (target if texts else public_target)(result.call)[:LONGEST_TARGET]
         failed = bool(result.is_error)
-        yield Held(result.tool, shown, result.tokens, result.request, result.sent, failed, when, text, left_out)
+        request, sent = known.since(result.request), known.since(result.sent)
+        yield Held(result.tool, shown, result.tokens, request, sent, failed, when, text, left_out)
 
 
 def public_target(call: ToolCall | None) -> str:
@@ -201,9 +202,9 @@ def _cleared(known: Episode, plan: Plan) -> Iterator[Cleared]:
     edits = {_place(part): edit for part, edit in plan.results.items()}
     for number, result in enumerate(known.transcript.results):
         if edit := edits.get(_place(result)):
-            yield Cleared(number, edit.request, sentence(edit.reason), edit.saved)
+            yield Cleared(number, known.since(edit.request), sentence(edit.reason), edit.saved)
         elif fold := plan.gone.get(result.location.message):
-            yield Cleared(number, fold.request, sentence(fold.reason), result.tokens)
+            yield Cleared(number, known.since(fold.request), sentence(fold.reason), result.tokens)
 
 
 def _place(result: ToolResult) -> object:

@@ -1,5 +1,6 @@
 """What is replayed: a recorded conversation with what went before it, its pauses, and what its actions rested on."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +12,7 @@ from autoprune.conversation.transcript import Speaker, Transcript
 from autoprune.economics import CACHE_LIFE
 from autoprune.formats import new_parser, parse
 from autoprune.replay.evidence import Evidence, evidence
+from autoprune.replay.facts import Fact, facts
 from autoprune.sessions import Recording, Request
 from autoprune.tokens import Count
 
@@ -24,21 +26,35 @@ LEAST_RATIO, MOST_RATIO = 1.0, 2.0  # of a provider's tokens to counted ones
 class Episode:
     """A conversation without a compaction, as it was sent: request by request.
 
+    `session` is the name of its file, `number` which conversation in there it is; 0 where there is no other.
+    `requests` are the indexes of the messages before which the recorded requests stand: the first ones of their
+    answers. What a compaction kept of the model's, or what its agent wrote in its name, was no request here.
     `head` are the tokens of what stood before the messages at each request: the system prompt and the tools' schemas.
     `pauses` are seconds by the index of the message before which they lie. `safe_zone` counts the messages alone.
     """
 
-    name: str
+    session: str
     messages: list[Any] = field(repr=False)
     transcript: Transcript = field(repr=False)
+    requests: tuple[int, ...] = field(repr=False)
     head: int = 0
     pauses: Mapping[int, float] = field(default_factory=dict, repr=False)
     safe_zone: int = 40_000
+    number: int = 0
+
+    @property
+    def name(self) -> str:
+        """The name of the session's file, with the conversation's number where it holds several."""
+        return f"{self.session}#{self.number}" if self.number else self.session
 
     @cached_property
-    def requests(self) -> tuple[int, ...]:
-        """The index of the message before which each request stands: the first one of its answer."""
-        return self.transcript.requests[:-1]
+    def walked(self) -> tuple[int, ...]:
+        """The number of each request in a walk over the messages, which takes all that is the model's for an answer."""
+        return tuple(bisect_right(self.transcript.requests, start) - 1 for start in self.requests)
+
+    def since(self, walked: int) -> int:
+        """Return the first request that does not stand before the one of that number in a walk."""
+        return bisect_left(self.walked, walked)
 
     @cached_property
     def answers(self) -> tuple[int, ...]:
@@ -55,7 +71,12 @@ class Episode:
     @cached_property
     def evidence(self) -> Evidence:
         """What the recorded actions rested on."""
-        return evidence(self.transcript)
+        return evidence(self.transcript, self.requests, self.walked)
+
+    @cached_property
+    def facts(self) -> tuple[tuple[Fact, ...], ...]:
+        """The protected facts at each request."""
+        return facts(self.transcript, self.requests, self.walked)
 
     def is_cold(self, start: int, life: float = CACHE_LIFE) -> bool:
         """Return whether the pause before the message at `start` was longer than the cache lives."""
@@ -68,8 +89,10 @@ def longest(recordings: Sequence[Recording]) -> Recording | None:
     return found if found and len(found.requests) >= LEAST_REQUESTS else None
 
 
-def episode(recording: Recording, name: str, count: Count, *, safe_zone: int | None = None) -> Episode:
-    """Return a recording as it is replayed.
+def episode(
+    recording: Recording, session: str, count: Count, *, safe_zone: int | None = None, number: int = 0
+) -> Episode:
+    """Return a recording as it is replayed; `number` is which conversation of the session's file it is, of several.
 
     The safe zone, where none is given, is 80,000 tokens for messages of more than 100,000, else 40,000.
     """
@@ -77,7 +100,8 @@ def episode(recording: Recording, name: str, count: Count, *, safe_zone: int | N
     transcript = parse(messages, new_parser(count), 0)
     zone = safe_zone or (LARGE_ZONE if transcript.tokens > LARGE else SMALL_ZONE)
     pauses = {now.message: seconds for before, now in pairwise(recording.requests) if (seconds := _pause(before, now))}
-    return Episode(name, messages, transcript, head(recording, transcript), pauses, zone)
+    requests = tuple(each.message for each in recording.requests)
+    return Episode(session, messages, transcript, requests, head(recording, transcript), pauses, zone, number)
 
 
 def _pause(before: Request, now: Request) -> float:

@@ -1,6 +1,6 @@
 """What each recorded action rested on, and where that stood: found once for an episode, whatever is pruned later."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from autoprune.conversation.calls import arguments
@@ -32,26 +32,29 @@ class Evidence:
     unsupported: int
 
 
-def evidence(transcript: Transcript) -> Evidence:
-    """Return what the actions in a conversation rested on."""
+def evidence(transcript: Transcript, requests: Sequence[int], walked: Sequence[int]) -> Evidence:
+    """Return what the actions in a conversation rested on.
+
+    `requests` are the messages before which its requests stand, `walked` the numbers that results know these by.
+    """
     results, spoken = Texts(), Texts()
     needs: list[Need] = []
     free = unsupported = 0
     at = 0
-    for request, start in enumerate(transcript.requests[:-1]):
-        stop = transcript.requests[request + 1]
+    stops = (*requests, len(transcript.entries))
+    for request, (start, number) in enumerate(zip(requests, walked, strict=True)):
         for message in range(at, start):
             for result in transcript.entries[message].results:
                 results.append(result.text)
             for said in _said(transcript, message):
                 spoken.append(said)
-        end = _answer_ends(transcript, start, stop)
+        end = _answer_ends(transcript, start, stops[request + 1])
         for atom in _atoms(transcript, start, end):
             if spoken.showing(atom):
                 free += 1
             elif sources := results.showing(atom):
                 newest = transcript.results[sources[-1]]
-                needs.append(Need(request, atom, sources, request - newest.request))
+                needs.append(Need(request, atom, sources, number - newest.request))
             else:
                 unsupported += 1
         at = start

@@ -36,10 +36,13 @@ class Kept:
 class Figures:
     """An episode under a strategy. Bills are in input tokens, by the name of their prices; times in seconds.
 
-    `evidence` is by group: all, edits, actions (all atoms of a request), and by the lag of the newest source.
+    `session` is the name of the session's file, which may hold several episodes. `evidence` is by group: all, edits,
+    actions (all atoms of a request), and by the lag of the newest source. `facts` are the protected facts by their
+    kind, each asked for at each request.
     `prompts` are the tokens of each request's prompt, `held` those that its cache held.
     """
 
+    session: str
     episode: str
     strategy: str
     style: str
@@ -53,11 +56,7 @@ class Figures:
     held: tuple[int, ...] = field(default=(), repr=False)
     seconds: float = 0.0
     slowest: float = 0.0
-
-    @property
-    def session(self) -> str:
-        """The session's file, which may hold several episodes."""
-        return self.episode.partition("#")[0]
+    facts: Mapping[str, Kept] = field(default_factory=dict)
 
     def called(self, strategy: str) -> "Figures":
         """Return the same figures under another name."""
@@ -69,11 +68,13 @@ class Figures:
 
     @classmethod
     def of_json(cls, known: Mapping[str, Any]) -> "Figures":
-        """Return the figures that `as_json` wrote."""
+        """Return the figures that `as_json` wrote; older ones have no facts."""
         bills = {name: Bill(**each) for name, each in known["bills"].items()}
-        evidence = {name: Kept(**each) for name, each in known["evidence"].items()}
+        evidence, facts = (
+            {name: Kept(**each) for name, each in known.get(group, {}).items()} for group in ("evidence", "facts")
+        )
         lists = {name: tuple(known[name]) for name in ("violations", "prompts", "held")}
-        return cls(**{**known, **lists, "bills": bills, "evidence": evidence})
+        return cls(**{**known, **lists, "bills": bills, "evidence": evidence, "facts": facts})
 
 
 def figures(run: Run, strategy: str, prices: Sequence[Prices], life: float = CACHE_LIFE, *, style: str) -> Figures:
@@ -82,6 +83,7 @@ def figures(run: Run, strategy: str, prices: Sequence[Prices], life: float = CAC
     seconds = [prompt.seconds for prompt in run.prompts]
     cold = [episode.is_cold(start, life) for start in episode.requests]
     return Figures(
+        episode.session,
         episode.name,
         strategy,
         style,
@@ -95,6 +97,7 @@ def figures(run: Run, strategy: str, prices: Sequence[Prices], life: float = CAC
         tuple(0 if is_cold else prompt.held for prompt, is_cold in zip(run.prompts, cold, strict=True)),
         median(seconds) if seconds else 0.0,
         max(seconds, default=0.0),
+        {str(kind): Kept(whole + lost, whole, whole) for kind, (whole, lost) in run.facts.items()},
     )
 
 

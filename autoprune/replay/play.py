@@ -1,6 +1,7 @@
 """Replay an episode: at each recorded request the strategy is asked as in a live loop, and its prompt is measured."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
@@ -9,6 +10,7 @@ from typing import Any
 from autoprune.pruners.by_name import folds
 from autoprune.replay.episode import Episode
 from autoprune.replay.evidence import Need
+from autoprune.replay.facts import FactKind
 from autoprune.replay.laws import Laws
 from autoprune.replay.scale import Scale, shared
 from autoprune.replay.sight import Sight
@@ -32,6 +34,7 @@ class Run:
 
     `retained` says of each need whether it was in sight, `in_results` whether it was so without the words of
     placeholders and summaries. `rereads` are results that would have been fetched again, each with the request.
+    `facts` counts the protected facts that were whole in view, and those that were not, over all requests.
     """
 
     episode: Episode = field(repr=False)
@@ -40,6 +43,7 @@ class Run:
     in_results: tuple[bool, ...] = field(repr=False)
     rereads: tuple[tuple[int, int], ...] = ()
     violations: tuple[str, ...] = ()
+    facts: Mapping[FactKind, tuple[int, int]] = field(default_factory=dict)
 
 
 def play(
@@ -52,12 +56,8 @@ def play(
     """
     scale = Scale(episode, count)
     laws = Laws(episode, scale)
-    sight = Sight(episode)
-    needs = _by_request(episode.evidence.needs)
+    seen = _Seen(episode)
     prompts: list[Prompt] = []
-    retained: list[bool] = []
-    in_results: list[bool] = []
-    rereads: list[tuple[int, int]] = []
     before: list[Any] = []
     read = 0
     told = {"pauses": episode.pauses} if episode.pauses and not folds(strategy) else {}
@@ -74,16 +74,44 @@ def play(
             held += sum(map(scale.leading, before[same : same + 1], messages[same : same + 1]))
         prompts.append(Prompt(episode.head + sum(sizes), held, seconds))
         laws.check(request, given, messages, partial(once_more, messages), is_new=is_new)
-        if asked := needs.get(request):
-            sight.look(messages)
-            seen = [(sight.has_source(need), need) for need in asked]
-            in_results += (has for has, _ in seen)
-            retained += (has or sight.shows(need) for has, need in seen)
-            missing = [need for (_, need), is_there in zip(seen, retained[-len(seen) :], strict=True) if not is_there]
-            rereads += _fetched(request, missing, rereads)
+        seen.look(request, messages)
         before, read = messages, start
     laws.close()
-    return Run(episode, tuple(prompts), tuple(retained), tuple(in_results), tuple(rereads), tuple(laws.violations))
+    return seen.run(prompts, laws.violations)
+
+
+class _Seen:
+    """What could be seen in the prompts of an episode, of all that was needed."""
+
+    def __init__(self, episode: Episode) -> None:
+        self._episode = episode
+        self._sight = Sight(episode)
+        self._needs = _by_request(episode.evidence.needs)
+        self._retained: list[bool] = []
+        self._in_results: list[bool] = []
+        self._rereads: list[tuple[int, int]] = []
+        self._facts: Counter[tuple[FactKind, bool]] = Counter()
+
+    def look(self, request: int, messages: Sequence[Any]) -> None:
+        """Look at the prompt of a request for what its action rested on, and for protected facts."""
+        self._sight.look(messages)
+        missing: list[Need] = []
+        for need in self._needs.get(request, ()):
+            is_whole = self._sight.has_source(need)
+            is_there = is_whole or self._sight.shows(need)
+            self._in_results.append(is_whole)
+            self._retained.append(is_there)
+            missing += () if is_there else (need,)
+        self._rereads += _fetched(request, missing, self._rereads)
+        self._facts.update((fact.kind, self._sight.has(fact)) for fact in self._episode.facts[request])
+
+    def run(self, prompts: Sequence[Prompt], violations: Sequence[str]) -> Run:
+        """Return the run in which these prompts were sent."""
+        counts = {kind: (self._facts[kind, True], self._facts[kind, False]) for kind in FactKind}
+        return Run(
+            *(self._episode, tuple(prompts), tuple(self._retained), tuple(self._in_results), tuple(self._rereads)),
+            *(tuple(violations), counts),
+        )
 
 
 def _by_request(needs: Sequence[Need]) -> dict[int, list[Need]]:

@@ -22,6 +22,7 @@ REFERENCES: Mapping[str, Callable[..., Any]] = {
 }
 AT = "@"  # before the safe zone that a policy has of its own
 CLAIRVOYANTS = ("clairvoyant", "clairvoyant_passages")
+NAMES = (*REFERENCES, *CLAIRVOYANTS, *STRATEGIES)
 BUILT_IN = (
     "none",
     "tool_output_cleanup",
@@ -41,7 +42,9 @@ class Policy:
     text: str
 
     def __post_init__(self) -> None:
-        """Raise SettingsError for a strategy that there is not."""
+        """Raise SettingsError for a strategy that there is not, or where none is named."""
+        if not self.name:
+            raise SettingsError(f"{self.text!r} names no strategy; there are {', '.join(NAMES)}")
         if not self.is_clairvoyant:
             self._strategy()
         if self._zone:
@@ -83,11 +86,10 @@ class Policy:
             return chosen(self.name, os.environ)
         except SettingsError as error:
             name = self.name.partition("(")[0]
-            known = (*REFERENCES, *CLAIRVOYANTS, *STRATEGIES)
-            if name in known or "/" in name:
+            if name in NAMES or "/" in name:
                 raise
             raise SettingsError(
-                f"there is no strategy {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}"
+                f"there is no strategy {name!r}{did_you_mean(name, NAMES)}; there are {', '.join(NAMES)}"
             ) from error
 
 

@@ -13,6 +13,7 @@ from autoprune.replay.figures import Figures, figures
 from autoprune.replay.play import play
 from autoprune.replay.policies import BUILT_IN, Policy
 from autoprune.sessions import Reader, Recording, decode, recordings
+from autoprune.strategies.scaffold import value_in_file
 from autoprune.tokens import exact
 
 FULL, FED_BACK = "full history", "fed back"
@@ -24,7 +25,7 @@ class ReplayArgs:
 
     `styles` are the ways in which a loop calls the pruner: with its full history each time, or with what was sent
     before. `safe_zone` counts the messages without what stands before them; None is 80,000 for large sessions, else
-    40,000.
+    40,000. A reader is one, or the name of one, path/to/file.py:NAME, by which each process loads it.
     """
 
     strategies: Sequence[str] = BUILT_IN
@@ -33,7 +34,7 @@ class ReplayArgs:
     cache_life: float = CACHE_LIFE
     styles: Sequence[str] = (FULL,)
     skip_broken: bool = True
-    readers: Sequence[Reader] = ()
+    readers: Sequence[Reader | str] = ()
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,9 @@ class SessionFigures:
 
     @classmethod
     def of_json(cls, known: Mapping[str, Any]) -> "SessionFigures":
-        """Return what `as_json` wrote."""
+        """Return what `as_json` wrote, in this version or one whose figures did not name their session."""
         shapes = {name: Shape(**{**each, "models": tuple(each["models"])}) for name, each in known["shapes"].items()}
-        found = tuple(map(Figures.of_json, known["figures"]))
+        found = tuple(Figures.of_json({"session": known["path"], **each}) for each in known["figures"])
         return cls(**{**known, "shapes": shapes, "figures": found, "notes": tuple(known["notes"])})
 
 
@@ -105,13 +106,18 @@ def _replayed(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
 def episodes(path: str, data: bytes, args: ReplayArgs) -> Iterator[tuple[Recording, Episode]]:
     """Yield the longest stretch of each conversation in a file's bytes, if it is long enough to say anything.
 
-    Raises SessionError for what is no session file.
+    Raises SessionError for what is no session file, SettingsError where a reader is not where its name says.
     """
-    held = recordings(decode(data, path), path, skip_broken=args.skip_broken, readers=args.readers)
+    readers = tuple(map(_reader, args.readers))
+    held = recordings(decode(data, path), path, skip_broken=args.skip_broken, readers=readers)
     for number, stretches in enumerate(held, 1):
         if recording := longest(stretches):
-            name = f"{path}#{number}" if len(held) > 1 else path
-            yield recording, episode(recording, name, exact(), safe_zone=args.safe_zone)
+            which = number if len(held) > 1 else 0
+            yield recording, episode(recording, path, exact(), safe_zone=args.safe_zone, number=which)
+
+
+def _reader(given: Reader | str) -> Reader:
+    return value_in_file(given, Reader, "Reader(name, detect, read)") if isinstance(given, str) else given
 
 
 def replay_episode(known: Episode, args: ReplayArgs) -> Iterator[Figures]:

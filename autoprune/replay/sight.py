@@ -1,4 +1,4 @@
-"""What can be seen in a prompt of an episode: whole results, and what was shortened or written anew."""
+"""What can be seen in a prompt of an episode: whole results, facts, and what was shortened or written anew."""
 
 from collections.abc import Sequence
 
@@ -6,44 +6,57 @@ from autoprune.formats import new_parser
 from autoprune.formats.words import texts
 from autoprune.replay.episode import Episode
 from autoprune.replay.evidence import Need
+from autoprune.replay.facts import Fact
 from autoprune.replay.visible import Text
 
 
 class Sight:
-    """Says what can be seen in a prompt of an episode."""
+    """Says what can be seen in a prompt of an episode. A text is looked for once in each message that was changed."""
 
     def __init__(self, episode: Episode) -> None:
         """Know the messages and the results of an episode."""
         self._own = {id(message): at for at, message in enumerate(episode.messages)}
         self._results = episode.transcript.results
         self._whole: set[int] = set()  # messages of the episode that stand in the prompt as they were
-        self._others: list[Text] = []
-        self._texts: dict[int, tuple[object, Text]] = {}
+        self._others: dict[int, None] = {}  # numbers of the others that stand there
+        self._numbers: dict[int, int] = {}  # of all others that ever stood in a prompt, by identity
+        self._texts: list[tuple[object, Text]] = []
+        self._found: dict[str, tuple[int, list[int]]] = {}  # how many others were looked at, and those that hold a text
         self._parser = new_parser(len)
 
     def look(self, messages: Sequence[object]) -> None:
         """Look at a prompt."""
         self._whole = {at for message in messages if (at := self._own.get(id(message))) is not None}
-        self._others = [self._text(message) for message in messages if id(message) not in self._own]
+        self._others = {self._number(message): None for message in messages if id(message) not in self._own}
 
     def has_source(self, need: Need) -> bool:
         """Return whether a result that shows what is needed stands there whole."""
         places = ((source, self._results[source].location.message) for source in need.sources)
-        return any(at in self._whole or self._stands(source) for source, at in places)
+        return any(at in self._whole or self._holds(self._results[source].text) for source, at in places)
 
-    def _stands(self, source: int) -> bool:
-        """Return whether a result stands whole in a message that was changed beside it."""
-        text = self._results[source].text
-        return len(text) > 0 and any(text in other.raw for other in self._others)
+    def has(self, fact: Fact) -> bool:
+        """Return whether a fact stands there whole: in its message as it was, or elsewhere."""
+        return fact.message in self._whole or any(all(map(self._holds, form)) for form in fact.forms)
 
     def shows(self, need: Need) -> bool:
         """Return whether what is needed can be seen in what was changed or written anew."""
-        return any(text.shows(need.atom) for text in self._others)
+        return any(self._texts[number][1].shows(need.atom) for number in self._others)
 
-    def _text(self, message: object) -> Text:
-        known = self._texts.get(id(message))
+    def _holds(self, text: str) -> bool:
+        """Return whether a text stands whole in a message that was changed beside it, or written anew."""
+        if not text or not self._others:
+            return False
+        seen, found = self._found.get(text, (0, []))
+        found += (number for number in range(seen, len(self._texts)) if text in self._texts[number][1].raw)
+        self._found[text] = len(self._texts), found
+        return any(number in self._others for number in found)
+
+    def _number(self, message: object) -> int:
+        """Return the number of a message that is none of the episode's, which is read the first time."""
+        known = self._numbers.get(id(message))
         if known is None:
             entry = self._parser.read(message, 0)
             said = [*texts(message, entry), *(result.text for result in entry.results)]
-            known = self._texts[id(message)] = message, Text("\n".join(said))
-        return known[1]
+            known = self._numbers[id(message)] = len(self._texts)
+            self._texts.append((message, Text("\n".join(said))))
+        return known

@@ -1,9 +1,10 @@
 """Figures of many episodes together: a row for each strategy, with intervals over sessions."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from autoprune.replay.bootstrap import Interval, Pair, interval
+from autoprune.replay.facts import FactKind
 from autoprune.replay.figures import Figures, Kept
 
 DEARER = 1.0 + 1e-9  # a bill above the unpruned one
@@ -11,7 +12,10 @@ DEARER = 1.0 + 1e-9  # a bill above the unpruned one
 
 @dataclass(frozen=True)
 class Row:
-    """A strategy over all episodes: bills are shares of the unpruned one, evidence is shares of the atoms needed."""
+    """A strategy over all episodes: bills are shares of the unpruned one, evidence is shares of the atoms needed.
+
+    `facts` are shares of the protected facts by their kind, of those kinds that were needed at all.
+    """
 
     strategy: str
     style: str
@@ -28,6 +32,7 @@ class Row:
     rereads: int
     violations: int
     slowest: float
+    facts: Mapping[str, Interval] = field(default_factory=dict)
 
 
 def summarize(figures: Iterable[Figures], prices: str) -> list[Row]:
@@ -58,23 +63,30 @@ def _row(strategy: str, style: str, found: Sequence[Figures], unpruned: dict[str
         again / sum(whole for _, whole in bills),
         max(shares),
         sum(share > DEARER for share in shares) / len(shares),
-        _kept(found, "all"),
-        _kept(found, "edits"),
+        _kept(found, [each.evidence["all"] for each in found]),
+        _kept(found, [each.evidence["edits"] for each in found]),
         everything.in_results / everything.needed if everything.needed else 1.0,
         _sum(found, "lag > 20").share,
         sum(each.bills[prices].cache_breaks for each in found),
         sum(each.rereads for each in found),
         sum(len(each.violations) for each in found),
         max(each.slowest for each in found),
+        dict(_facts(found)),
     )
+
+
+def _facts(found: Sequence[Figures]) -> Iterator[tuple[str, Interval]]:
+    for kind in FactKind:
+        kept = [each.facts.get(kind, Kept()) for each in found]
+        if any(each.needed for each in kept):
+            yield str(kind), _kept(found, kept)
 
 
 def _sum(found: Sequence[Figures], group: str) -> Kept:
     return sum((each.evidence[group] for each in found), Kept())
 
 
-def _kept(found: Sequence[Figures], group: str) -> Interval:
-    kept = (each.evidence[group] for each in found)
+def _kept(found: Sequence[Figures], kept: Iterable[Kept]) -> Interval:
     return interval(by_session(found, [(each.kept, each.needed) for each in kept]))
 
 

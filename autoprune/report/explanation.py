@@ -46,7 +46,7 @@ class Explanation:
     """What was folded or dropped, and what became of each tool result, oldest first; a line each, at any width.
 
     Lines that differ in nothing but their messages and tokens are one, with their number. Reasons are short; what they
-    mean stands below.
+    mean stands below, and what the strategy says of its decisions.
     """
 
     report: Report
@@ -60,6 +60,9 @@ class Explanation:
         if reasons := _reasons(self.report):
             yield ""
             yield _legend(reasons)
+        if decisions := self.report.plan.told.decisions:
+            yield ""
+            yield from (Text(each, style="dim") for each in decisions)
 
 
 def _folds(report: Report, width: int) -> Table:

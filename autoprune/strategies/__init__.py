@@ -18,7 +18,7 @@ from autoprune.planning.clamping import Clamp
 from autoprune.planning.protections import Protections
 from autoprune.planning.retention import Retention
 from autoprune.planning.tool_inputs import ToolInputs
-from autoprune.planning.view import Candidate, FoldingStrategy, FoldView, Group, Strategy, View
+from autoprune.planning.view import Candidate, FoldingStrategy, FoldView, Group, Strategy, Told, View
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ __all__ = [
     "Replace",
     "Retention",
     "Strategy",
+    "Told",
     "ToolInputs",
     "ToolOutputCleanup",
     "View",

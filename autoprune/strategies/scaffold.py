@@ -1,4 +1,4 @@
-"""Make the text of a new strategy, and load a strategy from a user's file. Writes nothing."""
+"""Make the text of a new strategy, and load what stands in a user's file. Writes nothing."""
 
 import keyword
 import re
@@ -8,12 +8,13 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import PurePath
 from string import Template
 from types import MappingProxyType, ModuleType
-from typing import cast
+from typing import TypeVar, cast
 
 from autoprune.errors import SettingsError
 from autoprune.planning.view import Strategy
 from autoprune.strategies.by_name import STRATEGIES, configured
 
+Kind = TypeVar("Kind")
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 IN_FILE = re.compile(r"(?P<path>.+\.py):(?P<name>\w+)\s*(?:\((?P<arguments>.*)\))?", re.DOTALL)
 IMPORTED = frozenset(
@@ -112,6 +113,21 @@ def run_file(path: str) -> ModuleType:
     except ImportError as error:
         raise SettingsError(f"{path} cannot be run: {error}") from error
     return module
+
+
+def value_in_file(named: str, kind: type[Kind], such_as: str) -> Kind:
+    """Return the value of a kind that `path/to/file.py:NAME` names; the file is run.
+
+    Raises SettingsError where there is none; what the file's own code raises comes through.
+    """
+    path, _, name = named.rpartition(":")
+    what = kind.__name__.lower()
+    if not path:
+        raise SettingsError(f"the {what} is {named!r}: write it as path/to/file.py:NAME")
+    found = getattr(run_file(path), name, None)
+    if not isinstance(found, kind):
+        raise SettingsError(f"{path} has no {what} {name}: it needs {name} = {such_as}")
+    return found
 
 
 STRATEGY = Template('''\

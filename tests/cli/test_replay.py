@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from typer.testing import CliRunner
 from autoprune.cli.app import app
 from autoprune.cli.replay_results import results
 from autoprune.cli.replay_run import Collected, replayed
-from autoprune.cli.replay_tables import shape, skipped, verdict_table
+from autoprune.cli.replay_tables import facts_table, shape, skipped, verdict_table
 from autoprune.economics import DEFAULT
 from autoprune.errors import SessionError
 from autoprune.replay import ReplayArgs, SessionFigures
@@ -30,6 +31,18 @@ from autoprune.replay.verdict import standings
 STRATEGIES = ("none", "low_water", "window", "clairvoyant")
 ARGS = ReplayArgs(STRATEGIES, safe_zone=5_000)
 OPTIONS = ("--strategy", "low_water", "--safe-zone", "5000", "--jobs", "1")
+READER = """
+from autoprune.sessions import Conversation, Reader, fields
+
+def detect(values):
+    return "mine" in fields(values[0])
+
+def read(values):
+    return [Conversation(values[0]["mine"])]
+
+READER = Reader("mine", detect, read)
+"""
+LONG = "low_water(target=0.6, protect={'last_results': 10}) @ 120k"
 SLOW = """
 import time
 
@@ -67,6 +80,19 @@ def test_the_table_fits_80_columns_and_groups_by_evidence(found: list[SessionFig
         ["1.000", "1.000", "1.00", "100.0", "100.0", "0"]
     ]
     assert " ".join(" ".join(drawn).split()).endswith("That is 2 sessions: too few to say much about others.")
+
+
+def test_the_protected_facts_have_a_table_of_their_own(found: list[SessionFigures]):
+    rows = [row for each in found for row in each.figures]
+    drawn = lines(
+        facts_table(
+            standings([replace(row, strategy=LONG) if row.strategy == "window" else row for row in rows], "unknown")
+        )
+    )
+    assert max(map(len, drawn)) <= 80
+    assert drawn[0].split("  ")[0] == "protected facts in view, %"
+    assert [line.split() for line in drawn if line.startswith("none")] == [["none", "100.0", "–", "100.0"]]
+    assert lines(facts_table(standings([replace(row, facts={}) for row in rows], "unknown"))) == []
 
 
 def test_the_sessions_own_shape_comes_first(found: list[SessionFigures]):
@@ -188,6 +214,7 @@ def test_what_was_found_at_home_is_said_first(tmp_path: Path):
         (("x.json", "--prices", "0.1,1"), 2, "prices of 0.1, 1"),
         (("x.json", "--safe-zone", "much"), 2, "the safe zone is 'much'"),
         (("x.json", "--style", "half"), 2, "there is no style 'half'; there are full, fed-back, both"),
+        (("x.json", "--reader", "mine.py"), 2, "the reader is 'mine.py': write it as path/to/file.py:NAME"),
         (("x.json", "--engine", "rays"), 2, "there is no engine 'rays' (did you mean ray?)"),
     ],
 )
@@ -195,6 +222,19 @@ def test_the_exit_code_says_who_must_act(arguments: tuple[str, ...], code: int, 
     done = CliRunner().invoke(app, ["replay", *arguments])
     words = " ".join(done.stderr.split())
     assert (done.exit_code, said in words) == (code, True), words
+
+
+@each_row("command", ["replay", "tune"])
+def test_a_reader_of_ones_own_reads_in_every_process(tmp_path: Path, command: str):
+    mine = tmp_path / "mine.py"
+    mine.write_text(READER, encoding="utf-8")
+    (path,) = write_sessions(tmp_path, "one")
+    held = json.loads(Path(path).read_text(encoding="utf-8"))
+    Path(path).write_text(json.dumps({"mine": held}), encoding="utf-8")
+    done = run(command, path, *OPTIONS[:2], "--jobs", "1", "--reader", f"{mine}:READER", "--json")
+    found = json.loads(done.stdout)["sessions"]
+    assert done.returncode == 0
+    assert found == 1 if command == "tune" else [each["agent"] for each in found] == ["mine"]
 
 
 def test_without_any_session_the_exit_code_is_that_of_unreadable_files():

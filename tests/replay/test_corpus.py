@@ -129,12 +129,14 @@ def test_without_curves_the_sums_stay(tmp_path: Path):
 def test_the_key_tells_arguments_versions_settings_and_strategy_files_apart(tmp_path: Path):
     mine = tmp_path / "mine.py"
     mine.write_text("class Mine: ...", encoding="utf-8")
-    own = ReplayArgs(("none", f"{mine}:Mine"))
-    first = key(own, "1", {})
+    own, reading = ReplayArgs(("none", f"{mine}:Mine")), ReplayArgs(readers=(f"{mine}:READER",))
+    first = [key(own, "1", {}), key(reading, "1", {})]
     mine.write_text("class Mine: at_least = 5", encoding="utf-8")
     keys = [
-        first,
+        *first,
         key(own, "1", {}),
+        key(reading, "1", {}),
+        key(ReplayArgs(), "1", {}),
         key(ARGS, "1", {}),
         key(ARGS, "2", {}),
         key(ARGS, "1", {"AUTOPRUNE_GROUP_SIZE": "3"}),

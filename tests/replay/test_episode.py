@@ -5,7 +5,13 @@ from typing import Any
 from episodes import USER, call, in_words, reading, result
 from tables import each_row
 
-from autoprune.replay.episode import LEAST_REQUESTS, episode, longest
+from autoprune.economics import LISTS
+from autoprune.replay import ReplayArgs
+from autoprune.replay.detail import detail
+from autoprune.replay.episode import LEAST_REQUESTS, Episode, episode, longest
+from autoprune.replay.evidence import Need
+from autoprune.replay.play import play
+from autoprune.replay.policies import Policy
 from autoprune.sessions import Recording, Request, Usage
 
 # Messages of 5, 5, 103, 5, 53 and 4 words: prompts of 5, 113 and 171.
@@ -84,3 +90,41 @@ def test_the_stretch_with_the_most_requests_is_replayed_if_it_has_enough():
     assert longest([enough]) is enough
     assert longest([of(LEAST_REQUESTS - 1)]) is None
     assert longest([]) is None
+
+
+# What a compaction kept
+
+SOURCE = "def first_of(rows):\n    return rows[0]\n" * 20
+KEPT_MESSAGES = reading(SOURCE, "b " * 50, "c " * 50, SOURCE[:-1], "d " * 500, "e " * 50, old_string="return rows[0]")
+
+
+def behind_a_compaction(*requests: int) -> Episode:
+    """Seven answers of the model at 1, 3, … 13, of which only some were asked for here; the last one edits."""
+    known = Recording(KEPT_MESSAGES, tuple(map(Request, requests)), "an agent", False)
+    return episode(known, "small", in_words)
+
+
+def test_answers_that_a_compaction_kept_are_no_requests():
+    known = behind_a_compaction(7, 9, 11, 13)
+    assert (known.requests, known.answers) == ((7, 9, 11, 13), (5, 5, 5, 7))
+    assert (known.walked, [known.since(number) for number in range(8)]) == ((3, 4, 5, 6), [0, 0, 0, 0, 1, 2, 3, 4])
+    (need,) = known.evidence.needs
+    assert need == Need(3, need.atom, (0, 3), 3)
+
+
+def test_an_answer_that_was_written_behind_a_kept_one_is_asked_for_where_it_begins():
+    messages = [USER, {"role": "assistant", "content": "Kept."}, *MESSAGES[1:]]
+    known = episode(Recording(messages, tuple(map(Request, (2, 4, 6))), None, False), "small", in_words)
+    assert (known.requests, known.answers, known.walked) == ((2, 4, 6), (5, 5, 4), (0, 1, 2))
+
+
+def test_where_answers_were_kept_the_clairvoyant_loses_nothing_and_is_told_of_by_the_same_requests():
+    known = behind_a_compaction(5, 7, 9, 11, 13)
+    strategy, new_pruner = Policy("clairvoyant").for_episode(known, LISTS["no-cache"])
+    assert play(known, new_pruner, strategy, count=in_words).retained == (True,)
+    found = detail(known, ReplayArgs(("window(keep=1)",), (LISTS["anthropic"],)))
+    (outcome,) = found.outcomes
+    assert found.requests == len(outcome.prompts) == 5
+    assert [(each.request, each.sent) for each in found.results] == [(0, 0), (0, 0), (0, 1), (1, 2), (2, 3), (3, 4)]
+    # Each result is cleared as soon as another one has come: two are there at the first request.
+    assert [(each.result, each.request) for each in outcome.cleared] == [(at, at) for at in range(5)]

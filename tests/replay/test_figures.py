@@ -35,6 +35,26 @@ def test_figures_are_the_same_after_a_round_trip_through_json():
         assert Figures.of_json(json.loads(json.dumps(found.as_json()))) == found
 
 
+def test_what_an_older_version_wrote_can_be_read():
+    """Its figures did not name their session, and there were no facts."""
+    (row,) = (some(NoPruning(), "none"),)
+    known = json.loads(json.dumps(SessionFigures("runs#1/a.json", figures=(row,)).as_json()))
+    for name in ("session", "facts"):
+        del known["figures"][0][name]
+    (found,) = SessionFigures.of_json(known).figures
+    assert found == replace(row, session="runs#1/a.json", facts={})
+    assert summarize([found], "anthropic")[0].facts == {}
+
+
+def test_facts_are_shares_in_a_row_where_they_were_needed():
+    none, window = (some(NoPruning(), "none"), some(Masking(1), "window"))
+    assert none.facts == {"words": Kept(4, 4, 4), "failure": Kept(), "files": Kept()}
+    half = replace(window, facts={"words": Kept(4, 2, 2), "failure": Kept(), "files": Kept(1, 0, 0)})
+    rows = {row.strategy: row.facts for row in summarize([none, half], "anthropic")}
+    assert {kind: known.value for kind, known in rows["none"].items()} == {"words": 1.0}
+    assert {kind: known.value for kind, known in rows["window"].items()} == {"words": 0.5, "files": 0.0}
+
+
 def test_no_pruning_is_exactly_the_whole_bill_and_all_evidence():
     rows = summarize([some(NoPruning(), "none"), some(Masking(1), "window")], "anthropic")
     (row,) = [row for row in rows if row.strategy == "none"]
@@ -64,6 +84,7 @@ def test_after_a_long_pause_the_curve_shows_a_cold_cache():
 
 def made(session: str, strategy: str, bill: float, kept: int = 10, number: str = "") -> Figures:
     return Figures(
+        session,
         f"{session}{number}",
         strategy,
         "full history",
@@ -96,10 +117,11 @@ def test_an_interval_is_the_same_at_every_run_and_holds_its_figure():
     assert found.high - found.value == pytest.approx(error, rel=0.15)
 
 
-def test_sessions_are_drawn_whole():
-    """Two episodes of one file are no two witnesses."""
-    one = [made("a", "none", 100, number="#1"), made("a", "none", 100, number="#2")]
-    found = [*one, made("a", "s", 50, number="#1"), made("a", "s", 150, number="#2")]
+@each_row("name", ["a", "runs#1/a", "a#1"])
+def test_sessions_are_drawn_whole(name: str):
+    """Two episodes of one file are no two witnesses, whatever the file is called."""
+    one = [made(name, "none", 100, number="#1"), made(name, "none", 100, number="#2")]
+    found = [*one, made(name, "s", 50, number="#1"), made(name, "s", 150, number="#2")]
     (row,) = [row for row in summarize(found, "p") if row.strategy == "s"]
     assert (row.bill.low, row.bill.value, row.bill.high) == (1.0, 1.0, 1.0)
 
@@ -149,6 +171,8 @@ def test_a_file_that_is_no_session_is_an_error_in_words(data: bytes):
     ("text", "words"),
     [
         ("windw", "did you mean window"),
+        ("", "'' names no strategy; there are none,"),
+        (" @ 60k", "' @ 60k' names no strategy"),
         ("window(keeep=3)", "keep"),
         ("clairvoyant(3)", "clairvoyant"),
     ],

@@ -6,6 +6,7 @@ import sys
 from base64 import b64encode
 from functools import cache
 from hashlib import sha256
+from html import unescape
 from html.parser import HTMLParser
 
 from replayed import MARKUP, SECRET, Replayed, hostile, recorded
@@ -93,6 +94,20 @@ def test_ids_are_unique_and_every_chart_has_a_title_and_a_description():
 
 def test_the_same_sessions_give_the_same_page():
     assert write(hostile()) == written(hostile())
+
+
+def test_the_table_has_a_share_of_each_kind_of_protected_facts_where_there_were_any():
+    table = re.search(r'<table class="strategies">.*?</table>', written(recorded()), re.DOTALL)
+    assert table
+    heads = [plain_cell(each) for each in re.findall(r'<th scope="col">(.*?)</th>', table[0])]
+    (none,) = [row for row in re.findall(r"<tr>(.*?)</tr>", table[0], re.DOTALL) if "</span> none" in row]
+    cells = dict(zip(heads[1:], map(plain_cell, re.findall(r"<td>(.*?)</td>", none, re.DOTALL)), strict=True))
+    shares = {name: cell for name, cell in cells.items() if name in ("user's words, %", "files being edited, %")}
+    assert shares == dict.fromkeys(("user's words, %", "files being edited, %"), "100.0")
+
+
+def plain_cell(markup: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]*>", "", markup)).split())
 
 
 def test_strategies_prices_and_the_command_are_named():

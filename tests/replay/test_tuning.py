@@ -16,7 +16,7 @@ def played(session: str, strategy: str, share: float, kept: int) -> Figures:
     """An unpruned bill of 1,000, and 100 atoms of which some stay in view."""
     evidence = {name: Kept(100, kept, kept) for name in ("all", "edits", "actions", "lag 1-5", "lag 6-20", "lag > 20")}
     bills = {"anthropic": Bill(1_000 * share, 1_000 * share, 1)}
-    return Figures(session, strategy, "full history", 30, 40_000, bills, evidence, 0)
+    return Figures(session, session, strategy, "full history", 30, 40_000, bills, evidence, 0)
 
 
 def corpus(sessions: int, *, cheap_keeps: int = 80, careful: float = 0.9) -> list[Figures]:

@@ -17,6 +17,7 @@ def figures(strategies: Mapping[str, Outcome], sessions: int = 10, spread: float
     return [
         Figures(
             f"session-{number}",
+            f"session-{number}",
             strategy,
             "full history",
             20,

@@ -53,7 +53,8 @@ def episode(
 ) -> Episode:
     """A conversation as it is replayed."""
     known = list(messages)
-    return Episode("small", known, parse(known, new_parser(in_words), 0), head, pauses or {}, safe_zone)
+    transcript = parse(known, new_parser(in_words), 0)
+    return Episode("small", known, transcript, transcript.requests[:-1], head, pauses or {}, safe_zone)
 
 
 class Sends:

@@ -10,6 +10,7 @@ from autoprune.economics import LISTS
 from autoprune.errors import SettingsError
 from autoprune.replay.corpus import why_skipped
 from autoprune.replay.detail import SessionDetail
+from autoprune.replay.facts import FACT_NAMES
 from autoprune.replay.figures import Figures
 from autoprune.replay.overview import overview
 from autoprune.replay.page._frontier import charts
@@ -64,6 +65,7 @@ def page(
         style=style,
         style_hash=b64encode(sha256(style.encode()).digest()).decode(),
         billed=billed,
+        fact_names=FACT_NAMES,
         whole=overview(found),
         sessions=_largest(found),
         skipped=[(each.path, why) for each in found if (why := why_skipped(each))],

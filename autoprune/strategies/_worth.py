@@ -1,0 +1,116 @@
+"""What a result is worth to an agent that goes on, as far as names and files can tell: a figure, and nothing decided.
+
+An agent acts by names: it looks for them, writes them, opens the files that it has read. A result is worth the more,
+the more of its names no call has used yet, the smaller it is, the newer, and the more lately any call touched its file:
+
+    1000 · (1 + fresh names + long words / 10) / (tokens^1.2 · √age) · (1 + 6 · 2^(-requests since the touch / 20))
+
+Long words are for prose, which holds few names. The figures come from replaying recorded sessions.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import inf
+
+from autoprune.conversation.calls import arguments, paths
+from autoprune.conversation.commands import command
+from autoprune.conversation.names import names
+from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
+
+LEAST_TOKENS = 60  # of a result that may go because it is worth little
+TOUCHED_FACTOR, TOUCHED_HALF = 6.0, 20  # a touch counts for half of that after so many requests
+NEVER = -(10**6)  # a request long before the first
+LONG_WORD, LONG_WORDS = re.compile(r"(?<!\S)[^\W\d_]{9,}(?!\S)"), 0.1  # what each counts beside a name
+FILE = re.compile(r"(?<![\w.@$/+-])[\w./@+-]*[\w@+-]\.[A-Za-z]\w{0,5}(?![\w/])")
+
+
+@dataclass(eq=False)
+class Known:
+    """What is known of a result; `fresh` is how many of its names no call has used."""
+
+    result: ToolResult
+    fresh: int = 0
+
+    @cached_property
+    def tokens(self) -> int:
+        """The tokens of the payload."""
+        return self.result.tokens
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names in the text, each once."""
+        return names(self.result.text)
+
+    @cached_property
+    def prose(self) -> float:
+        """What the long words in the text count beside names."""
+        return LONG_WORDS * len(set(LONG_WORD.findall(self.result.text)))
+
+    @cached_property
+    def files(self) -> tuple[str, ...]:
+        """The names of the files that the call touches."""
+        return files(self.result.call) if self.result.call else ()
+
+
+@dataclass
+class Worth:
+    """What one walk has read: results with their names, the names that calls have used, the files they touched."""
+
+    _known: dict[int, Known] = field(default_factory=dict)  # by the identity of results
+    _holders: dict[str, list[Known]] = field(default_factory=lambda: defaultdict(list))  # by fresh name
+    _used: set[str] = field(default_factory=set)
+    _touched: dict[str, int] = field(default_factory=dict)  # the newest request that touched a file
+
+    def read(self, entry: Entry) -> None:
+        """Take one more message."""
+        for call in entry.calls:
+            self._touched.update(dict.fromkeys(files(call), call.request))
+            for name in _names_of(call):
+                if name not in self._used:
+                    self._used.add(name)
+                    for holder in self._holders.pop(name, ()):
+                        holder.fresh -= 1
+        for result in entry.results:
+            known = self._known[id(result)] = Known(result)
+            for name in (fresh := self.fresh_names(result)):
+                self._holders[name].append(known)
+            known.fresh = len(fresh)
+
+    def fresh_names(self, result: ToolResult) -> Sequence[str]:
+        """Return the names in a result that no call has used so far, each once, as they come."""
+        return [name for name in self._known[id(result)].names if name not in self._used]
+
+    def of(self, result: ToolResult, request: int) -> float:
+        """Return what a result is worth at a request; infinite for one that is small."""
+        known = self._known[id(result)]
+        if known.tokens < LEAST_TOKENS:
+            return inf
+        age = max(1, request - result.request)
+        since = request - max((self._touched.get(file, NEVER) for file in known.files), default=NEVER)
+        touched = 1 + TOUCHED_FACTOR * float(0.5 ** (since / TOUCHED_HALF))
+        return 1_000 * (1 + known.fresh + known.prose) / float(known.tokens**1.2 * age**0.5) * touched
+
+
+def files(call: ToolCall) -> tuple[str, ...]:
+    """Return the names of the files that a call touches: in arguments, in a patch, in a shell command."""
+    words = (*paths(call), *FILE.findall(command(call)))
+    return tuple(dict.fromkeys(name for word in words if (name := word.rstrip("/").rpartition("/")[2])))
+
+
+def _names_of(call: ToolCall) -> Iterable[str]:
+    """Return the names in the arguments of a call."""
+    known = arguments(call)
+    texts: list[str] = []
+    values: list[object] = [known or call.arguments]
+    while values:
+        value = values.pop()
+        if isinstance(value, str):
+            texts.append(value)
+        elif isinstance(value, dict):
+            values += value.values()
+        elif isinstance(value, list | tuple):
+            values += value
+    return names("\n".join(texts))

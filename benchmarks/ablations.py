@@ -1,0 +1,117 @@
+"""What each part of `cache_aware` brings on recorded sessions: it is replayed without them, one at a time.
+
+    python benchmarks/ablations.py FOLDER [FOLDER …]            the bill and the evidence of each variant
+    python benchmarks/ablations.py FOLDER --prices deepseek     at other prices
+
+Bills are shares of the unpruned one, evidence is in %. The safe zone is out of reach, so that what is measured are the
+strategy's own decisions; the variants of `target` have the safe zones of `autoprune replay`.
+"""
+
+import argparse
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from unittest.mock import patch
+
+from autoprune.conversation.calls import target
+from autoprune.economics import LISTS
+from autoprune.planning.view import Candidate, View
+from autoprune.replay.corpus import replay_files
+from autoprune.replay.session import ReplayArgs
+from autoprune.replay.summary import Row, summarize
+from autoprune.strategies import _worth, cache_aware
+
+FREE = " @ 10m"  # a safe zone that no session reaches
+
+
+class Regretting(cache_aware.Account):
+    """Keeps the results of a tool and target that was fetched again after it had been cleared."""
+
+    def __init__(self, *given: object) -> None:
+        """Begin before the first request."""
+        super().__init__(*given)
+        self._gone: set[tuple[str, str]] = set()
+        self._regretted: set[tuple[str, str]] = set()
+
+    def _look(self, view: View) -> None:
+        new = (result for entry in view.entries[self._read :] for result in entry.results)
+        self._regretted |= self._gone & {key(result) for result in new}
+        super()._look(view)
+
+    def _is_open(self, candidate: Candidate) -> bool:
+        if id(candidate.result) in self._cleared:
+            self._gone.add(key(candidate.result))
+        return super()._is_open(candidate) and key(candidate.result) not in self._regretted
+
+
+class Unnamed(cache_aware.Worth):
+    """Counts no names."""
+
+    def of(self, result: object, request: int) -> float:
+        """Return what a result without names is worth."""
+        self._known[id(result)].fresh = 0
+        return super().of(result, request)
+
+
+def key(result: object) -> tuple[str, str]:
+    """By what a fetch is known again."""
+    return result.tool, target(result.call) if result.call else ""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A strategy, and what stands in place of names of the two modules."""
+
+    name: str
+    strategy: str = f"cache_aware{FREE}"
+    decisions: Mapping[str, object] = field(default_factory=dict)
+    worth: Mapping[str, object] = field(default_factory=dict)
+
+
+VARIANTS = (
+    Variant("as it is"),
+    Variant("told of no pauses", f"cache_aware(cache_life=1e9){FREE}"),
+    Variant("no names counted", decisions={"Worth": Unnamed}),
+    Variant("no long words counted", worth={"LONG_WORDS": 0.0}),
+    Variant("touched files like others", worth={"TOUCHED_FACTOR": 0.0}),
+    Variant("no names in placeholders", decisions={"LEAST_NAMES": 0, "MOST_NAMES": 0}),
+    Variant("nothing sooner", decisions={"SOONER": 1.0}),
+    *(Variant(f"patience {each}", f"cache_aware(patience={each}){FREE}") for each in (1, 2, 3, 4, 6, 8)),
+    *(Variant(f"threshold {each}", f"cache_aware(threshold={each}){FREE}") for each in (1.15, 1.5, 1.85, 2.6, 3, 4)),
+    Variant("what was fetched again is kept", decisions={"Account": Regretting}),
+    Variant("usual safe zones", "cache_aware"),
+    *(Variant(f"usual safe zones, target {each}", f"cache_aware(target={each})") for each in (0.5, 0.6, 0.8, 0.9)),
+    Variant("usual safe zones, all goes", "cache_aware", {"ROOM_KEPT": 0.0, "ROOM_AT_LEAST": 0.0}),
+)
+
+
+def row(files: list[str], prices: str, variant: Variant) -> Row:
+    """Replay the sessions with a variant, and without pruning."""
+    args = ReplayArgs(strategies=("none", variant.strategy), prices=(LISTS[prices],))
+    with patch.dict(vars(cache_aware), variant.decisions), patch.dict(vars(_worth), variant.worth):
+        found = [each for _, session in replay_files(files, args) for each in session.figures]
+    return next(each for each in summarize(found, prices) if each.strategy == variant.strategy)
+
+
+def main() -> None:
+    """Print a table, a line a variant as they come."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", type=Path, nargs="+")
+    parser.add_argument("--prices", default="anthropic", choices=LISTS)
+    options = parser.parse_args()
+    files = [str(each) for folder in options.folders for each in sorted(folder.glob("*.json*"))]
+    work: Callable[[Variant], Row] = partial(row, files, options.prices)
+    columns = ("variant", "bill", "with re-reads", "worst", "evidence", "in results", "edits", "lag > 20")
+    print(f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|")
+    with ProcessPoolExecutor(os.cpu_count()) as processes:
+        for variant, each in zip(VARIANTS, processes.map(work, VARIANTS), strict=True):
+            shares = (each.evidence.value, each.in_results, each.edits.value, each.far)
+            bills = f"{each.bill.value:.3f} | {each.with_rereads:.3f} | {each.worst:.2f}"
+            print(f"| {variant.name} | {bills} | {' | '.join(f'{100 * share:.1f}' for share in shares)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""Protected facts: which ones are needed at a request, and whether they are whole in view."""
+
+from typing import Any
+
+import pytest
+from episodes import DONE, USER, Sends, call, episode, in_words, result
+from every_format import FORMATS, conversations
+from hypothesis import given
+from hypothesis import strategies as st
+from profiles import examples
+from tables import each_row
+
+from autoprune import AgenticConversationPruner
+from autoprune.economics import LISTS
+from autoprune.replay.episode import Episode
+from autoprune.replay.facts import FactKind
+from autoprune.replay.play import Run, play
+from autoprune.replay.policies import Policy
+from autoprune.replay.references import Masking, NoPruning
+
+WORDS, FAILURE, FILES = FactKind
+OTHER = "other words " * 40
+Messages = list[dict[str, Any]]
+
+
+def done(id: str, arguments: object, text: str, tool: str = "tool") -> Messages:
+    return [call(id, arguments, tool), result(id, text)]
+
+
+def read(id: str, path: str, text: str) -> Messages:
+    return done(id, {"path": path}, text, "read_file")
+
+
+def edit(id: str, path: str) -> Messages:
+    return done(id, {"path": path, "old_string": "a", "new_string": "b"}, "done", "edit_file")
+
+
+def needed(messages: Messages, kind: FactKind) -> list[list[str]]:
+    """The texts of the facts of a kind at each request, as they would stand elsewhere."""
+    return [[" ".join(fact.forms[-1]) for fact in each if fact.kind is kind] for each in episode(messages).facts]
+
+
+def run(known: Episode, strategy: Any, *, fed_back: bool = False) -> Run:
+    return play(known, lambda: AgenticConversationPruner(10**9), strategy, count=in_words, fed_back=fed_back)
+
+
+# What is needed
+
+
+def test_all_that_the_user_said_is_needed_from_then_on_without_what_a_program_put_there():
+    reminder = "<system-reminder>\nNobody said this.\n</system-reminder>"
+    messages = [
+        {"role": "system", "content": "You are an agent."},
+        {"role": "user", "content": f"Fix it.\n{reminder}"},
+        *done("a", {}, "x"),
+        {"role": "user", "content": reminder},
+        *done("b", {"question": "Which one?"}, "The second.", "ask_user"),
+        {"role": "user", "content": "Now the tests."},
+        DONE,
+    ]
+    answer = "[answered ask_user] Which one? The second."
+    found = [[" ".join(text.split()) for text in each] for each in needed(messages, WORDS)]
+    assert found == [["Fix it."], ["Fix it."], ["Fix it.", answer, "Now the tests."]]
+
+
+def test_the_newest_failure_is_needed_but_no_refusal():
+    refusal = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+    messages = [
+        USER,
+        *done("a", {"command": "make"}, "Exit code 2\nno rule"),
+        *done("b", {"command": "ls"}, "a.py"),
+        *done("c", {"command": "pytest"}, "Exit code 1\n1 failed"),
+        *done("d", {"command": "rm -r ."}, refusal),
+        DONE,
+    ]
+    first, second = ["Exit code 2\nno rule"], ["Exit code 1\n1 failed"]
+    assert needed(messages, FAILURE) == [[], first, first, second, second]
+
+
+@each_row(
+    ("edited", "expected"),
+    [
+        ("src/a.py", ["two"]),
+        ("./src/a.py", ["two"]),
+        ("/work/src/a.py", ["two"]),
+        ("a.py", ["two"]),
+        ("tests/a.py", []),
+        ("b.py", []),
+    ],
+)
+def test_the_newest_read_of_an_edited_file_is_needed(edited: str, expected: list[str]):
+    reads = [*read("a", "src/a.py", "one"), *read("b", "src/a.py", "two"), *read("c", "src/c.py", "three")]
+    messages = [USER, *reads, *edit("d", edited), DONE]
+    assert needed(messages, FILES) == [[], [], [], [], expected]
+
+
+def test_shell_commands_read_and_edit_too_and_what_failed_was_not_read():
+    messages = [
+        USER,
+        *done("a", {"command": "cat src/a.py"}, "one"),
+        *done("b", {"command": "cat src/a.py"}, "cat: src/a.py: No such file or directory\nExit code 1"),
+        *done("c", {"command": "sed -i s/a/b/ src/a.py"}, ""),
+        DONE,
+    ]
+    assert needed(messages, FILES) == [[], [], [], ["one"]]
+
+
+def test_a_file_is_being_edited_for_twenty_requests():
+    others = [message for at in range(24) for message in done(f"o{at}", {}, "x")]
+    messages = [USER, *read("a", "a.py", "one"), *edit("b", "a.py"), *others, DONE]
+    found = needed(messages, FILES)
+    assert [at for at, texts in enumerate(found) if texts] == [*range(2, 22)]
+
+
+# What is whole in view
+
+SESSION = [
+    USER,
+    *read("a", "a.py", OTHER),
+    *done("b", {"command": "make"}, f"Exit code 2\n{OTHER}"),
+    *edit("c", "a.py"),
+    {"role": "user", "content": "Go on.\n\nTake your time."},
+    *read("d", "b.py", OTHER.upper()),
+    *read("e", "c.py", OTHER.title()),
+    DONE,
+]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@given(st.data())
+@examples(8)
+def test_without_pruning_all_facts_are_in_view(format: str, data: st.DataObject):
+    found = run(episode(data.draw(conversations(format))), NoPruning())
+    assert [lost for _, lost in found.facts.values()] == [0, 0, 0]
+
+
+def test_of_cleared_results_the_facts_are_lost_and_the_words_stay():
+    for fed_back in (False, True):
+        found = run(episode(SESSION), Masking(2), fed_back=fed_back)
+        # At the last three requests the read and the failure are older than the newest two results.
+        assert found.facts == {WORDS: (9, 0), FAILURE: (2, 2), FILES: (0, 3)}
+
+
+def test_messages_that_are_dropped_take_the_words_along():
+    more = [message for at in range(20) for message in done(f"x{at}", {}, OTHER)]
+    known = episode([*SESSION[:-1], *more, DONE], safe_zone=1_000)
+    strategy, new_pruner = Policy("keep_last(n=4)").for_episode(known, LISTS["anthropic"])
+    whole, lost = play(known, new_pruner, strategy, count=in_words).facts[WORDS]
+    assert whole + lost == sum(len(each) for each in needed(known.messages, WORDS))
+    assert lost > 0
+
+
+@each_row(
+    ("told", "is_whole"),
+    [
+        ("Go on.\n\nTake your time.", True),
+        ("They said:\n\nGo on.\n\nTake your time.\n\nThen they left.", True),
+        ("They said: Go on.", False),
+    ],
+)
+def test_words_may_stand_whole_in_a_text_that_was_written_anew(told: str, is_whole: bool):
+    first = {"role": "user", "content": "Fix it."}  # equal to the user's first message, and another object
+    known = episode(SESSION)
+    pruner = Sends(lambda given, number: [first, {"role": "user", "content": told}] if number == 6 else given)
+    found = play(known, lambda: pruner, NoPruning(), count=in_words)
+    assert found.facts[WORDS] == ((9, 0) if is_whole else (8, 1))
+
+
+def test_words_beside_a_cleared_result_are_whole():
+    """Words and results in one message, as Anthropic takes them."""
+    calls = [{"type": "tool_use", "id": id, "name": "read", "input": {}} for id in ("a", "b")]
+    results = [{"type": "tool_result", "tool_use_id": each["id"], "content": OTHER} for each in calls]
+    messages: Messages = [
+        USER,
+        {"role": "assistant", "content": calls[:1]},
+        {"role": "user", "content": [results[0], {"type": "text", "text": "Be quick."}]},
+        {"role": "assistant", "content": calls[1:]},
+        {"role": "user", "content": [results[1]]},
+        DONE,
+    ]
+    found = run(episode(messages), Masking(1))
+    assert found.prompts[2].held < found.prompts[1].tokens  # the first result is cleared
+    assert found.facts[WORDS] == (5, 0)
