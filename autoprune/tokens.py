@@ -37,6 +37,11 @@ INPUT_PARTS = (  # of a prompt, where usage has them apart: Anthropic's names, a
     *("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
     *("inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens"),
 )
+CACHED_NAMES = (  # what of a prompt was read from the cache, or hit it: Anthropic, Bedrock, Gemini, DeepSeek
+    *("cache_read_input_tokens", "cacheReadInputTokens"),
+    *("cached_content_token_count", "cachedContentTokenCount", "prompt_cache_hit_tokens"),
+)
+DETAILS = ("prompt_tokens_details", "input_tokens_details")  # where OpenAI's two APIs have `cached_tokens`
 OUTPUT_NAMES = (
     *("completion_tokens", "output_tokens", "outputTokens"),
     *("candidates_token_count", "candidatesTokenCount"),
@@ -250,15 +255,29 @@ def spent_tokens(usage: object) -> int:
 
     Raises SettingsError where it names no tokens.
     """
+    outputs = (_field(usage, name) for name in OUTPUT_NAMES)
+    return prompt_tokens(usage)[0] + next(filter(None, outputs), 0)
+
+
+def prompt_tokens(usage: object) -> tuple[int, int]:
+    """Return the tokens of a prompt, and how many of them the provider's cache held, by the usage reported for it.
+
+    Raises SettingsError where it names no tokens.
+    """
     reported = _input_tokens(usage)
     if not reported:
         raise SettingsError(f"usage is {usage!r}: it names no input tokens; give the usage of the last response")
-    outputs = (_field(usage, name) for name in OUTPUT_NAMES)
-    return reported + next(filter(None, outputs), 0)
+    cached = [_field(usage, name) for name in CACHED_NAMES]
+    cached += [_field(_held(usage, name), "cached_tokens") for name in DETAILS]
+    return reported, max(cached)
+
+
+def _held(usage: object, name: str) -> object:
+    return usage.get(name) if isinstance(usage, Mapping) else getattr(usage, name, None)
 
 
 def _field(usage: object, name: str) -> int:
-    value = usage.get(name) if isinstance(usage, Mapping) else getattr(usage, name, None)
+    value = _held(usage, name)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 

@@ -39,6 +39,12 @@ def test_the_examples_of_a_page_run_one_after_the_other(page: str, monkeypatch: 
         exec(compile(block, page, "exec"), names)
 
 
+def test_the_ledger_that_is_shown_is_what_its_example_prints(capsys: pytest.CaptureFixture[str]):
+    exec(compile(code("ledger.md")[0], "ledger.md", "exec"), {})
+    shown = "".join(line.removeprefix("    ") for line in text("ledger.md").splitlines(keepends=True))
+    assert capsys.readouterr().out in shown
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(text(page), "bash")])
 def test_the_commands_of_a_page_run_one_after_the_other(page: str, tmp_path: Path):
     run_commands(text(page), tmp_path)

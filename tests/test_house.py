@@ -15,7 +15,7 @@ MAY_SEE = {
     "errors": set(),
     "settings": {"errors"},
     "tokens": {"errors"},
-    "economics": {"errors"},
+    "economics": {"errors", "tokens"},
     "sessions": {"errors"},
     "conversation": {"errors", "tokens"},
     "formats": {"errors", "tokens", "conversation"},

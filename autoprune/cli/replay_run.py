@@ -9,8 +9,8 @@ from typing import TypeVar
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from autoprune import __version__
-from autoprune.cli.ledger import Ledger, ledger
 from autoprune.cli.output import Terminal
+from autoprune.cli.replay_results import Results, results
 from autoprune.errors import SessionError
 from autoprune.replay import ReplayArgs, SessionFigures
 from autoprune.replay.corpus import Engine, details_of_files, key, replay_files, without_curves
@@ -55,7 +55,7 @@ def replayed(files: Sequence[str], args: ReplayArgs, engine: Engine, output: str
     On Ctrl-C the file holds what is done. Raises SessionError where it is no such file.
     """
     found = Collected(most)
-    with ledger(output, _key(args)) if output else nullcontext() as known:
+    with results(output, _key(args)) if output else nullcontext() as known:
         try:
             digests = known.digests if known else None
             done = replay_files(files, args, known=digests, engine=engine)
@@ -84,7 +84,7 @@ def _with_bar(done: Iterable[T], what: str, total: int) -> Iterator[T]:
         yield from progress.track(done, total=total)
 
 
-def _known(known: Ledger | None, path: str) -> SessionFigures:
+def _known(known: Results | None, path: str) -> SessionFigures:
     assert known  # only a file whose digest it gave is known
     return known.figures(path)
 

@@ -52,8 +52,8 @@ class Plan(Copied):
 
     `folds` take whole messages out, in this order; results in those are neither edited nor kept. `running` is the
     summary that the conversation came with. If messages may go, now or later, the first `head` of them never do. With
-    folds, `counted` are the tokens of the next prompt, or the most that they can be while a summary is to be written.
-    `told` is what the strategy says of its decisions.
+    folds, `counted` are the tokens of the next prompt, or the most that they can be while a summary is to be written;
+    once it is written, `weights` are those of each message. `told` is what the strategy says of its decisions.
     """
 
     transcript: Transcript = field(repr=False)
@@ -69,6 +69,7 @@ class Plan(Copied):
     folds: tuple[Fold, ...] = ()
     running: Running | None = None
     counted: int | None = None
+    weights: tuple[int, ...] = ()
     head: int | None = None
     told: Told = SILENT
 

@@ -7,7 +7,7 @@ from typing import Any
 from autoprune.conversation.edits import CALLS_IN_TEXT, CALLS_LATER, NO_ANSWER, Fold, Running
 from autoprune.conversation.rewriting import apply, strip
 from autoprune.conversation.summary import assembled, wrapped
-from autoprune.conversation.transcript import Speaker
+from autoprune.conversation.transcript import Speaker, Transcript
 from autoprune.formats.parsing import Format
 from autoprune.planning.plan import Plan
 from autoprune.providers.thinking import Outcome
@@ -22,8 +22,8 @@ from autoprune.summarizers.brief import Answer, Written
 class Unfinished:
     """A prune that is decided and waits for its texts.
 
-    `given` are the caller's messages, `bare` the same without the summary that stood in them. `weigh` counts the prompt
-    that messages make.
+    `given` are the caller's messages, `bare` the same without the summary that stood in them. `weigh` reads
+    messages and counts them.
     """
 
     started: float
@@ -34,7 +34,7 @@ class Unfinished:
     aftermath: Outcome
     writer: SummaryWriter
     written_in: Format
-    weigh: Callable[[list[Any]], int]
+    weigh: Callable[[list[Any]], Transcript]
     advise: Callable[[Report], str]
 
     def planned(self) -> Result:
@@ -50,9 +50,11 @@ class Unfinished:
         if plan.folds:
             kept = assembled(rewritten(self.bare, plan), self._gone, plan.place, self._summary(answer))
             pruned = [each.message for each in kept]
-            plan = replace(plan, counted=self.weigh(pruned))
+            weighed = self.weigh(pruned)
+            weights = tuple(entry.tokens for entry in weighed.entries)
+            plan = replace(plan, counted=weighed.tokens, weights=weights)
         if plan.folds and plan.tokens >= plan.transcript.tokens:
-            plan, pruned = replace(plan, edits=(), folds=(), stripped=(), counted=None), self.given
+            plan, pruned = replace(plan, edits=(), folds=(), stripped=(), counted=None, weights=()), self.given
             notes = (*notes, "nothing was folded: with its summary the conversation would not have been smaller")
         return Result(pruned, self._report(plan, notes, clock() - self.started), self.aftermath.parameters)
 

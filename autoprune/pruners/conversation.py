@@ -9,6 +9,7 @@ from typing import Any
 
 from autoprune.conversation.messages import fields_of
 from autoprune.conversation.summary import running, without
+from autoprune.conversation.transcript import Transcript
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.formats import Format, dominant, parse
 from autoprune.planning.fold_walk import FoldWalk, planned
@@ -185,8 +186,8 @@ class ConversationPruner(Pruner):
         )
         written_in = dominant([fields_of(message) for message in messages], self._formats())
 
-        def weigh(conversation: list[Any]) -> int:
-            return self._parse(conversation, terms.overhead).tokens
+        def weigh(conversation: list[Any]) -> Transcript:
+            return self._parse(conversation, terms.overhead)
 
         advise = partial(advice, self, lambda: self, chosen, calibration)
         return Unfinished(started, terms, messages, bare, plan, aftermath, writer, written_in, weigh, advise)

@@ -6,7 +6,9 @@ from functools import partial
 from typing import Any
 
 from autoprune.conversation.copying import Copied
+from autoprune.economics import Sent
 from autoprune.planning.plan import Plan
+from autoprune.pruners._sent import sent
 from autoprune.report import Report
 
 
@@ -29,6 +31,11 @@ class Result(Copied):
         """What was decided for each result."""
         return self.report.plan
 
+    @property
+    def sent(self) -> Sent:
+        """The prompt as it was given and sent, in figures: what a ledger (`economics.Ledger`) takes."""
+        return sent(self.conversation, self.report)
+
     def refused(self, conversation: list[Any], note: str) -> "Result":
         """Return the result of doing nothing: the caller's own conversation, and a report that says why."""
         nothing = partial(_nothing_done, self.report.plan_of)
@@ -37,4 +44,4 @@ class Result(Copied):
 
 def _nothing_done(plan_of: Callable[[], Plan]) -> Plan:
     """Return a plan of which nothing is done."""
-    return replace(plan_of(), edits=(), folds=(), stripped=(), doomed=(), counted=None)
+    return replace(plan_of(), edits=(), folds=(), stripped=(), doomed=(), counted=None, weights=())

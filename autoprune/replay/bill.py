@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from autoprune.economics import CACHE_LIFE, Prices
+from autoprune.economics import CACHE_LIFE, CALL_TOKENS, Prices
 from autoprune.replay.play import Run
 
-CALL_TOKENS = 120  # of the call that fetches a result again
 CARRIED = 10  # requests for which a result that was fetched again stays in the prompt
 
 

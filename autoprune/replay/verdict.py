@@ -50,14 +50,14 @@ class Standing:
 
 def standings(figures: Iterable[Figures], prices: str) -> list[Standing]:
     """Return the strategies in their bands, the best band first, and the cheapest first in each; clairvoyants last."""
-    ledger = _Ledger(figures, prices)
-    placed = [ledger.standing(row) for row in summarize(ledger.figures, prices)]
+    known = _Bills(figures, prices)
+    placed = [known.standing(row) for row in summarize(known.figures, prices)]
     placed.sort(key=lambda each: (each.is_clairvoyant, -each.band, each.row.bill.value))
     pairs = zip((None, *placed), placed, strict=False)
-    return [replace(each, is_tied=above is not None and ledger.is_tied(above, each)) for above, each in pairs]
+    return [replace(each, is_tied=above is not None and known.is_tied(above, each)) for above, each in pairs]
 
 
-class _Ledger:
+class _Bills:
     """The bills of strategies, episode by episode, with the unpruned ones."""
 
     def __init__(self, figures: Iterable[Figures], prices: str) -> None:

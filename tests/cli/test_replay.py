@@ -18,7 +18,7 @@ from tables import each_row
 from typer.testing import CliRunner
 
 from autoprune.cli.app import app
-from autoprune.cli.ledger import ledger
+from autoprune.cli.replay_results import results
 from autoprune.cli.replay_run import Collected, replayed
 from autoprune.cli.replay_tables import facts_table, shape, skipped, verdict_table
 from autoprune.economics import DEFAULT
@@ -159,7 +159,7 @@ def test_an_interrupted_run_leaves_whole_lines_and_says_how_to_go_on(
 def test_what_is_no_output_of_a_replay_is_not_written_to(tmp_path: Path, data: bytes):
     output = tmp_path / "session.jsonl"
     output.write_bytes(data)
-    with pytest.raises(SessionError, match="write to another file"), ledger(str(output), "0"):
+    with pytest.raises(SessionError, match="write to another file"), results(str(output), "0"):
         pass
     assert output.read_bytes() == data
 

@@ -38,6 +38,7 @@ from tables import each_row
 from autoprune import Result, calibration
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.placeholders import SENTENCE
+from autoprune.economics import LISTS, Ledger
 from autoprune.planning.view import Strategy
 from autoprune.tokens import exact
 
@@ -135,6 +136,19 @@ def test_an_edit_costs_what_the_report_says(run: Run):
     edits = [loss for loss in losses(run) if loss.reported]
     assert [loss for loss in edits if not is_as_reported(loss, run.api)] == []
     assert 3 <= len(edits) <= 60
+
+
+@pytest.mark.parametrize("run", CACHED, indirect=True)
+def test_a_ledger_expects_what_the_provider_reports(run: Run):
+    ledger = Ledger(LISTS["anthropic"])
+    for pruned, usage in zip(run.pruned, (None, *(spent.usage for spent in run.spent)), strict=False):
+        ledger.add(pruned, usage=usage)
+    assert [(each.prompt, each.cached) for each in ledger.reported] == [tuple(each[1:]) for each in run.spent[:-1]]
+    assert 1 - 2 * TOLERANCE < ledger.tokens_per_counted < 1 + 2 * TOLERANCE
+    large = [each for each in ledger.reported if each.expected > 2 * (run.api.least or 0)]
+    slack = 128 + 2 * TOLERANCE * SAFE_ZONE
+    assert [each for each in large if abs(each.expected - each.cached) > slack] == []
+    assert len(large) >= size(40)
 
 
 def is_as_reported(loss: Loss, api: Api) -> bool:

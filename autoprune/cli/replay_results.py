@@ -19,7 +19,7 @@ ARGUMENTS = "arguments"
 BEGINNING = f'{{"{ARGUMENTS}": "'
 
 
-class Ledger:
+class Results:
     """The digests of the files whose figures are known, by path, and where new figures are written."""
 
     def __init__(self, file: BinaryIO, name: str, arguments: str) -> None:
@@ -70,15 +70,15 @@ class Ledger:
 
 
 @contextmanager
-def ledger(name: str, arguments: str) -> Iterator[Ledger]:
+def results(name: str, arguments: str) -> Iterator[Results]:
     """Open a file of results, or begin one. Raises SessionError where it is something else, or cannot be written."""
     try:
         Path(name).touch()
-        file = open(name, "r+b")  # noqa: SIM115 - closed with the ledger
+        file = open(name, "r+b")  # noqa: SIM115 - closed with the results
     except OSError as error:
         raise SessionError(f"{name} cannot be written: {error.strerror}") from error
     with file:
-        found = Ledger(file, name, arguments)
+        found = Results(file, name, arguments)
         try:
             yield found
         finally:

@@ -1,0 +1,479 @@
+"""The ledger: what each prune has saved and what it has cost, against bills that are made up without it."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from every_format import requests
+from hypothesis import given
+from hypothesis import strategies as st
+from profiles import examples
+from rounds import WIRE, Step
+from rounds_hypothesis import rounds
+from tables import each_row
+
+from autoprune import AgenticConversationPruner, Clamp, ConversationPruner, PruneArgs, SettingsError, ToolInputs
+from autoprune.economics import CALL_TOKENS, LISTS, Ledger, Prices, Sent, Weighed
+from autoprune.strategies import CacheAware, LowWater, ToolOutputCleanup, presets
+
+PRICES = Prices(1.25, 0.1, 5, "some", 2e-6)
+FREE = Prices(1, 0, 4)
+WORDS = "it was a bright cold day in april and the clocks were striking thirteen\n"
+
+
+@dataclass(frozen=True)
+class Made:
+    """The result of a prune, as far as a ledger looks at it."""
+
+    sent: Sent
+
+
+def messages(*tokens: int, name: str = "m") -> Weighed:
+    """Messages of so many tokens, each with a digest of its own."""
+    return [(f"{name}{at}", weight) for at, weight in enumerate(tokens)]
+
+
+def changed(known: Weighed, at: int, tokens: int) -> Weighed:
+    """Messages of which one has other tokens."""
+    return [*known[:at], (f"{known[at][0]}'", tokens), *known[at + 1 :]]
+
+
+def prompt(given: Weighed, sent: Weighed | None = None, **more: Any) -> Made:
+    return Made(Sent(given, given if sent is None else sent, **more))
+
+
+# Closed forms
+
+
+def cut(ledger: Ledger, removed: int, behind: int, placed: int = 0, *, head: int = 100) -> Weighed:
+    """Send a prompt, then one whose second message is cleared; return what was sent."""
+    before = messages(head, removed, behind)
+    ledger.add(prompt(before))
+    after = changed(before, 1, placed)
+    ledger.add(prompt(before, after, placeholders=placed))
+    return after
+
+
+def goes_on(ledger: Ledger, sent: Weighed, more: int) -> Weighed:
+    """Send what was sent with one more message, as a caller does who stores what was returned."""
+    sent = [*sent, (f"new {len(sent)}", more)]
+    ledger.add(prompt(sent))
+    return sent
+
+
+@each_row(
+    ("prices", "removed", "behind", "placed", "pays"),
+    [
+        (PRICES, 1_000, 1_000, 0, 12),  # 11.5
+        (Prices(1.25, 0.1), 460, 400, 0, 10),
+        (Prices(1, 0.1, 8), 95, 35, 5, 4),
+        (Prices(1, 0.5, 4), 70, 170, 10, 3),
+        (Prices(1, 0.02, 4), 245, 50, 0, 10),
+    ],
+)
+def test_a_prune_pays_from_break_even_on_to_the_token(
+    prices: Prices, removed: int, behind: int, placed: int, pays: int
+):
+    ledger = Ledger(prices)
+    even = prices.break_even(removed - placed, behind + placed)
+    sent = cut(ledger, removed, behind, placed)
+    nets = []
+    for _ in range(pays):
+        (entry,) = ledger.entries
+        nets.append(entry.net)
+        assert entry.net == pytest.approx(prices.read * (removed - placed) * (entry.requests - even), abs=1e-6)
+        assert entry.pays_from == max(entry.request + entry.requests, 2 + pays) - 1 or entry.net >= 0
+        sent = goes_on(ledger, sent, 50)
+    assert [net >= 0 for net in nets] == [False] * (pays - 1) + [True]
+    assert (entry.removed, entry.placeholders, entry.rewritten) == (removed, placed, behind + placed)
+
+
+def test_what_goes_from_the_end_of_a_prompt_pays_at_once_and_what_was_never_sent_is_not_written():
+    ledger = Ledger(PRICES)
+    before = messages(100, 20)
+    ledger.add(prompt(before))
+    given = [*before, ("giant", 1_000)]
+    ledger.add(prompt(given, changed(given, 2, 300)))
+    (entry,) = ledger.entries
+    assert (entry.removed, entry.unsent, entry.rewritten) == (700, 700, 0)
+    assert (entry.saved, entry.net) == (pytest.approx(1.25 * 700), pytest.approx(1.25 * 700))
+
+
+def test_where_the_cache_is_cold_a_prune_saves_the_price_of_writing_and_costs_nothing():
+    ledger = Ledger(PRICES, cache_life=60)
+    before = messages(100, 1_000, 5_000)
+    ledger.add(prompt(before))
+    ledger.add(prompt(before, changed(before, 1, 50), placeholders=50), pauses={3: 61.0})
+    (entry,) = ledger.entries
+    assert (entry.rewritten, entry.net) == (0, pytest.approx(1.25 * 950))
+    ledger.add(prompt(before, changed(before, 1, 50)), pauses={3: 61.0})
+    assert ledger.entries[0].net == pytest.approx(2 * 1.25 * 950)
+    ledger.add(prompt(before, changed(before, 1, 50)), pauses={3: 60.0})
+    assert ledger.entries[0].net == pytest.approx((2 * 1.25 + 0.1) * 950)
+
+
+def test_with_free_reading_a_prune_in_front_of_others_never_pays():
+    ledger = Ledger(FREE)
+    sent = cut(ledger, 1_000, 500)
+    for _ in range(3):
+        sent = goes_on(ledger, sent, 10)
+    assert ledger.entries[0].net == -500
+    assert ledger.entries[0].verdict == (
+        "The prune at request 2 has so far lost money: 500 input tokens; it never pays."
+    )
+
+
+def test_a_result_that_is_fetched_again_costs_a_request_and_is_carried():
+    ledger = Ledger(PRICES)
+    before = messages(100, 1_000)
+    ledger.add(prompt(before))
+    after = changed(before, 1, 40)
+    ledger.add(prompt(before, after, placeholders=40, cleared=["one", "two"]))
+    net = ledger.total.net
+    again = [*after, ("again", 900)]
+    ledger.add(prompt(again, fetched=[("one", 900), ("other", 7)]))
+    cost = PRICES.request(140, 140, CALL_TOKENS) + 1.25 * 900
+    assert ledger.total.rereading == pytest.approx(cost)
+    assert ledger.total.net == pytest.approx(net + 0.1 * 960 - cost)
+    ledger.add(prompt(again, fetched=[("one", 900)]))  # it was not cleared again
+    (entry,) = ledger.entries
+    assert (entry.rereads, entry.refetched) == (1, 900)
+    assert entry.net == pytest.approx(net + 2 * 0.1 * 960 - cost - 0.1 * 900)
+
+
+def test_results_that_are_fetched_together_cost_one_request():
+    ledger = Ledger(PRICES)
+    before = messages(100, 1_000)
+    ledger.add(prompt(before))
+    ledger.add(prompt(before, changed(before, 1, 40), cleared=["one", "two"]))
+    ledger.add(prompt(changed(before, 1, 40), fetched=[("one", 300), ("two", 200)]))
+    assert ledger.total.rereading == pytest.approx(PRICES.request(140, 140, CALL_TOKENS) + 1.25 * 500)
+
+
+@each_row(("cost", "expected"), [(None, 3_000 + 5 * 200), (0.5, 0.5 / 2e-6), (0.0, 0)])
+def test_a_model_that_sums_up_is_charged_by_its_cost_or_by_its_tokens(cost: float | None, expected: float):
+    ledger = Ledger(PRICES)
+    before = messages(100, 1_000, 20)
+    ledger.add(prompt(before))
+    asked = {"model_input": 3_000, "model_output": 200, "model_cost": cost}
+    ledger.add(prompt(before, changed(before, 1, 90), placeholders=90, **asked))
+    assert ledger.total.summarizing == pytest.approx(expected)
+    assert ledger.total.money == pytest.approx(ledger.total.net * 2e-6)
+
+
+def test_another_conversation_ends_the_prunes_of_the_one_before():
+    ledger = Ledger(PRICES)
+    cut(ledger, 1_000, 500)
+    net = ledger.total.net
+    ledger.add(prompt(messages(80, 70, name="other")))
+    ledger.add(prompt(messages(80, 70, 60, name="other")))
+    (entry,) = ledger.entries
+    assert (entry.net, entry.requests, entry.is_over) == (net, 1, True)
+    assert entry.pays_from == math.inf
+    assert entry.verdict == "The prune at request 2 lost money: 475 input tokens ($0.0009)."
+
+
+@each_row("keeps_full", [True, False])
+def test_what_the_caller_changes_is_not_the_prunes_fault(keeps_full: bool):
+    ledger = Ledger(PRICES)
+    before = messages(100, 1_000, 500)
+    sent = cut(ledger, 1_000, 500)
+    net = ledger.total.net
+    for number in range(3):  # a system message that tells the time
+        now = [(f"time {number}", 100), *(before if keeps_full else sent)[1:]]
+        ledger.add(prompt(now, changed(now, 1, 0) if keeps_full else None))
+    (entry,) = ledger.entries
+    # Without the prune 1,000 tokens more would have been written at each request.
+    assert entry.net == pytest.approx(net + 3 * 1.25 * 1_000)
+
+
+@each_row(("at", "lost"), [(3, 250), (0, 1_500)])
+def test_a_change_behind_or_before_what_was_dropped_loses_what_the_whole_history_would_lose(at: int, lost: int):
+    ledger = Ledger(PRICES)
+    whole = messages(100, 600, 300, 50, 200, 150, 100)
+    sent = [whole[0], *whole[3:]]
+    ledger.add(prompt(whole))
+    ledger.add(prompt(whole, sent))
+    net = ledger.total.net
+    known = changed(sent, at, sent[at][1])
+    ledger.add(prompt(known))
+    # The prune saves reading what it dropped, or writing it where the change would have had it written anew.
+    behind = sum(tokens for _, tokens in sent[at:])
+    assert ledger.total.net == pytest.approx(net + 0.1 * 900 + 1.15 * (lost - behind))
+
+
+def test_results_of_another_conversation_are_not_fetched_again():
+    ledger = Ledger(PRICES)
+    before = messages(100, 1_000)
+    ledger.add(prompt(before))
+    ledger.add(prompt(before, changed(before, 1, 40), cleared=["one"]))
+    ledger.add(prompt(messages(50, name="other"), fetched=[("one", 900)]))
+    assert ledger.total.rereads == 0
+
+
+def test_what_is_expected_from_the_cache_is_what_begins_as_the_prompt_before_and_nothing_after_a_pause():
+    ledger = Ledger(PRICES)
+    known = messages(100, 200, 300, 400)
+    cleared = changed(known, 1, 20)
+    given = [prompt(known[:2]), prompt(known[:3]), prompt(known, cleared), prompt(known, cleared)]
+    usage = {"prompt_tokens": 5}
+    for number, each in enumerate(given):
+        ledger.add(each, usage=usage if number else None, pauses={4: 301.0} if number == 3 else None)
+    ledger.add(prompt(known), usage=usage)
+    assert [(each.counted, each.expected) for each in ledger.reported] == [(300, 0), (600, 300), (820, 100), (820, 0)]
+
+
+# Reconciled with bills
+
+
+@dataclass
+class Loop:
+    """A live loop in one calling style; the bills are made up from what it sent, message by message."""
+
+    pruner: Any
+    strategy: Any
+    feeds_back: bool
+    ledger: Ledger
+    is_stored: bool = False
+    sent: list[Any] = field(default_factory=list)
+    read: int = 0
+    prompts: list[list[Any]] = field(default_factory=list)
+
+    def play(self, known: Sequence[Any], pauses: dict[int, float]) -> None:
+        """Make each request of a conversation; `pauses` are by the number of the request."""
+        for number, at in enumerate(requests(list(known))):
+            given = [*self.sent, *known[self.read : at]] if self.feeds_back else list(known[:at])
+            result = self.pruner.prune(given, self.strategy)
+            self.ledger.add(result, pauses={len(given): pauses.get(number, 0.0)})
+            if self.is_stored:
+                self.ledger = Ledger.of_json(json.loads(json.dumps(self.ledger.as_json())))
+            self.sent, self.read = result.conversation, at
+            self.prompts.append(self.sent)
+
+
+def bill(pruner: Any, prompts: Sequence[list[Any]], pauses: dict[int, float], prices: Prices) -> float:
+    """What prompts cost: each is read from the cache as far as it begins as the one before did."""
+    count = pruner.count_tokens
+    total = prices.request(count(prompts[0]), 0)
+    for number, (before, now) in enumerate(pairwise(prompts), 1):
+        same = next((at for at, (old, new) in enumerate(zip(before, now, strict=False)) if old != new), None)
+        same = min(len(before), len(now)) if same is None else same
+        held = 0 if pauses.get(number, 0.0) > 300 else count(now[:same]) if same else count([]) or 3
+        total += prices.request(count(now), held)
+    return total
+
+
+CLEARING = (
+    ToolOutputCleanup(),
+    LowWater(0.6),
+    CacheAware(prices=(1.25, 0.1)),
+    ToolOutputCleanup(clamp=Clamp(60), clear_tool_inputs=ToolInputs(above=20)),
+)
+FOLDING = (presets.truncate(1), presets.keep_last(3), presets.summarize(), presets.sliding_window(2, keep=1))
+
+
+PAUSES = st.dictionaries(st.integers(1, 12), st.sampled_from((299.0, 301.0)), max_size=3)
+
+
+@given(st.data())
+@examples(80)
+def test_the_differences_of_all_requests_are_the_sums_of_all_prunes(data: st.DataObject):
+    made = [each for _ in range(3) for each in data.draw(rounds())]
+    known = WIRE[data.draw(st.sampled_from(sorted(WIRE)))](made)
+    strategy = data.draw(st.sampled_from((*CLEARING, *FOLDING)))
+    prices, share, pauses = (
+        LISTS[data.draw(st.sampled_from(sorted(LISTS)))],
+        data.draw(st.integers(10, 90)),
+        data.draw(PAUSES),
+    )
+    kind = ConversationPruner if strategy in FOLDING else AgenticConversationPruner
+    zone = max(1, kind(None).count_tokens(known) * share // 100)
+    found = []
+    for feeds_back in (False, True):
+        loop = Loop(kind(PruneArgs(zone)), strategy, feeds_back, Ledger(prices), is_stored=feeds_back)
+        loop.play(known, pauses)
+        unpruned = bill(loop.pruner, [list(known[:at]) for at in requests(known)], pauses, prices)
+        saved = unpruned - bill(loop.pruner, loop.prompts, pauses, prices)
+        total = loop.ledger.total
+        assert total.saved - total.rewriting == pytest.approx(saved, abs=1e-4)
+        assert total.net == pytest.approx(saved - total.rereading - total.summarizing, abs=1e-4)
+        assert loop.ledger.requests == len(loop.prompts)
+        found.append({**loop.ledger.as_json(), "cleared": None})  # a result that was cut reads otherwise
+    assert found[0] == found[1]
+
+
+# With pruners
+
+
+def reading(*texts: str) -> list[Any]:
+    """A conversation in which a file is read at each request."""
+    steps = [Step("read", {"path": f"{at}.py"}, text) for at, text in enumerate(texts)]
+    return WIRE["openai_chat"]([[step] for step in steps])
+
+
+def played(known: list[Any], zone: int, **more: Any) -> Ledger:
+    loop = Loop(AgenticConversationPruner(zone, **more), ToolOutputCleanup(), False, Ledger(PRICES))
+    loop.play(known, {})
+    return loop.ledger
+
+
+@each_row(("text", "rereads"), [(WORDS * 20, 1), (WORDS * 19, 0)])
+def test_the_same_call_with_the_same_result_is_fetched_again_and_news_are_not(text: str, rereads: int):
+    known = reading(WORDS * 20, *[f"{at}\n" + WORDS * 20 for at in range(6)])
+    again = WIRE["openai_chat"]([[Step("read", {"path": "0.py"}, text)], "Go on."])[1:]
+    assert played([*known, *again], 1_000).total.rereads == rereads
+
+
+def test_a_prune_that_was_refused_counts_when_it_is_made():
+    known = reading(*[WORDS * 20] * 6)
+    asked: list[object] = []
+    found = played(known, 1_000, before_prune=lambda event: asked.append(event) or len(asked) > 2)
+    whole = played(known, 1_000)
+    assert found.entries[0].request == whole.entries[0].request + 2
+    assert sum(each.smaller_by for each in found.entries) == sum(each.smaller_by for each in whole.entries)
+
+
+def test_the_result_of_a_prune_tells_what_was_given_and_what_is_sent():
+    known = reading(WORDS * 20, WORDS)
+    pruner = AgenticConversationPruner(PruneArgs(300, overhead_tokens=50))
+    found = pruner.prune(known).sent
+    assert found.tokens == pruner.count_tokens(pruner.prune_conversations(known))
+    assert sum(tokens for _, tokens in found.given) + found.beside == pruner.count_tokens(known)
+    assert (
+        [one == other for one, other in zip(found.given, found.sent, strict=True)].count(False)
+        == len(found.cleared)
+        == 1
+    )
+    assert 0 < found.placeholders < 40
+    cut = AgenticConversationPruner(10_000).prune(known, ToolOutputCleanup(clamp=Clamp(10))).sent
+    assert (cut.placeholders, len(cut.fetched)) == (0, 1)  # what was never sent has no placeholder that is written anew
+
+
+# What the provider reports
+
+
+class Details:
+    """A part of a usage, as SDKs have it."""
+
+    def __init__(self, **fields: object) -> None:
+        self.__dict__.update(fields)
+
+
+@each_row(
+    "usage",
+    [
+        {"prompt_tokens": 1_200, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 700}},
+        Details(prompt_tokens=1_200, prompt_tokens_details=Details(cached_tokens=700)),
+        {"input_tokens": 1_200, "output_tokens": 7, "input_tokens_details": {"cached_tokens": 700}},
+        {"input_tokens": 100, "cache_read_input_tokens": 700, "cache_creation_input_tokens": 400},
+        Details(input_tokens=500, cache_read_input_tokens=700, cache_creation_input_tokens=None),
+        {"inputTokens": 100, "cacheReadInputTokens": 700, "cacheWriteInputTokens": 400},
+        {"promptTokenCount": 1_200, "cachedContentTokenCount": 700},
+        {"prompt_tokens": 1_200, "prompt_cache_hit_tokens": 700, "prompt_cache_miss_tokens": 500},
+    ],
+)
+def test_figures_are_those_of_the_provider_where_its_usage_is_given(usage: object):
+    plain, reconciled = Ledger(PRICES), Ledger(PRICES)
+    first, second = messages(400, 600), messages(400, 600, 500)
+    for ledger in (plain, reconciled):
+        ledger.add(prompt(first))
+    plain.add(prompt(second, changed(second, 0, 100), placeholders=100))
+    reconciled.add(prompt(second, changed(second, 0, 100), placeholders=100), usage=usage)
+    (known,) = reconciled.reported
+    assert (known.counted, known.expected, known.prompt, known.cached) == (1_000, 0, 1_200, 700)
+    assert reconciled.total.net == pytest.approx(1.2 * plain.total.net)
+    assert (reconciled.total.removed, reconciled.total.rewritten) == (480, 840)
+    assert "reported 1,200 prompt tokens, 700 of them from its cache" in " ".join(str(reconciled).split())
+
+
+@each_row("usage", [{}, {"prompt_tokens": 0}, 5, Details(total=3), {"prompt_tokens": True}])
+def test_a_usage_without_tokens_is_a_clear_error_and_changes_nothing(usage: object):
+    ledger = Ledger(PRICES)
+    ledger.add(prompt(messages(400)))
+    before = ledger.as_json()
+    with pytest.raises(SettingsError, match="names no input tokens"):
+        ledger.add(prompt(messages(400, 10)), usage=usage)
+    assert ledger.as_json() == before
+
+
+def test_what_cannot_be_is_a_clear_error():
+    with pytest.raises(SettingsError, match="there was none"):
+        Ledger(PRICES).add(prompt(messages(400)), usage={"prompt_tokens": 5})
+    with pytest.raises(SettingsError, match="by the index of a message"):
+        Ledger(PRICES).add(prompt(messages(400)), pauses={1: -1.0})
+    with pytest.raises(SettingsError, match="did you mean anthropic"):
+        Ledger("antropic")
+    for life in (-1, True, "5"):
+        with pytest.raises(SettingsError, match="cache_life"):
+            Ledger(cache_life=life)  # type: ignore[arg-type]
+
+
+# For people, and for files
+
+
+def test_a_ledger_says_what_was_lost_and_from_when_on_it_pays():
+    ledger = Ledger(PRICES)
+    cut(ledger, 12_000, 8_000, 240)
+    assert str(ledger) == (
+        " request removed  placed    anew  lasted   saved   cache re-read   model     net\n"
+        "       2  12,000     240   8,000       1   1,176   9,476       0       0  -8,300\n"
+        "   total  12,000     240   8,000       2   1,176   9,476       0       0  -8,300\n"
+        "\n"
+        "request: at which the prune was made; removed: tokens taken out\n"
+        "placed: tokens of placeholders, or of a summary, in their place\n"
+        "anew: tokens behind the first change, which the cache had to be given again\n"
+        "lasted: requests since then, the first one included\n"
+        "Input tokens, each at its price -- saved: what need not be sent any more\n"
+        "cache: what writing placed and anew costs more than reading it from the cache\n"
+        "re-read: what fetching removed results again cost; model: what summaries cost\n"
+        "net: saved - cache - re-read - model; below zero, the prune lost money\n"
+        "Prices in input tokens: 1.25 for one written to the cache, 0.1 for one read.\n"
+        "\n"
+        "The prune at request 2 has so far lost money: 8,300 input tokens ($0.0166); it\n"
+        "pays from request 10 on.\n"
+        "In 2 requests, 1 prune lost money: 8,300 input tokens ($0.0166) in all."
+    )
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**9), st.integers(1, 10**9)), max_size=9), st.sampled_from(sorted(LISTS)))
+@examples(80)
+def test_no_line_is_longer_than_a_terminal_and_all_losses_are_named(sizes: list[tuple[int, int]], name: str):
+    ledger = Ledger(name)
+    sent: Weighed = messages(10)
+    ledger.add(prompt(sent))
+    for behind, removed in sizes:
+        sent = [*sent, *messages(removed, behind, name=f"{len(sent)} ")]
+        ledger.add(prompt(sent))
+        ledger.add(prompt(sent, changed(sent, len(sent) - 2, 0)))
+        sent = changed(sent, len(sent) - 2, 0)
+    shown = str(ledger)
+    assert max(map(len, shown.splitlines())) <= 80
+    assert {len(line.split()) for line in shown.partition("\n\n")[0].splitlines() if ledger.entries} <= {10}
+    losers = [each.request for each in ledger.entries if each.net < 0]
+    assert [number for number in losers if str(number) not in " ".join(shown.split("Prices")[1].split())] == []
+    assert ("lost money:" in shown) == bool(losers)
+    assert [each.verdict != "" for each in ledger.entries] == [each.net < 0 for each in ledger.entries]
+
+
+def test_without_a_prune_there_is_nothing_to_tell():
+    ledger = Ledger(model="claude-sonnet-4-5")
+    assert str(ledger) == "Nothing was pruned in 0 requests."
+    ledger.add(prompt(messages(5)))
+    assert str(ledger) == "Nothing was pruned in 1 request."
+    assert (ledger.entries, ledger.total.net, ledger.total.money) == ((), 0, 0)
+
+
+def test_a_ledger_is_kept_as_json_and_taken_up_again():
+    ledger = Ledger(PRICES, cache_life=60)
+    sent = cut(ledger, 1_000, 500, 20)
+    ledger.add(prompt([*sent, ("x", 5)], fetched=[("y", 5)]), usage={"prompt_tokens": 700}, pauses={4: 61.0})
+    stored = json.loads(json.dumps(ledger.as_json()))
+    again = Ledger.of_json(stored)
+    assert (again.as_json(), str(again), again.prices) == (ledger.as_json(), str(ledger), PRICES)
+    for each in (ledger, again):
+        goes_on(each, [*sent, ("x", 5)], 10)
+    assert again.total == ledger.total
