@@ -34,6 +34,7 @@ from autoprune.conversation.calls import arguments, paths
 from autoprune.conversation.commands import command
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.names import names
+from autoprune.conversation.recall import parted
 from autoprune.conversation.transcript import ToolCall, ToolResult
 from autoprune.economics import CACHE_LIFE, Prices, prices
 from autoprune.errors import SettingsError, is_share
@@ -211,9 +212,9 @@ class Account:
 def _mark(result: ToolResult) -> int | None:
     """Return the request at which a result was cleared, as its placeholder says; None for any other text.
 
-    In place of a payload that is JSON in a text the placeholder is a JSON string.
+    In place of a payload that is JSON in a text the placeholder is a JSON string. It may carry the mark of an archive.
     """
-    match = MARK.fullmatch(result.text.strip().strip('"'))
+    match = MARK.fullmatch(parted(result.text)[0].strip().strip('"'))
     return int(match[1]) if match else None
 
 
