@@ -77,11 +77,13 @@ class Placeholder:
         return recall.mark(recall.content(part, messages)) if self.recalls else ""
 
     def text(self, result: ToolResult, mark: str = "") -> str:
-        """Return the placeholder of a result's payload, with the mark that it is to carry."""
+        """Return the placeholder of a result's payload with a mark; one that stands there already as it is."""
         whole = self._element(result.tool) if result.kind == XML else self.sentence
         text = inside(whole, result.tool) if isinstance(whole, str) else ""
         if not text.strip():
             raise SettingsError(f"the placeholder of {result.tool!r} is {whole!r}: providers refuse blank text")
+        if recall.parted(result.text)[0] == framed(result, text):
+            return result.text
         return framed(result, recall.marked(text, mark))
 
     def _element(self, tool: str) -> str:
@@ -93,5 +95,4 @@ class Placeholder:
 
     def stands_in(self, result: ToolResult) -> bool:
         """Return whether the result was cleared before, with a mark or without."""
-        bare = self.text(result)
-        return result.text == bare or recall.parted(result.text)[0] == bare
+        return result.text == self.text(result)

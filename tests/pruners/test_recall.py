@@ -242,6 +242,24 @@ def test_arguments_of_a_call_are_recalled_whole():
     assert ours.prune_conversations(pruned, ToolOutputCleanup(clear_tool_inputs=ToolInputs())) is pruned
 
 
+@each_row("strategy", [ToolOutputCleanup(), EAGER])
+def test_a_pruner_without_an_archive_leaves_placeholders_with_ids(strategy: Strategy):
+    """Though one without an id would be smaller."""
+    many = [" ".join(f"name_{number}_{at}" for number in range(900)) for at in range(3)]
+    ours = AgenticConversationPruner(300, archive={})
+    pruned = ours.prune_conversations(chat(*many), strategy)
+    assert [text[-29:-18] for text in contents(pruned)[:2]] == [" [recall id"] * 2
+    again = AgenticConversationPruner(300).prune(pruned, strategy)
+    assert again.conversation is pruned
+
+
+def test_the_report_knows_a_placeholder_with_an_id():
+    pruned = AgenticConversationPruner(300, archive={}).prune_conversations(chat(LONG, LONG + "2"))
+    for archive in (None, {}):
+        kept = AgenticConversationPruner(300, archive=archive).plan(pruned).kept
+        assert [*kept.values()] == ["already_cleared", "unseen"]
+
+
 def test_a_veto_keeps_nothing():
     archive: dict[str, str] = {}
     ours = AgenticConversationPruner(300, archive=archive, before_prune=lambda event: False)
