@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 
-from autoprune.errors import AutopruneError, ConversationError, CopyError, RuleError, SessionError, SettingsError
+from autoprune.errors import (
+    ArchiveError,
+    AutopruneError,
+    ConversationError,
+    CopyError,
+    RuleError,
+    SessionError,
+    SettingsError,
+)
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.protections import Protections
 from autoprune.planning.tool_inputs import ToolInputs
@@ -26,6 +34,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "AgenticConversationPruner",
+    "ArchiveError",
     "AutopruneError",
     "Chunked",
     "Clamp",

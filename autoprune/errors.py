@@ -5,6 +5,7 @@ AutopruneError
 │   └── CopyError       the same: a value that it gave cannot be pickled or copied
 ├── ConversationError   the program that builds the messages: one of them is not a message (`path` says which)
 │   └── RuleError       the same: the provider would refuse the messages (`prune(..., validate=True)`; `problems`)
+├── ArchiveError        who asks for what was cleared: the id is wrong, or nothing is kept under it
 └── SessionError        the person who names the file: it cannot be read as a conversation
 
     try:
@@ -46,6 +47,10 @@ class RuleError(ConversationError):
         """Say what is wrong, and which rules are broken."""
         super().__init__(message)
         self.problems = tuple(problems)
+
+
+class ArchiveError(AutopruneError):
+    """An id by which nothing can be recalled."""
 
 
 class SessionError(AutopruneError):

@@ -8,6 +8,7 @@ import autoprune.cli.check as check
 import autoprune.cli.new_strategy as new_strategy
 import autoprune.cli.options as options
 import autoprune.cli.prune as prune
+import autoprune.cli.recall as recall
 import autoprune.cli.replay as replay
 import autoprune.cli.settings as settings
 import autoprune.cli.stats as stats
@@ -34,6 +35,7 @@ app = typer.Typer(
 )
 app.command(epilog=prune.EXAMPLES)(prune.prune)
 app.command(epilog=stats.EXAMPLES)(stats.stats)
+app.command(epilog=recall.EXAMPLES)(recall.recall)
 app.command(epilog=check.EXAMPLES)(check.check)
 app.command(epilog=replay.EXAMPLES)(replay.replay)
 app.command("tune", epilog=tune.EXAMPLES)(tune.tune_settings)

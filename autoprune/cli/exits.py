@@ -10,7 +10,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from autoprune.errors import AutopruneError, ConversationError, RuleError, SessionError
+from autoprune.errors import ArchiveError, AutopruneError, ConversationError, RuleError, SessionError
 from autoprune.pruners.by_name import parameter
 
 OVER_SAFE_ZONE, WRONG_OPTION, UNREADABLE, RULE_BROKEN = 1, 2, 3, 4
@@ -66,7 +66,7 @@ def _as_typed(words: str) -> str:
 def _code(error: AutopruneError) -> int:
     if isinstance(error, RuleError):
         return RULE_BROKEN
-    return UNREADABLE if isinstance(error, SessionError | ConversationError) else WRONG_OPTION
+    return UNREADABLE if isinstance(error, SessionError | ConversationError | ArchiveError) else WRONG_OPTION
 
 
 def _say(words: str) -> None:

@@ -77,4 +77,14 @@ SkipBroken = Annotated[
     bool,
     typer.Option("--skip-broken", metavar=FLAG, help="Leave out lines of a JSONL file that cannot be read."),
 ]
+Archive = Annotated[
+    str | None,
+    typer.Option(
+        "--archive",
+        metavar="DIR",
+        envvar="AUTOPRUNE_ARCHIVE",
+        show_envvar=False,
+        help="The folder that keeps what is cleared; AUTOPRUNE_ARCHIVE names one too.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", metavar=FLAG, help="Print JSON.")]

@@ -8,6 +8,7 @@ import typer
 from loguru import logger
 
 import autoprune.cli.options as options
+from autoprune.archive import Directory
 from autoprune.cli.exits import OVER_SAFE_ZONE
 from autoprune.cli.files import read, readers, refuse_log, write
 from autoprune.cli.output import count_with_progress, origin, show, show_json
@@ -46,6 +47,7 @@ def prune(
     overhead: options.Overhead = None,
     written_in: options.Format = None,
     thinking_policy: options.Thinking = None,
+    archive: options.Archive = None,
     conversation: options.ConversationNumber = 1,
     reader: options.Reader = None,
     skip_broken: options.SkipBroken = False,
@@ -79,6 +81,8 @@ def prune(
     to = _destination(output, is_asked_for_else=dry_run or as_json or explain)
     if not dry_run:
         refuse_log(to, mine, force=force)
+    if archive:  # what is not written need not be recalled
+        pruner.archive = Directory(archive) if to and not dry_run else {}
     count_with_progress(pruner, loaded.messages)
     result = pruner.prune(loaded.messages, plan, validate=validate)  # type: ignore[arg-type]
     if to and not dry_run:

@@ -15,6 +15,16 @@ MOST_VALUES = 5_000_000  # in one message
 MOST_CONTAINERS = 200_000  # lists and mappings, likewise
 
 
+def checked(conversation: object) -> list[Any]:
+    """Return a conversation that is a list. Raises ConversationError for anything else."""
+    if isinstance(conversation, list):
+        return conversation
+    hint = "give list(messages)" if isinstance(conversation, Sequence) and not isinstance(conversation, str) else ""
+    raise ConversationError(
+        f"the conversation is no list but {type(conversation).__name__}; {hint or 'give a list of messages'}"
+    )
+
+
 def fields(value: object) -> Mapping[str, object] | None:
     """Return a mapping itself, or the fields of an SDK's object, extra ones included; None for anything else."""
     if type(value) is dict or isinstance(value, Mapping):

@@ -33,6 +33,7 @@ from autoprune.conversation._outcome_patterns import (
     WORDS,
 )
 from autoprune.conversation.commands import command, has_other_way, hides_failures, shows
+from autoprune.conversation.recall import parted
 from autoprune.conversation.transcript import ToolCall
 
 HEAD = 4_000  # characters that are read: a harness's header, with the command that it ran
@@ -52,6 +53,7 @@ def failed(text: str, is_error: bool | None, call: ToolCall | None = None) -> bo
     """
     if is_error or is_cleared(text):
         return True if is_error or CLEARED_FAILURE.match(text) else None
+    text = parted(text)[0]
     code = exit_code(text)
     is_fine = is_error is False or code == 0
     says = code != 0 if code else _says_failed(text, call)

@@ -1,9 +1,10 @@
 """The placeholder of a cleared result, and the tokens that it saves. The same result always gets the same one."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from autoprune.conversation import recall
 from autoprune.conversation.transcript import Part, ToolResult
 from autoprune.errors import SettingsError
 from autoprune.tokens import Count
@@ -52,8 +53,9 @@ def harmless(text: str) -> str:
     return TAG.sub("< ", text).replace(HEADING, HEADING.replace(" ", "  "))
 
 
-def own(result: ToolResult, text: str) -> str:
+def own(result: ToolResult, text: str, mark: str = "") -> str:
     """Return a strategy's own text as it stands in place of a payload: inside texts it holds nothing that ends it."""
+    text = recall.marked(text, mark)
     return framed(result, harmless(text)) if result.location.start is not None else text
 
 
@@ -62,20 +64,27 @@ class Placeholder:
     """A maker of placeholders, which knows what each of them saves.
 
     `element` makes the whole XML element for a tool, where it is another than the usual one; of it only the inside is
-    used, since a result keeps its own tags.
+    used, since a result keeps its own tags. With `recalls` each carries the id by which the payload can be recalled.
     """
 
     count: Count
     sentence: str = SENTENCE
     element: Callable[[str], str] | None = None
+    recalls: bool = False
 
-    def text(self, result: ToolResult) -> str:
-        """Return the placeholder of a result's payload."""
+    def mark(self, part: Part, messages: Sequence[object]) -> str:
+        """Return the mark of a part in a conversation, by which its payload can be recalled; "" without an archive."""
+        return recall.mark(recall.content(part, messages)) if self.recalls else ""
+
+    def text(self, result: ToolResult, mark: str = "") -> str:
+        """Return the placeholder of a result's payload with a mark; one that stands there already as it is."""
         whole = self._element(result.tool) if result.kind == XML else self.sentence
         text = inside(whole, result.tool) if isinstance(whole, str) else ""
         if not text.strip():
             raise SettingsError(f"the placeholder of {result.tool!r} is {whole!r}: providers refuse blank text")
-        return framed(result, text)
+        if recall.parted(result.text)[0] == framed(result, text):
+            return result.text
+        return framed(result, recall.marked(text, mark))
 
     def _element(self, tool: str) -> str:
         return self.element(tool) if self.element else element(tool, self.sentence)
@@ -85,5 +94,5 @@ class Placeholder:
         return 0 if part.is_fixed else part.piece_tokens - self.count(part.with_text(text))
 
     def stands_in(self, result: ToolResult) -> bool:
-        """Return whether the result was cleared before."""
+        """Return whether the result was cleared before, with a mark or without."""
         return result.text == self.text(result)

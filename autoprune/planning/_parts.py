@@ -3,7 +3,8 @@
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from autoprune.conversation.transcript import Entry, Part, ToolCall, ToolResult
+from autoprune.conversation.placeholders import Placeholder
+from autoprune.conversation.transcript import Entry, Part, ToolCall, ToolInput, ToolResult
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import Candidate
 
@@ -46,6 +47,13 @@ class Parts:
             self.seen[part] = None
             self.result_of[part] = result
         self.seen[result] = None
+
+    def text(self, part: Part, placeholder: Placeholder, mark: str) -> str:
+        """Return the text that clears a part, with the mark that it is to carry."""
+        if isinstance(part, ToolInput) and self.tool_inputs:
+            return self.tool_inputs.text(part, placeholder.count, mark)
+        assert isinstance(part, ToolResult)
+        return placeholder.text(part, mark)
 
     def cut(self, result: ToolResult, text: str, saved: int) -> None:
         """Know a result as it is with a text in its place that saves so many tokens."""

@@ -24,6 +24,7 @@ from itertools import islice, pairwise
 from typing import ClassVar
 
 from autoprune.conversation.outcomes import error_lines
+from autoprune.conversation.recall import marked
 from autoprune.errors import SettingsError, check_flag, check_number, is_share
 from autoprune.tokens import Count
 
@@ -73,8 +74,11 @@ class Clamp:
             raise SettingsError(f"head is {self.head!r}: give a share between 0 and 1")
         check_flag("plain", self.plain)
 
-    def shortened(self, text: str, count: Count) -> str | None:
-        """Return the text to put in place of a result; None if nothing is to be done or nothing can be done."""
+    def shortened(self, text: str, count: Count, mark: str = "") -> str | None:
+        """Return the text to put in place of a result; None if nothing is to be done or nothing can be done.
+
+        `mark` goes to its end, within the limit, where there is room for it.
+        """
         self.check()
         shown = plain_text(text) if self.plain else text
         limit = self.max_result_tokens
@@ -84,17 +88,17 @@ class Clamp:
             return None
         total = count(shown)
         if limit is not None and total > limit:
-            return self._cut(shown, limit, total, count)
+            return self._cut(shown, limit, total, count, mark)
         return shown if shown != text and total <= count(text) else None
 
-    def _cut(self, text: str, limit: int, total: int, count: Count) -> str | None:
+    def _cut(self, text: str, limit: int, total: int, count: Count, mark: str) -> str | None:
         """Return a text of `total` tokens cut to `limit`; None if not even its beginning fits."""
         known = cache(count)  # the same chunks are counted for each size of the room
-        room = limit - count(f"\n{_marker(len(text), 'character', total, is_first=True)}\n")
+        room = limit - count(f"\n{_marker(len(text), 'character', total, is_first=True)}\n{mark}")
         for turn in range(ROUNDS):
             if room <= 0:
                 break
-            result = _joined(text, self._spans(text, room, known), total, count)
+            result = marked(_joined(text, self._spans(text, room, known), total, count), mark, gap="\n")
             over = count(result) - limit
             if over <= 0:
                 return result

@@ -35,8 +35,8 @@ class Shortening(Protocol):
     def of(self, result: ToolResult) -> Collection[ToolInput]:
         """Return the arguments of a call that may be shortened, given its result."""
 
-    def text(self, part: ToolInput, count: Callable[[str], int]) -> str:
-        """Return the text to put in place of an argument."""
+    def text(self, part: ToolInput, count: Callable[[str], int], mark: str = "") -> str:
+        """Return the text to put in place of an argument, with the mark that it is to carry."""
 
     def was_made(self, part: ToolInput) -> bool:
         """Return whether an argument was shortened before."""
@@ -142,7 +142,8 @@ class Plan(Copied):
         result = self.answers.get(part)
         if result is not None and (self._hides_outcome(result) or part not in self.shortening.of(result)):
             return False
-        return self.placeholder.saves(part, self.shortening.text(part, self.placeholder.count)) > 0
+        mark = self.placeholder.mark(part, self.transcript.messages)
+        return self.placeholder.saves(part, self.shortening.text(part, self.placeholder.count, mark)) > 0
 
     def _hides_outcome(self, result: ToolResult) -> bool:
         """Return whether a result does not show how its call went any more, or is the user's answer."""
@@ -168,7 +169,8 @@ class Plan(Copied):
             return Reason.UNSEEN
         if self.protections.is_answer(result):
             return Reason.USER_ANSWER
-        if self.placeholder.saves(result, self.placeholder.text(result)) <= 0:
+        mark = self.placeholder.mark(result, self.transcript.messages)
+        if self.placeholder.saves(result, self.placeholder.text(result, mark)) <= 0:
             return Reason.NO_GAIN
         if result.location.path < self.bound_before:
             return Reason.BOUND

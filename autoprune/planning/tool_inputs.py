@@ -7,13 +7,14 @@ from fnmatch import fnmatchcase
 from typing import ClassVar
 
 from autoprune.conversation.outcomes import failed
+from autoprune.conversation.recall import ID, marked
 from autoprune.conversation.transcript import ToolInput, ToolResult
 from autoprune.errors import check_number
 from autoprune.planning.protections import check_texts, make_tuples
 from autoprune.tokens import Count
 
 MARKER = "[{:,} tokens cleared to save space; the call succeeded]"
-MARKED = re.compile(r"\[[\d,]+ tokens cleared to save space; the call succeeded\]")
+MARKED = re.compile(rf"\[[\d,]+ tokens cleared to save space; the call succeeded\](?: \[recall id {ID.pattern}\])?")
 STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"(\s*:)?')  # in JSON; with a colon it is a name
 
 
@@ -46,32 +47,35 @@ class ToolInputs:
         is_known_good = bool(result.call.inputs) and failed(result.text, result.is_error, result.call) is False
         return result.call.inputs if is_known_good else ()
 
-    def text(self, part: ToolInput, count: Count) -> str:
-        """Return the text to put in place of an argument; its own text if nothing in it is long."""
+    def text(self, part: ToolInput, count: Count, mark: str = "") -> str:
+        """Return the text to put in place of an argument; its own text if nothing in it is long.
+
+        Each marker in it carries `mark`, by which the whole argument can be recalled.
+        """
         if _holds_json(part):
-            return STRING.sub(lambda found: self._member(found, count), part.text)
+            return STRING.sub(lambda found: self._member(found, count, mark), part.text)
         # What begins like JSON and is none was broken off: it is left alone.
-        return part.text if part.is_json else self._shortened(part.text, count)
+        return part.text if part.is_json else self._shortened(part.text, count, mark)
 
     def was_made(self, part: ToolInput) -> bool:
         """Return whether an argument was shortened before."""
         return MARKED.search(part.text) is not None
 
-    def _member(self, found: re.Match[str], count: Count) -> str:
+    def _member(self, found: re.Match[str], count: Count, mark: str) -> str:
         """Return a string of JSON text shortened, with its quotation marks; names stay as they are."""
         if found[1]:
             return found[0]
         value = json.loads(found[0])
-        shortened = self._shortened(value, count)
+        shortened = self._shortened(value, count, mark)
         return found[0] if shortened is value else json.dumps(shortened)
 
-    def _shortened(self, text: str, count: Count) -> str:
+    def _shortened(self, text: str, count: Count, mark: str) -> str:
         """Return a marker in place of a long text, and any other text itself."""
         # A text has no more tokens than bytes, and a character has at most four of them: most need no count.
         if len(text) * 4 <= self.above or MARKED.fullmatch(text):
             return text
         tokens = count(text)
-        marker = MARKER.format(tokens)
+        marker = marked(MARKER.format(tokens), mark)
         return marker if self.above < tokens > count(marker) else text
 
 

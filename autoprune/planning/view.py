@@ -32,13 +32,15 @@ from autoprune.errors import SettingsError
 class Candidate:
     """A part that may be cleared at a request, the text that would stand in its place, and the tokens that saves.
 
-    `result` is the part itself, or the result of the call whose argument the part is.
+    `result` is the part itself, or the result of the call whose argument the part is. `mark` is what the text carries
+    so that the payload can be recalled; "" without an archive. A text of the strategy's own gets it at its end.
     """
 
     part: Part
     text: str
     saves: int
     result: ToolResult
+    mark: str = ""
 
     @property
     def sent(self) -> int:

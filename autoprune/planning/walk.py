@@ -27,7 +27,7 @@ from dataclasses import replace
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.placeholders import Placeholder, own
 from autoprune.conversation.reasons import Reason, told
-from autoprune.conversation.transcript import Entry, Part, Path, Speaker, Thought, ToolInput, ToolResult, Transcript
+from autoprune.conversation.transcript import Entry, Part, Path, Speaker, Thought, ToolResult, Transcript
 from autoprune.planning._parts import Parts
 from autoprune.planning._settling import renew
 from autoprune.planning._stripping import Stripping
@@ -176,8 +176,11 @@ class Walk:
 
     def _cut(self, result: ToolResult, clamp: Clamp) -> None:
         """Cut a giant, seen or not: it has never been sent whole."""
-        text = None if result.is_fixed or not result.is_plain else clamp.shortened(result.text, self.placeholder.count)
-        if text is None or self.placeholder.stands_in(result):
+        if result.is_fixed or not result.is_plain or self.placeholder.stands_in(result):
+            return
+        mark = self.placeholder.mark(result, self.messages)
+        text = clamp.shortened(result.text, self.placeholder.count, mark)
+        if text is None:
             return
         if (saved := self.placeholder.saves(result, text)) > 0:
             self._make(Candidate(result, text, saved, result), Reason.CLAMPED)
@@ -208,7 +211,7 @@ class Walk:
         if candidate is None or candidate.saves <= 0:
             return
         if isinstance(part, ToolResult) and edit.text.strip() and edit.text != candidate.text:
-            candidate = self._candidate(part, own(part, edit.text))
+            candidate = self._candidate(part, own(part, edit.text, candidate.mark), candidate.mark)
             if candidate.saves > 0:
                 self._make(candidate, told(edit.reason))
                 self._parts.shorten(part, candidate.text, self.edits[part].saved)
@@ -257,24 +260,21 @@ class Walk:
 
     def _weigh(self, part: Part) -> Candidate:
         """Return a part as a candidate to be cleared, and remember it."""
-        if isinstance(part, ToolInput) and self.tool_inputs:
-            text = self.tool_inputs.text(part, self.placeholder.count)
-        else:
-            assert isinstance(part, ToolResult)
-            text = self.placeholder.text(part)
-        candidate = self._parts.seen[part] = self._candidate(part, text)
+        mark = self.placeholder.mark(part, self.messages)
+        text = self._parts.text(part, self.placeholder, mark)
+        candidate = self._parts.seen[part] = self._candidate(part, text, mark)
         return candidate
 
-    def _candidate(self, part: Part, text: str) -> Candidate:
+    def _candidate(self, part: Part, text: str, mark: str = "") -> Candidate:
         """Return a part with the text to put in its place, and what that saves beyond an earlier edit."""
         before = self.edits.get(part)
         saves = self.placeholder.saves(part, text) - (before.saved if before else 0)
-        return Candidate(part, text, saves, self._parts.result(part))
+        return Candidate(part, text, saves, self._parts.result(part), mark)
 
     def saves(self, candidate: Candidate, text: str) -> int:
         """Return the tokens that a text of the strategy's own would save in place of a result."""
         assert isinstance(candidate.part, ToolResult)
-        return self._candidate(candidate.part, own(candidate.part, text)).saves
+        return self._candidate(candidate.part, own(candidate.part, text, candidate.mark)).saves
 
     # Pruned output that is fed back
 

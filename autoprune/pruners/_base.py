@@ -9,12 +9,14 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from autoprune.archive import Archive, recall
 from autoprune.conversation.copying import Copied
 from autoprune.conversation.edits import Running
+from autoprune.conversation.messages import checked
 from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
 from autoprune.conversation.summary import apart, running
 from autoprune.conversation.transcript import Transcript
-from autoprune.errors import ConversationError, SettingsError
+from autoprune.errors import SettingsError
 from autoprune.formats import SHIPPED, Format, Parser, named, new_parser, parse
 from autoprune.formats import xml_tool_result as xml
 from autoprune.providers.thinking import policy
@@ -55,6 +57,7 @@ class Pruner(Copied):
         count: Count | None = None,
         formats: Sequence[Format] = (),
         conversation_id: object = None,
+        archive: Archive | None = None,
         before_prune: BeforePrune | None = None,
         on_pruned: OnPruned | None = None,
         clock: Callable[[], float] = time.perf_counter,
@@ -64,9 +67,11 @@ class Pruner(Copied):
 
         `before_prune` and `on_pruned` get a `PruneEvent`, with `conversation_id` in it; the first may return False, and
         then nothing is pruned. `environ`, the environment of this process where none is given, is read here and never
-        again: its AUTOPRUNE_* variables stand in for what `args` leaves open.
+        again: its AUTOPRUNE_* variables stand in for what `args` leaves open. `archive`, any mutable mapping such as
+        `archive.Directory(path)`, keeps what is cleared, and placeholders carry the ids for `recall`.
         """
         self.conversation_id = conversation_id
+        self.archive = archive
         self.before_prune = before_prune
         self.on_pruned = on_pruned
         self.args = args
@@ -126,6 +131,13 @@ class Pruner(Copied):
     ) -> list[Any]:
         """Return what `prune_conversations` returns, and await what it waits for."""
         return (await self.aprune(conversations, either(strategy_name, strategy), **options)).conversation
+
+    def recall(self, id: str) -> str:
+        """Return the payload that was cleared where a text carries this id.
+
+        Raises ArchiveError where nothing is kept under it, and SettingsError without an archive.
+        """
+        return recall(self.archive, id)
 
     def _walked(
         self,
@@ -226,7 +238,8 @@ class Pruner(Copied):
     def _terms(self, strategy: object, calibration: float) -> Terms:
         """What the prune depends on; what was given for the last one is not checked again."""
         chosen, fallback = self._chosen(strategy)
-        on = chosen, fallback, calibration, self.replacement_message, *attribute_values(self.args)
+        recalls = self.archive is not None
+        on = chosen, fallback, calibration, self.replacement_message, recalls, *attribute_values(self.args)
         if self._last and all(map(operator.is_, on, self._last[0])):
             return self._last[1]
         terms = self._terms_anew(chosen, fallback, calibration)
@@ -241,7 +254,7 @@ class Pruner(Copied):
             safe_zone(self.args, self._environ),
             overhead_tokens(self.args, self._environ),
             ratio(calibration),
-            Placeholder(count, self.replacement_message, self._element),
+            Placeholder(count, self.replacement_message, self._element, recalls=self.archive is not None),
             self._text("format"),
             resolve("thinking_policy", partial(policy, model=self._text("model")), self.args, self._environ),
             tuple(filter(None, (fallback, estimate, missing_safe_zone(self.args, self._environ), *notes(chosen)))),
@@ -284,13 +297,3 @@ class Pruner(Copied):
         parser = self._parser(wants_inputs=True)
         parser.standing = replace(parser.standing, is_free=True)
         return parse(conversation, parser, overhead + (REPLY_TOKENS if conversation else 0))
-
-
-def checked(conversation: object) -> list[Any]:
-    """A conversation that is a list. Raises ConversationError for anything else."""
-    if isinstance(conversation, list):
-        return conversation
-    hint = "give list(messages)" if isinstance(conversation, Sequence) and not isinstance(conversation, str) else ""
-    raise ConversationError(
-        f"the conversation is no list but {type(conversation).__name__}; {hint or 'give a list of messages'}"
-    )

@@ -7,7 +7,7 @@ from typing import Any
 from autoprune.conversation.edits import CALLS_IN_TEXT, CALLS_LATER, NO_ANSWER, Fold, Running
 from autoprune.conversation.rewriting import apply, strip
 from autoprune.conversation.summary import assembled, wrapped
-from autoprune.conversation.transcript import Speaker, Transcript
+from autoprune.conversation.transcript import Part, Speaker, Transcript
 from autoprune.formats.parsing import Format
 from autoprune.planning.plan import Plan
 from autoprune.providers.thinking import Outcome
@@ -22,8 +22,8 @@ from autoprune.summarizers.brief import Answer, Written
 class Unfinished:
     """A prune that is decided and waits for its texts.
 
-    `given` are the caller's messages, `bare` the same without the summary that stood in them. `weigh` reads
-    messages and counts them.
+    `given` are the caller's messages, `bare` the same without the summary that stood in them. `weigh` reads and
+    counts messages. `archived` are the parts that an archive keeps.
     """
 
     started: float
@@ -36,6 +36,7 @@ class Unfinished:
     written_in: Format
     weigh: Callable[[list[Any]], Transcript]
     advise: Callable[[Report], str]
+    archived: set[Part]
 
     def planned(self) -> Result:
         """Return what is about to be done, with the largest summary that there can be; no conversation is made."""

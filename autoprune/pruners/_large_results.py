@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TypeAlias
 
+from autoprune.conversation import recall
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.placeholders import Placeholder, harmless
 from autoprune.conversation.reasons import Reason
@@ -119,13 +120,13 @@ class Draft:
 
     def framed(self, text: str) -> str:
         """Return a text as it stands in place of the result, with a mark; in a text it holds nothing that ends it."""
-        head = mark(self.result.tokens)
-        if self.result.location.start is None:
-            return f"{head}\n{text}"
-        text = harmless(text)
-        if self.result.kind != "xml" or "<content>" in text:
-            return f"{head}\n{text}"
-        return f"\n<message>{head}</message>\n<content>{text}</content>\n"
+        head, known = mark(self.result.tokens), recall.parted(self.edit.text)[1]
+        text = text if self.result.location.start is None else harmless(text)
+        if self.result.location.start is None or self.result.kind != "xml" or "<content>" in text:
+            whole = f"{head}\n{text}"
+        else:
+            whole = f"\n<message>{head}</message>\n<content>{text}</content>\n"
+        return recall.marked(whole, f"{recall.HEAD}{known}]" if known else "", gap="\n")
 
     def finished(self, text: str) -> Replace | None:
         """Return the edit with a text that somebody wrote; None where it would take more tokens than the cut."""

@@ -17,7 +17,7 @@ import math
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
-from autoprune.conversation.transcript import Entry, Speaker
+from autoprune.conversation.transcript import Entry, Part, Speaker
 from autoprune.errors import ConversationError
 from autoprune.formats import SHIPPED
 from autoprune.formats.parsing import Parser, placed
@@ -32,7 +32,7 @@ Walked = TypeVar("Walked", bound=Walk)
 class Progress(Generic[Walked]):
     """One conversation, read and walked as far as the caller has passed it.
 
-    `texts` are summaries that were written for it, by the number of folds.
+    `texts` are summaries that were written for it, by the number of folds; `archived` are parts that were kept.
     """
 
     def __init__(self, parser: Parser, walk: Walked, bound: float) -> None:
@@ -41,6 +41,7 @@ class Progress(Generic[Walked]):
         self.walk = walk
         self.known = Known()
         self.texts: dict[int, str] = {}
+        self.archived: set[Part] = set()
         self._rewritten = Rewritten()
         self._bound = bound
         self._is_fed_back = False
@@ -118,6 +119,7 @@ class Progress(Generic[Walked]):
         self.walk.settle(self._rewritten.messages, entries)
         self.known.replaced(self._rewritten.messages, self._rewritten.copies)
         self._rewritten.forget(self.walk.edits_made)
+        self.archived.clear()
         return True
 
 

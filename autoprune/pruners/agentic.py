@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from autoprune.conversation.messages import checked
 from autoprune.conversation.rewriting import strip
 from autoprune.conversation.summary import running
 from autoprune.conversation.transcript import Transcript
@@ -17,7 +18,8 @@ from autoprune.planning.walk import Walk
 from autoprune.providers import Provider, accepted
 from autoprune.providers.thinking import NOTHING, outcome
 from autoprune.pruners._advice import advice
-from autoprune.pruners._base import Pruner, checked
+from autoprune.pruners._archiving import archived
+from autoprune.pruners._base import Pruner
 from autoprune.pruners._progress import Progress
 from autoprune.pruners._terms import Terms
 from autoprune.pruners.events import logged
@@ -86,11 +88,15 @@ class AgenticConversationPruner(Pruner):
             advise=partial(advice, self, self._folding, terms.strategy, calibration),
         )
         is_at_work = pruned is not conversation or progress.walk.is_at_work
-        self._memory.keep(key, progress)
         result = Result(pruned, report, aftermath.parameters)
-        if vetoed := self._vetoed(result, conversation, conversation_id):
+        vetoed = self._vetoed(result, conversation, conversation_id)
+        if vetoed is None:
+            edits = progress.walk.edits.values()
+            result = archived(result, self.archive, edits, conversation, progress.archived)
+        self._memory.keep(key, progress)
+        if vetoed:
             return vetoed
-        logged(report, "INFO" if is_at_work else "DEBUG")
+        logged(result.report, "INFO" if is_at_work else "DEBUG")
         return self._told(result, conversation, conversation_id)
 
     def plan(
@@ -116,7 +122,9 @@ class AgenticConversationPruner(Pruner):
         """Return a pruner that folds messages, with the same settings."""
         from autoprune.pruners.conversation import ConversationPruner
 
-        return ConversationPruner(self.args, count=self._given_count, formats=self.formats, environ=self._environ)
+        return ConversationPruner(
+            self.args, count=self._given_count, formats=self.formats, archive=self.archive, environ=self._environ
+        )
 
     def _start(self, terms: Terms, conversation: list[Any], *, is_bounded: bool = True) -> Progress[Walk]:
         """Return the progress before the first message; `is_bounded`: what is small by its bytes need not be read."""

@@ -7,7 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from autoprune.conversation.messages import fields_of
+from autoprune.archive import Archive
+from autoprune.conversation.messages import checked, fields_of
 from autoprune.conversation.summary import running, without
 from autoprune.conversation.transcript import Transcript
 from autoprune.errors import SettingsError, check_number, is_number
@@ -18,7 +19,8 @@ from autoprune.planning.view import FoldingStrategy, Given
 from autoprune.providers import USER_FIRST, Provider, accepted, resolved
 from autoprune.providers.thinking import Outcome, drop_block, outcome
 from autoprune.pruners._advice import advice
-from autoprune.pruners._base import Pruner, checked
+from autoprune.pruners._archiving import archived
+from autoprune.pruners._base import Pruner
 from autoprune.pruners._finishing import Unfinished
 from autoprune.pruners._large_results import shortener
 from autoprune.pruners._progress import Progress
@@ -29,7 +31,7 @@ from autoprune.pruners.result import Result
 from autoprune.settings import group_size
 from autoprune.strategies.by_name import FOLDING, available, folding_named
 from autoprune.strategies.folding import Folding
-from autoprune.summarizers.brief import identity_of
+from autoprune.summarizers.brief import Answer, identity_of
 from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, run
 from autoprune.summarizers.selection import summarizer_of
 from autoprune.tokens import REPLY_TOKENS, Count, spent_tokens
@@ -49,7 +51,8 @@ class ConversationPruner(Pruner):
     the same time, and `max_seconds` the time that all of them may take together (None: any); what has not come by then
     has failed.
 
-    All else is as in `AgenticConversationPruner`. `before_prune` is asked before a model is.
+    All else is as in `AgenticConversationPruner`. `before_prune` is asked before a model is. `archive` keeps
+    results that are cleared or shortened, and no messages that are folded or dropped.
     """
 
     default: FoldingStrategy
@@ -64,6 +67,7 @@ class ConversationPruner(Pruner):
         count: Count | None = None,
         formats: Sequence[Format] = (),
         store: MutableMapping[str, str] | None = None,
+        archive: Archive | None = None,
         max_calls: int = MAX_CALLS,
         max_seconds: float | None = MAX_SECONDS,
         concurrency: int = CONCURRENCY,
@@ -79,6 +83,7 @@ class ConversationPruner(Pruner):
             count=count,
             formats=formats,
             conversation_id=conversation_id,
+            archive=archive,
             before_prune=before_prune,
             on_pruned=on_pruned,
             clock=clock,
@@ -116,7 +121,7 @@ class ConversationPruner(Pruner):
         if vetoed := self._vetoed(work.planned(), conversation, conversation_id):
             return vetoed
         answer = run(work.writer.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
-        return self._finished(work.finished(answer, self._clock), conversation, conversation_id, validate)
+        return self._finished(work, answer, conversation_id, validate)
 
     async def aprune(
         self,
@@ -133,7 +138,7 @@ class ConversationPruner(Pruner):
         if vetoed := self._vetoed(work.planned(), conversation, conversation_id):
             return vetoed
         answer = await arun(work.writer.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
-        return self._finished(work.finished(answer, self._clock), conversation, conversation_id, validate)
+        return self._finished(work, answer, conversation_id, validate)
 
     def plan(
         self,
@@ -146,12 +151,12 @@ class ConversationPruner(Pruner):
         """Return what `prune` would do: a dry run. As no summary is written, tokens are the most that they can be."""
         return self._work(conversation, strategy, calibration, usage).plan
 
-    def _finished(
-        self, result: Result, conversation: list[Any], conversation_id: object, validate: bool | Provider
-    ) -> Result:
-        if notes := accepted(result.conversation, conversation, validate, self._text("format"), self.formats):
-            report = replace(result.report, fallbacks=(*result.report.fallbacks, *notes))
-            result = replace(result, report=report)
+    def _finished(self, work: Unfinished, answer: Answer, conversation_id: object, validate: bool | Provider) -> Result:
+        conversation, result = work.given, work.finished(answer, self._clock)
+        result = result.noting(
+            accepted(result.conversation, conversation, validate, self._text("format"), self.formats)
+        )
+        result = archived(result, self.archive, result.plan.edits, work.bare, work.archived)
         logged(result.report, "INFO" if result.conversation is not conversation else "DEBUG")
         return self._told(result, conversation, conversation_id)
 
@@ -190,7 +195,9 @@ class ConversationPruner(Pruner):
             return self._parse(conversation, terms.overhead)
 
         advise = partial(advice, self, lambda: self, chosen, calibration)
-        return Unfinished(started, terms, messages, bare, plan, aftermath, writer, written_in, weigh, advise)
+        return Unfinished(
+            started, terms, messages, bare, plan, aftermath, writer, written_in, weigh, advise, progress.archived
+        )
 
     def _check_bounds(self) -> None:
         for name, least in (("max_calls", 0), ("concurrency", 1)):

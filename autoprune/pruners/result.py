@@ -1,6 +1,6 @@
 """The result of a prune: the new conversation, and the report with its plan."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -36,10 +36,16 @@ class Result(Copied):
         """The prompt as it was given and sent, in figures: what a ledger (`economics.Ledger`) takes."""
         return sent(self.conversation, self.report)
 
+    def noting(self, notes: Sequence[str]) -> "Result":
+        """Return the result with more to say in the report; itself where there is nothing."""
+        if not notes:
+            return self
+        return replace(self, report=replace(self.report, fallbacks=(*self.report.fallbacks, *notes)))
+
     def refused(self, conversation: list[Any], note: str) -> "Result":
         """Return the result of doing nothing: the caller's own conversation, and a report that says why."""
         nothing = partial(_nothing_done, self.report.plan_of)
-        return Result(conversation, replace(self.report, plan_of=nothing, fallbacks=(*self.report.fallbacks, note)))
+        return Result(conversation, replace(self.report, plan_of=nothing)).noting([note])
 
 
 def _nothing_done(plan_of: Callable[[], Plan]) -> Plan:

@@ -17,6 +17,7 @@ SETTINGS = (
 )
 VARIABLES: Mapping[str, str] = MappingProxyType({name: PREFIX + name.upper() for name in SETTINGS})
 NOTHING: Mapping[str, str] = MappingProxyType({})
+OF_COMMANDS = (f"{PREFIX}ARCHIVE",)  # of the command line alone
 
 
 class Source(StrEnum):
@@ -54,7 +55,7 @@ def variables(environ: Mapping[str, str] | None) -> dict[str, str]:
 
 def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the AUTOPRUNE_* variables of an environment that name no setting, sorted: perhaps misspelled."""
-    known = VARIABLES.values()
+    known = {*VARIABLES.values(), *OF_COMMANDS}
     return tuple(sorted(name for name in environ if name.startswith(PREFIX) and name not in known))
 
 

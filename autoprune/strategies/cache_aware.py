@@ -35,6 +35,7 @@ from typing import TypeAlias
 
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.outcomes import failed
+from autoprune.conversation.recall import parted
 from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import CACHE_LIFE, Prices, prices
 from autoprune.errors import SettingsError, is_share
@@ -218,9 +219,9 @@ def _until(made: Made, wanted: float) -> Iterator[tuple[tuple[Candidate, str], i
 def _mark(result: ToolResult) -> int | None:
     """Return the request at which a result was cleared, as its placeholder says; None for any other text.
 
-    In place of a payload that is JSON in a text the placeholder is a JSON string.
+    In place of a payload that is JSON in a text the placeholder is a JSON string. It may carry the mark of an archive.
     """
-    match = MARK.fullmatch(result.text.strip().strip('"'))
+    match = MARK.fullmatch(parted(result.text)[0].strip().strip('"'))
     return int(match[1]) if match else None
 
 

@@ -77,7 +77,7 @@ class PerResult:
             part = candidate.part
             if not isinstance(part, ToolResult) or not self._is_large(part) or not self._is_due(part, view):
                 continue
-            text = cut(part.text, self.threshold, part.count)
+            text = cut(part.text, self.threshold, part.count, candidate.mark)
             if text is not None:
                 yield Replace(part, text, self._reason(part), 0)
 
@@ -136,6 +136,6 @@ def mark(tokens: int) -> str:
     return f"[… shortened from {tokens:,} tokens …]"
 
 
-def cut(text: str, limit: int, count: Callable[[str], int]) -> str | None:
-    """Return a text cut to at most `limit` tokens; None if there is nothing to cut."""
-    return Clamp(max_result_tokens=limit).shortened(text, count)
+def cut(text: str, limit: int, count: Callable[[str], int], mark: str = "") -> str | None:
+    """Return a text cut to at most `limit` tokens, with a mark at its end; None if there is nothing to cut."""
+    return Clamp(max_result_tokens=limit).shortened(text, count, mark)

@@ -7,6 +7,7 @@ from tables import each_row
 
 from autoprune.conversation.outcomes import background, error_lines, exit_code, failed
 from autoprune.conversation.placeholders import SENTENCE, element
+from autoprune.conversation.recall import mark, marked
 from autoprune.conversation.transcript import Location, ToolCall
 
 TRACEBACK = """Traceback (most recent call last):
@@ -26,6 +27,13 @@ COMMAND = 'Command: /bin/zsh -lc "cat <<EOF\nsome text\nEOF"\n'
 @each_row("text", ["Exit code 1\nfatal: no", "all good", "", "=== 3 passed in 0.1s ===", SENTENCE])
 def test_a_flag_that_says_failed_is_believed(text: str):
     assert failed(text, True) is True
+
+
+@each_row(
+    "text", ["x\nExit code: 2\n", "ok\n=== 1 failed in 0.1s ===", "=== 3 passed in 0.1s ===", TRACEBACK, "all good"]
+)
+def test_the_id_at_the_end_of_a_text_that_was_cut_hides_no_outcome(text: str):
+    assert failed(marked(text, mark(text), gap="\n"), None) == failed(text, None)
 
 
 @each_row("text", ["all good", "", "0 failed", "x: error handling", "def fail(): ..."])

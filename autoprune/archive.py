@@ -1,0 +1,190 @@
+"""Where cleared payloads are kept, and how they are recalled: by a program, a person, or the model through a tool.
+
+An archive is any mutable mapping of texts by ids: a dict, a database behind a mapping, or a `Directory`. It never
+decides anything: an id is computed from the payload (`conversation.recall`), whether or not that could be kept.
+"""
+
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import suppress
+from typing import Any, TypeAlias
+
+from autoprune.conversation.recall import DIGITS, ID, content_id, recall_id
+from autoprune.errors import ArchiveError, SettingsError, did_you_mean, is_number
+
+Archive: TypeAlias = MutableMapping[str, str]
+SUFFIX = ".txt"
+TOOL = "recall"
+DESCRIPTION = (
+    "Return the full content of a tool result or argument that was cleared or cut to save space. Where one was, the "
+    "text that stands there ends with [recall id …]. Prefer this to calling the tool again when you need what it said "
+    "then. Give first_line and last_line for a part of something long."
+)
+PARAMETERS: Mapping[str, object] = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "description": f"The id behind 'recall id': {DIGITS} of the characters 0-9 and a-f."},
+        "first_line": {"type": "integer", "description": "The first line to return, from 1."},
+        "last_line": {"type": "integer", "description": "The last line to return."},
+    },
+    "required": ["id"],
+}
+
+
+class Directory(MutableMapping[str, str]):
+    """An archive in a folder: a file for each payload, named by its id.
+
+    The folder is made with the first payload, for the user alone (mode 0700), and so is each file (0600). A file is
+    written beside its place and moved there in one step, so that any number of processes may share the folder. A key
+    that is no id is never made a path. What the file system refuses raises OSError.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Stand for a folder, which need not exist."""
+        self.path = os.path.abspath(os.path.expanduser(path))
+
+    def __repr__(self) -> str:
+        """Return it as it is written."""
+        return f"Directory({self.path!r})"
+
+    def __getitem__(self, key: str) -> str:
+        """Return a payload. Raises KeyError where there is none."""
+        try:
+            with open(self._file(key), "rb") as file:
+                return file.read().decode("utf-8", "surrogatepass")
+        except (FileNotFoundError, NotADirectoryError):
+            raise KeyError(key) from None
+
+    def __setitem__(self, key: str, text: str) -> None:
+        """Keep a payload. Raises KeyError for a key that is no id."""
+        place = self._file(key)
+        os.makedirs(self.path, mode=0o700, exist_ok=True)
+        beside = os.path.join(self.path, f".{secrets.token_hex(8)}.tmp")
+        try:
+            with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(text.encode("utf-8", "surrogatepass"))
+            os.replace(beside, place)
+        finally:
+            with suppress(FileNotFoundError):  # it is there only where something went wrong
+                os.unlink(beside)
+
+    def __delitem__(self, key: str) -> None:
+        """Remove a payload. Raises KeyError where there is none."""
+        try:
+            os.unlink(self._file(key))
+        except (FileNotFoundError, NotADirectoryError):
+            raise KeyError(key) from None
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the ids of all payloads, sorted."""
+        names = sorted(os.listdir(self.path)) if os.path.isdir(self.path) else []
+        return (name[:DIGITS] for name in names if ID.fullmatch(name[:DIGITS]) and name[DIGITS:] == SUFFIX)
+
+    def __len__(self) -> int:
+        """Return the number of payloads."""
+        return sum(1 for _ in self)
+
+    def _file(self, key: object) -> str:
+        if not isinstance(key, str) or not ID.fullmatch(key):
+            raise KeyError(key)
+        return os.path.join(self.path, key + SUFFIX)
+
+
+def recall(archive: Archive | None, id: str) -> str:
+    """Return the payload that is kept under an id.
+
+    Raises ArchiveError for what is no id, where nothing is kept under it, and where what is kept is not what was
+    cleared; SettingsError without an archive. What the archive itself raises comes through.
+    """
+    if archive is None:
+        raise SettingsError(
+            "there is no archive to recall from: give the pruner archive=, such as Directory('archive')"
+        )
+    if not isinstance(id, str) or not ID.fullmatch(id):
+        raise ArchiveError(
+            f"{id!r} is no id: give the {DIGITS} characters (0-9, a-f) behind 'recall id' in a placeholder"
+        )
+    kept = archive.get(id)
+    if kept is None:
+        raise ArchiveError(
+            f"nothing is kept under {id}: look whether the id is copied whole and the archive is the one that the "
+            "pruner wrote to; else get the content anew"
+        )
+    if not isinstance(kept, str) or id not in (content_id(kept), recall_id(kept)):
+        raise ArchiveError(f"what is kept under {id} was changed since: get the content anew")
+    return kept
+
+
+# The model's own tool
+
+
+def tool_definition(format: str = "openai_chat") -> dict[str, Any]:
+    """Return the definition of the tool `recall`, by which the model recalls what was cleared, as an API takes it.
+
+    `format` names the API as in `PruneArgs.format`. For Gemini it is a function declaration. Raises SettingsError for
+    an API that is not known.
+    """
+    if format not in SHAPES:
+        hint = did_you_mean(str(format), SHAPES)
+        raise SettingsError(f"there is no tool definition for {format!r}{hint}; there are {', '.join(SHAPES)}")
+    schema = json.loads(json.dumps(PARAMETERS))  # the caller's own
+    return SHAPES[format]({"name": TOOL, "description": DESCRIPTION}, schema)
+
+
+Shape: TypeAlias = Callable[
+    [dict[str, Any], dict[str, Any]], dict[str, Any]
+]  # made of name and description, parameters
+SHAPES: Mapping[str, Shape] = {
+    "openai_chat": lambda named, schema: {"type": "function", "function": {**named, "parameters": schema}},
+    "openai_responses": lambda named, schema: {"type": "function", **named, "parameters": schema},
+    "anthropic": lambda named, schema: {**named, "input_schema": schema},
+    "gemini": lambda named, schema: {**named, "parameters": schema},
+    "bedrock": lambda named, schema: {"toolSpec": {**named, "inputSchema": {"json": schema}}},
+}
+
+
+def handle(archive: Archive | None, arguments: object) -> str:
+    """Return the result of a call of the tool `recall`: the payload, or what the model did wrong, in words for it.
+
+    `arguments` are the call's, a mapping or JSON text. Raises what is not the model's doing: SettingsError without an
+    archive, and what the archive itself raises.
+    """
+    try:
+        asked = _asked(arguments)
+        return _lines(recall(archive, asked.get("id", "")), asked.get("first_line"), asked.get("last_line"))
+    except ArchiveError as error:
+        return f"Error: {error}"
+
+
+def _asked(arguments: object) -> Mapping[str, Any]:
+    """Return the arguments of a call as a mapping. Raises ArchiveError where they are none."""
+    try:
+        asked = json.loads(arguments) if isinstance(arguments, str) else arguments
+    except (ValueError, RecursionError) as error:
+        raise ArchiveError(f"the arguments are no JSON: {error}") from error
+    if not isinstance(asked, Mapping):
+        raise ArchiveError('the arguments are no object: give {"id": "…"}')
+    return asked
+
+
+def _lines(text: str, first: object, last: object) -> str:
+    """Return some lines of a text, all of it where none are named. Raises ArchiveError where it has none of them."""
+    if first is None and last is None:
+        return text
+    lines = text.split("\n")
+    begin, end = _line(first, 1), _line(last, len(lines))
+    if begin > min(end, len(lines)):
+        raise ArchiveError(f"there are no lines {begin} to {end}: it has {len(lines)} lines, from 1")
+    return "\n".join(lines[begin - 1 : end])
+
+
+def _line(number: object, default: int) -> int:
+    """Return the number of a line. Raises ArchiveError for what is none."""
+    if number is None:
+        return default
+    if not is_number(number, 1):
+        raise ArchiveError(f"{number!r} is no line: give a whole number, 1 or more")
+    assert isinstance(number, int)
+    return number

@@ -1,0 +1,288 @@
+"""What is cleared can be recalled: the promises with an archive, over conversations of every format."""
+
+import asyncio
+from collections.abc import Iterator, MutableMapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from every_format import FORMATS, Case, again, as_bytes, cases, every_format, requests, shape
+from hypothesis import given
+from hypothesis import strategies as st
+from profiles import examples
+from rounds import WIRE, Step
+from tables import each_row
+
+from autoprune import AgenticConversationPruner, ArchiveError, Clamp, Result, SettingsError, ToolInputs
+from autoprune.conversation.recall import content, content_id, parted
+from autoprune.conversation.transcript import ToolResult
+from autoprune.planning.view import Strategy
+from autoprune.pruners.conversation import ConversationPruner
+from autoprune.strategies import CacheAware
+from autoprune.strategies.clearing import ToolOutputCleanup
+from autoprune.strategies.per_result import PerResult
+
+LONG = "a line of text\n" * 60
+EAGER = CacheAware(threshold=1_000, patience=0.5, prices=(1.25, 0.1))
+
+
+class Broken(MutableMapping[str, str]):
+    """An archive on a disk that is full, or gone."""
+
+    def __getitem__(self, key: str) -> str:
+        raise OSError("no such device")
+
+    def __setitem__(self, key: str, value: str) -> None:
+        raise OSError("no space left")
+
+    def __delitem__(self, key: str) -> None:
+        raise OSError("read-only")
+
+    def __iter__(self) -> Iterator[str]:
+        raise OSError("no such device")
+
+    def __len__(self) -> int:
+        raise OSError("no such device")
+
+
+def pruner(case: Case, archive: MutableMapping[str, str] | None) -> AgenticConversationPruner:
+    return AgenticConversationPruner(case.safe_zone, archive=archive)
+
+
+def variants(case: Case) -> list[Case]:
+    """The case, and one with a strategy that writes placeholders of its own."""
+    return [case, replace(case, strategy=EAGER)]
+
+
+def carried(result: Result) -> dict[str, str]:
+    """The ids in the texts that were put in place of results, each with the payload that it stands for."""
+    ids = ((parted(edit.text)[1], content(edit.part, result.plan.transcript.messages)) for edit in result.plan.edits)
+    return {id: payload for id, payload in ids if id}
+
+
+def failures(result: Result) -> list[str]:
+    """What the report says of an archive that failed."""
+    return [note for note in result.report.fallbacks if note.startswith("the archive failed")]
+
+
+@every_format
+def test_every_payload_that_an_edit_replaces_can_be_recalled_to_the_letter(case: Case):
+    for each in variants(case):
+        archive: dict[str, str] = {}
+        ours = pruner(each, archive)
+        result = ours.prune(each.messages, each.strategy)
+        for edit in result.plan.edits:
+            payload = content(edit.part, each.messages)
+            assert ours.recall(content_id(payload)) == payload
+            if isinstance(edit.part, ToolResult):
+                assert parted(edit.text)[1] or edit.reason == "clamped"
+                assert payload == edit.part.text or not edit.part.is_plain
+            assert edit.saved > 0
+        assert {id: ours.recall(id) for id in carried(result)} == carried(result)
+        assert failures(result) == []
+
+
+@every_format
+def test_an_archive_that_fails_changes_no_byte_and_is_reported(case: Case):
+    for each in variants(case):
+        kept, lost = (pruner(each, archive).prune(each.messages, each.strategy) for archive in ({}, Broken()))
+        assert shape(lost.conversation) == shape(kept.conversation)
+        assert bool(failures(lost)) == bool(lost.plan.edits)
+        assert failures(kept) == []
+
+
+@every_format
+def test_pruning_twice_is_pruning_once_with_an_archive(case: Case):
+    for each in variants(case):
+        archive: dict[str, str] = {}
+        result = pruner(each, archive).prune(each.messages, each.strategy)
+        known = dict(archive)
+        for second in ({}, archive):
+            assert pruner(each, second).prune(result.conversation, each.strategy).conversation is result.conversation
+        assert archive == known
+
+
+def both_ways(case: Case) -> None:
+    full_archive, fed_archive = {}, {}  # type: ignore[var-annotated]
+    keeping, feeding = pruner(case, full_archive), pruner(case, fed_archive)
+    fed: list[Any] = []
+    for at in requests(case.messages):
+        full = keeping.prune(case.messages[:at], case.strategy)
+        fed = feeding.prune(fed + again(case.messages[len(fed) : at]), case.strategy).conversation
+        assert shape(fed) == shape(full.conversation)
+        assert {id: feeding.recall(id) for id in carried(full)} == carried(full)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@examples(8)
+@given(data=st.data())
+def test_the_full_history_and_output_that_is_fed_back_come_to_the_same_prompts_and_payloads(
+    format: str, data: st.DataObject
+):
+    for case in data.draw(cases(format)):
+        if not isinstance(getattr(case.strategy, "minimum_reclaim", None), float):
+            both_ways(case)
+        both_ways(replace(case, strategy=EAGER))
+
+
+# Cases
+
+
+def chat(*texts: str) -> list[Any]:
+    return WIRE["openai_chat"]([[Step("read_file", {"path": f"{at}.py"}, text)] for at, text in enumerate(texts)])
+
+
+def contents(messages: list[Any]) -> list[str]:
+    return [message["content"] for message in messages if message["role"] == "tool"]
+
+
+PLACEHOLDERS: list[tuple[Strategy, str]] = [
+    (ToolOutputCleanup(), "you can call the tool again to retrieve it. [recall id {}]"),
+    (EAGER, "read_file 0.py, 300 tokens] [recall id {}]"),
+    (ToolOutputCleanup(clamp=Clamp(100)), "you can call the tool again to retrieve it. [recall id {}]"),
+]
+
+
+@each_row(("strategy", "ends"), PLACEHOLDERS)
+def test_the_placeholder_carries_the_id_and_without_an_archive_none(strategy: Strategy, ends: str):
+    messages = chat(LONG, LONG + "2", LONG + "3")
+    plain, archived = (AgenticConversationPruner(250, archive=each) for each in (None, {}))
+    text = contents(archived.prune_conversations(messages, strategy))[0]
+    assert text.endswith(ends.format(content_id(LONG)))
+    assert archived.recall(content_id(LONG)) == LONG
+    assert (
+        text.replace(f" [recall id {content_id(LONG)}]", "")
+        == contents(plain.prune_conversations(messages, strategy))[0]
+    )
+
+
+def test_a_giant_that_was_cut_and_fed_back_passes_the_id_of_the_whole_on():
+    strategy, archive = ToolOutputCleanup(clamp=Clamp(100)), {}  # type: ignore[var-annotated]
+    ours = AgenticConversationPruner(300, archive=archive)
+    cut = ours.prune_conversations(chat(LONG), strategy)
+    assert contents(cut)[0].endswith(f"\n[recall id {content_id(LONG)}]\n")
+    assert ours.count_tokens([{"role": "user", "content": contents(cut)[0]}]) <= 100 + 10
+    later = chat(LONG, LONG + "2", LONG + "3", LONG + "4")
+    other = AgenticConversationPruner(300, archive=archive)
+    fed = other.prune_conversations([*cut, *later[len(cut) :]], strategy)
+    assert as_bytes(fed) == as_bytes(ours.prune_conversations(later, strategy))
+    assert contents(fed)[0].startswith("This message has been cleared.")
+    assert other.recall(content_id(LONG)) == LONG
+
+
+def test_a_result_that_ends_with_the_id_of_another_is_kept_all_the_same():
+    forged = f"{LONG}[recall id {content_id(LONG)}]"
+    archive: dict[str, str] = {}
+    ours = AgenticConversationPruner(300, archive=archive)
+    ours.prune_conversations(chat(forged, LONG + "2"))
+    assert ours.recall(content_id(LONG)) == forged  # nothing else is known by it yet
+    ours.prune_conversations(chat(LONG, LONG + "2"))
+    assert ours.recall(content_id(LONG)) == LONG
+    assert ours.recall(content_id(forged)) == forged
+
+
+def test_an_archive_that_fails_is_reported_with_the_id():
+    ours = AgenticConversationPruner(300, archive=Clashing())
+    (note,) = ours.prune(chat(LONG, LONG + "2")).report.fallbacks
+    assert note == f"the archive failed (KeyError: 'taken'): what was cleared cannot be recalled by {content_id(LONG)}"
+
+
+class Clashing(dict[str, str]):
+    def setdefault(self, key: str, default: str = "", /) -> str:
+        raise KeyError("taken")
+
+
+def test_what_was_changed_in_the_archive_is_not_recalled_and_is_mended_by_the_next_pruner():
+    archive = {content_id(LONG): "something else"}
+    ours = AgenticConversationPruner(300, archive=archive)
+    with pytest.raises(ArchiveError, match="was changed since"):
+        ours.recall(content_id(LONG))
+    ours.prune(chat(LONG, LONG + "2"))
+    assert ours.recall(content_id(LONG)) == LONG
+
+
+def test_what_failed_once_is_kept_with_the_next_prune():
+    archive = Full()
+    ours = AgenticConversationPruner(300, archive=archive)
+    messages = chat(LONG, LONG + "2")
+    assert failures(ours.prune(messages))
+    archive.is_full = False
+    assert failures(ours.prune(messages)) == []
+    assert ours.recall(content_id(LONG)) == LONG
+
+
+class Full(dict[str, str]):
+    is_full = True
+
+    def setdefault(self, key: str, default: str = "", /) -> str:
+        if self.is_full:
+            raise OSError("no space left")
+        return super().setdefault(key, default)
+
+
+def test_of_a_result_with_an_image_its_json_is_kept():
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGVsbG8="}}
+    messages = WIRE["anthropic"]([[Step("shot", {}, LONG)], [Step("shot", {}, LONG)]])
+    messages[2]["content"][0]["content"] = [{"type": "text", "text": LONG}, image]
+    ours = AgenticConversationPruner(300, archive={})
+    result = ours.prune(messages)
+    (id,) = carried(result)
+    assert '"data": "aGVsbG8="' in ours.recall(id)
+
+
+def test_arguments_of_a_call_are_recalled_whole():
+    step = Step("write_file", {"path": "a.py", "content": LONG}, "The file a.py has been updated.")
+    messages = WIRE["openai_chat"]([[step], [step], [step]])
+    ours = AgenticConversationPruner(500, archive={})
+    pruned = ours.prune_conversations(messages, ToolOutputCleanup(clear_tool_inputs=ToolInputs()))
+    given = messages[1]["tool_calls"][0]["function"]["arguments"]
+    written = pruned[1]["tool_calls"][0]["function"]["arguments"]
+    assert f"the call succeeded] [recall id {content_id(given)}]" in written
+    assert ours.recall(content_id(given)) == given
+    assert ours.prune_conversations(pruned, ToolOutputCleanup(clear_tool_inputs=ToolInputs())) is pruned
+
+
+@each_row("strategy", [ToolOutputCleanup(), EAGER])
+def test_a_pruner_without_an_archive_leaves_placeholders_with_ids(strategy: Strategy):
+    """Though one without an id would be smaller."""
+    many = [" ".join(f"name_{number}_{at}" for number in range(900)) for at in range(3)]
+    ours = AgenticConversationPruner(300, archive={})
+    pruned = ours.prune_conversations(chat(*many), strategy)
+    assert [text[-29:-18] for text in contents(pruned)[:2]] == [" [recall id"] * 2
+    again = AgenticConversationPruner(300).prune(pruned, strategy)
+    assert again.conversation is pruned
+
+
+def test_the_report_knows_a_placeholder_with_an_id():
+    pruned = AgenticConversationPruner(300, archive={}).prune_conversations(chat(LONG, LONG + "2"))
+    for archive in (None, {}):
+        kept = AgenticConversationPruner(300, archive=archive).plan(pruned).kept
+        assert [*kept.values()] == ["already_cleared", "unseen"]
+
+
+def test_a_veto_keeps_nothing():
+    archive: dict[str, str] = {}
+    ours = AgenticConversationPruner(300, archive=archive, before_prune=lambda event: False)
+    messages = chat(LONG, LONG + "2")
+    assert ours.prune_conversations(messages) is messages
+    assert ours.plan(messages).edits
+    assert archive == {}
+
+
+@each_row("mode", ["simple", "auto", "custom"])
+def test_what_is_shortened_carries_the_id_of_the_whole_within_the_threshold(mode: str):
+    strategy = PerResult(mode=mode, threshold=100, function=lambda text: f"{len(text)} characters")
+    ours, lost = (ConversationPruner(10_000, lambda brief: "sixty lines", archive=each) for each in ({}, Broken()))
+    result = asyncio.run(ours.aprune(chat(LONG, LONG + "2"), strategy))
+    text = contents(result.conversation)[0]
+    assert text.rstrip().endswith(f"\n[recall id {content_id(LONG)}]")
+    assert ours.recall(content_id(LONG)) == LONG
+    assert ours.prune_conversations(result.conversation, strategy) is result.conversation
+    failed = lost.prune(chat(LONG, LONG + "2"), strategy)
+    assert as_bytes(failed.conversation) == as_bytes(result.conversation)
+    assert len(failures(failed)) == 1
+
+
+def test_without_an_archive_nothing_can_be_recalled():
+    with pytest.raises(SettingsError, match="there is no archive to recall from: give the pruner archive="):
+        AgenticConversationPruner(300).recall(content_id(LONG))

@@ -1,0 +1,179 @@
+"""Archives: the folder, recalling by an id, the tool for the model."""
+
+import json
+import os
+import stat
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from tables import each_row
+
+from autoprune import ArchiveError, SettingsError
+from autoprune.archive import Directory, handle, recall, tool_definition
+from autoprune.conversation.recall import content_id, mark, marked, parted
+
+TEXT = "one\ntwo\r\n見 \ud800\x00\n"
+ID = content_id(TEXT)
+
+
+def test_a_folder_keeps_texts_to_the_letter_and_for_the_user_alone(tmp_path: Path):
+    folder = Directory(tmp_path / "kept")
+    assert (len(folder), list(folder), folder.get(ID)) == (0, [], None)
+    folder[ID] = "another"
+    folder[ID] = TEXT
+    assert folder[ID] == recall(folder, ID) == TEXT
+    assert list(Directory(tmp_path / "kept")) == [ID]
+    assert os.listdir(folder.path) == [f"{ID}.txt"]
+    assert stat.S_IMODE(os.stat(folder.path).st_mode) == 0o700
+    assert stat.S_IMODE(os.stat(tmp_path / "kept" / f"{ID}.txt").st_mode) == 0o600
+    del folder[ID]
+    assert len(folder) == 0
+    with pytest.raises(KeyError):
+        del folder[ID]
+
+
+@each_row(
+    "key", ["../../etc/passwd", "/etc/passwd", "", ID.upper(), ID[:-1], ID + "0", ID + "\n", "a/" + ID, "..", "\0"]
+)
+def test_a_key_that_is_no_id_is_never_a_path(key: str, tmp_path: Path):
+    folder = Directory(tmp_path / "kept")
+    for attempt in (lambda: folder[key], lambda: folder.__setitem__(key, "x"), lambda: folder.__delitem__(key)):
+        with pytest.raises(KeyError):
+            attempt()
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ArchiveError, match="is no id: give the 16 characters"):
+        recall(folder, key)
+
+
+def test_what_cannot_be_written_leaves_what_was_there(tmp_path: Path):
+    folder = Directory(tmp_path)
+    (tmp_path / f"{ID}.txt").mkdir()
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(OSError, match="directory"):
+        folder[ID] = TEXT
+    assert sorted(os.listdir(tmp_path)) == sorted([f"{ID}.txt", "notes.txt"])
+
+
+def test_several_writers_of_one_folder_are_never_seen_half_done(tmp_path: Path):
+    texts = [f"{number} " * 20_000 for number in range(4)]
+    seen: list[str] = []
+
+    def write(text: str) -> None:
+        folder = Directory(tmp_path)
+        for _ in range(20):
+            folder[ID] = text
+            seen.append(folder[ID])
+
+    threads = [Thread(target=write, args=(text,)) for text in texts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(seen) == 80
+    assert set(seen) <= set(texts)
+    assert os.listdir(tmp_path) == [f"{ID}.txt"]
+
+
+def test_an_unknown_id_is_an_error_that_says_what_to_do():
+    with pytest.raises(ArchiveError) as error:
+        recall({}, ID)
+    assert str(error.value) == (
+        f"nothing is kept under {ID}: look whether the id is copied whole and the archive is the one that the pruner "
+        "wrote to; else get the content anew"
+    )
+
+
+# The model's tool
+
+
+@each_row("format", ["openai_chat", "openai_responses", "anthropic", "gemini", "bedrock"])
+def test_each_api_gets_its_definition(format: str):
+    made = tool_definition(format)
+    named = made.get("function") or made.get("toolSpec") or made
+    schemas = (named.get("parameters"), named.get("input_schema"), named.get("inputSchema", {}).get("json"))
+    (schema,) = filter(None, schemas)
+    assert named["name"] == "recall"
+    assert (schema["required"], [*schema["properties"]]) == (["id"], ["id", "first_line", "last_line"])
+    assert made == json.loads(json.dumps(tool_definition(format)))
+    schema.clear()
+    assert tool_definition(format) != made
+
+
+def test_the_shapes_are_those_of_the_apis():
+    assert [*tool_definition()] == ["type", "function"]
+    assert [*tool_definition("openai_responses")] == ["type", "name", "description", "parameters"]
+    assert [*tool_definition("anthropic")] == ["name", "description", "input_schema"]
+    with pytest.raises(SettingsError, match=r"for 'antropic' \(did you mean anthropic\?\); there are openai_chat, "):
+        tool_definition("antropic")
+
+
+LINES = "one\ntwo\nthree\nfour"
+OF_LINES = content_id(LINES)
+
+
+@each_row(
+    ("arguments", "answer"),
+    [
+        ({"id": OF_LINES}, LINES),
+        (json.dumps({"id": OF_LINES}), LINES),
+        ({"id": OF_LINES, "first_line": 2, "last_line": 3}, "two\nthree"),
+        ({"id": OF_LINES, "first_line": 3}, "three\nfour"),
+        ({"id": OF_LINES, "last_line": 1}, "one"),
+        ({"id": OF_LINES, "last_line": 99}, LINES),
+        ({"id": OF_LINES, "first_line": 5}, "Error: there are no lines 5 to 4: it has 4 lines, from 1"),
+        ({"id": OF_LINES, "first_line": 0}, "Error: 0 is no line: give a whole number, 1 or more"),
+        ({"id": OF_LINES, "last_line": "2"}, "Error: '2' is no line: give a whole number, 1 or more"),
+        ({"id": "abc"}, "Error: 'abc' is no id: give the 16 characters (0-9, a-f) behind 'recall id' in a placeholder"),
+        ({}, "Error: '' is no id: give the 16 characters (0-9, a-f) behind 'recall id' in a placeholder"),
+        ({"id": 7}, "Error: 7 is no id: give the 16 characters (0-9, a-f) behind 'recall id' in a placeholder"),
+        ([], 'Error: the arguments are no object: give {"id": "…"}'),
+        ("null", 'Error: the arguments are no object: give {"id": "…"}'),
+        ("[1", "Error: the arguments are no JSON: Expecting ',' delimiter: line 1 column 3 (char 2)"),
+    ],
+)
+def test_the_tool_answers_the_model_and_tells_it_what_was_wrong(arguments: object, answer: str):
+    assert handle({OF_LINES: LINES}, arguments) == answer
+
+
+def test_what_is_not_the_models_doing_is_raised():
+    with pytest.raises(SettingsError, match="there is no archive"):
+        handle(None, {"id": OF_LINES})
+
+
+# Marks
+
+
+@each_row(
+    "text",
+    [
+        "cleared",
+        "",
+        "\n<message>m</message>\n<content>cleared</content>\n",
+        "a\nb\n\n",
+        "</content>",
+        '["a"]',
+        "a [recall id x]",
+    ],
+)
+def test_a_mark_is_found_at_the_end_of_a_text_and_taken_off_again(text: str):
+    for gap in (" ", "\n"):
+        carrying = marked(text, mark(TEXT), gap)
+        assert parted(carrying) == (text, ID)
+        assert marked(carrying, mark(TEXT)) == carrying
+        assert parted(json.dumps(carrying)) == (json.dumps(text), ID)
+    assert parted(text) == (text, "")
+    assert marked(text, "") == text
+
+
+@each_row(
+    "text",
+    [f"[recall id {ID}] and more", f"x [recall id {ID[1:]}]", f"x [recall id {ID.upper()}]", f"x [recall id {ID}"],
+)
+def test_what_is_no_mark_at_the_end_carries_no_id(text: str):
+    assert parted(text) == (text, "")
+
+
+def test_a_mark_is_looked_for_in_linear_time():
+    text = f"[recall id {ID}]" + " " * 1_000_000 + "x"
+    assert parted(text) == (text, "")
