@@ -143,6 +143,15 @@ def test_a_placeholder_that_somebody_forged_does_not_keep_it_from_clearing_above
     assert result.report.within_safe_zone
 
 
+@pytest.mark.parametrize(("request_of_it", "edits"), [(9, 0), (1, 1)])
+def test_a_placeholder_with_an_id_tells_its_request_too(request_of_it: int, edits: int):
+    """Up to that request, what paid was decided before."""
+    text = f"[Cleared at request {request_of_it}: read a.py, 900 tokens] [recall id 0123456789abcdef]"
+    given = messages(Step("read", {"path": "a.py"}, text), plain(60), *[SMALL] * 4)
+    result = AgenticConversationPruner(10**9).prune(given, CacheAware(threshold=1_000, patience=0.1))
+    assert len(result.plan.edits) == edits
+
+
 def test_a_placeholder_that_is_longer_than_the_standard_one_is_not_taken_for_what_that_saves():
     """Above the safe zone so many results go that the texts which stand there then are within it."""
     given = messages(*[Step("read", {"path": "folder/" * 17 + f"{at}.txt"}, WORDS * 6) for at in range(30)], SMALL)
