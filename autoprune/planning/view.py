@@ -231,12 +231,19 @@ def stepper(strategy: Strategy) -> Strategy:
     return begin() if callable(begin) else strategy
 
 
+def _says_nothing(result: ToolResult) -> str:
+    return ""
+
+
 @dataclass(frozen=True)
 class Told:
-    """What a strategy says of its decisions: a text for each, and in a few words why a result stays, where it knows."""
+    """What a strategy says of its decisions: a text for each, and in a few words why a result stays, where it knows.
+
+    `why_kept` is a function of a module, or a `partial` of one, so that reports can be pickled.
+    """
 
     decisions: tuple[str, ...] = ()
-    why_kept: Callable[[ToolResult], str] = lambda result: ""
+    why_kept: Callable[[ToolResult], str] = _says_nothing
 
 
 SILENT = Told()

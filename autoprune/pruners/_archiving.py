@@ -7,8 +7,6 @@ from autoprune.conversation import recall
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.transcript import Part
 from autoprune.pruners.result import Result
-from autoprune.summarizers.brief import Failed
-from autoprune.summarizers.driver import tried
 
 
 def archived(
@@ -32,6 +30,8 @@ def archived(
 def _kept(archive: Archive, content: str) -> list[str]:
     """Keep one payload under its id, and under the one that it carries, where it was shortened before."""
     ids = dict.fromkeys((recall.recall_id(content), recall.content_id(content)))
+    from autoprune.summarizers.driver import tried  # loaded with the first payload: few have an archive
+
     answers = [(id, tried(_put, archive, id, content)) for id in ids]
     return [_told(id, answer) for id, answer in answers if answer is not None]
 
@@ -51,5 +51,5 @@ def _put(archive: Archive, id: str, content: str) -> str | None:
 
 
 def _told(id: str, answer: object) -> str:
-    why = answer.why if isinstance(answer, Failed) else answer
+    why = getattr(answer, "why", answer)  # what an archive raised, or what stands in the way
     return f"the archive failed ({why}): what was cleared cannot be recalled by {id}"

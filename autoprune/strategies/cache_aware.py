@@ -29,6 +29,7 @@ after twelve requests.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from math import inf
 from typing import TypeAlias
@@ -126,12 +127,12 @@ class Account:
 
     def told(self) -> Told:
         """Return the decisions with their numbers, and what each result is worth that stays."""
-        worth = {each.result: self._held.get(each.result) or _figure(figure) for each, figure in self._open.items()}
+        worth = {each.result: figure for each, figure in self._open.items()}
         meaning = (
             f"what is worth under {self._strategy.threshold:g} may go: large, old, few names that no call has used"
         )
         decisions = (meaning, *self._decisions) if worth or self._decisions else ()
-        return Told(decisions, lambda result: worth.get(result, ""))
+        return Told(decisions, partial(_why_kept, worth, self._held))
 
     def _look(self, view: View) -> None:
         """Read the messages that are new."""
@@ -199,6 +200,10 @@ class Account:
 def _figure(worth: float) -> str:
     """Return what a result is worth in words."""
     return f"under {LEAST_TOKENS} tokens" if worth == inf else f"worth {worth:.2g}" if worth < 100 else "worth over 100"
+
+
+def _why_kept(worth: Mapping[ToolResult, float], held: Mapping[ToolResult, str], result: ToolResult) -> str:
+    return held.get(result) or _figure(worth[result]) if result in worth else ""
 
 
 def _results(made: Made) -> str:

@@ -13,7 +13,7 @@ from tables import each_row
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs
 from autoprune.pruners.by_name import chosen, parameter, typed
 from autoprune.report.explanation import Explanation
-from autoprune.strategies.by_name import STRATEGIES
+from autoprune.strategies.by_name import CLEARING, STRATEGIES
 
 NARROW = {"COLUMNS": "80"}
 
@@ -118,7 +118,7 @@ def test_explain_obeys_the_columns_of_the_terminal(session: str):
 def test_strategies_are_listed_as_a_user_types_them():
     lines = run("strategies", environ=NARROW).stdout.decode().splitlines()
     heads = [line.rstrip() for line in lines[: lines.index("")] if not line.startswith(" ")]
-    assert [head.partition("(")[0] for head in heads] == ["tool_output_cleanup", "low_water", "cache_aware", *PRESETS]
+    assert [head.partition("(")[0] for head in heads] == [*CLEARING, *PRESETS]
     assert "keep_last(n=10)" in heads
     assert max(len(line.rstrip()) for line in lines) <= 80
     for text in (*heads, *(line.strip() for line in lines if re.match(r" {4}\w+\(.*\)\s*$", line))):
