@@ -26,6 +26,7 @@ from scripted_model import WINDOW, serve
 from scripted_session import TASK
 
 from autoprune import AgenticConversationPruner, PruneArgs, Report
+from autoprune.economics import Ledger, Pauses
 
 PROJECT = Path(__file__).parent.parent / "fixtures" / "project"
 INSTRUCTIONS = (
@@ -36,6 +37,7 @@ XML_INSTRUCTIONS = (
     "as it is, without escapes; a line break after the opening tag does not count."
 )
 MAX_REQUESTS = 100
+PRICES = "1.25,0.1"  # of a token written to the provider's cache and one read from it, in input tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,12 +169,16 @@ def run(
     task: str,
     pruner: AgenticConversationPruner,
     max_requests: int = MAX_REQUESTS,
+    strategy: str | None = None,
 ) -> list[Any]:
     """Work on a task until the model calls no more tools. Returns the full history, as if nothing had been pruned."""
     messages: list[Any] = [{"role": "system", "content": dialect.system}, {"role": "user", "content": task}]
     reports: list[Report] = []
+    pauses, ledger = Pauses(), Ledger(PRICES)
     while len(reports) < max_requests:
-        result = pruner.prune(messages)
+        waited = pauses.before(messages)
+        result = pruner.prune(messages, strategy, pauses=waited)
+        ledger.add(result, pauses=waited)
         reports.append(result.report)
         if result.report.results_cleared:
             logger.info("request {}: {}", len(reports), result.report)
@@ -183,7 +189,7 @@ def run(
         if not calls:
             break
         messages += dialect.answer(calls, [outcome(folder, call) for call in calls])
-    logger.info(summary(reports))
+    logger.info("{}\n{}", summary(reports), ledger)
     return messages
 
 
@@ -231,6 +237,9 @@ def main(
     folder: Annotated[Path, typer.Option(help="where the agent works")] = Path("scratch"),
     safe_zone: Annotated[str, typer.Option(help="tokens, as 20000 or 20k")] = "50k",
     max_requests: Annotated[int, typer.Option(min=1)] = MAX_REQUESTS,
+    strategy: Annotated[
+        str, typer.Option(help="how to prune, as in `autoprune strategies`")
+    ] = f"cache_aware(prices='{PRICES}')",
     record: Annotated[Path | None, typer.Option(help="write the full history as JSON")] = None,
 ) -> None:
     """Run the agent, print its last words."""
@@ -238,7 +247,7 @@ def main(
     logger.remove()
     logger.add(sys.stderr, format="{message}")
     with offline() if is_offline else online(base_url, folder) as (client, place):
-        messages = run(client, model, DIALECTS[dialect], place, task, pruner, max_requests)
+        messages = run(client, model, DIALECTS[dialect], place, task, pruner, max_requests, strategy)
     if record:
         record.write_text(json.dumps(plain(messages), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     typer.echo(plain(messages)[-1]["content"])
