@@ -43,7 +43,7 @@ Summarizer = Annotated[
 ]
 Model = Annotated[
     str | None,
-    typer.Option(metavar="MODEL", help="The model: for its encoding, its window, and to write summaries."),
+    typer.Option(metavar="MODEL", help="The model: for its encoding, its window, its prices, and to write summaries."),
 ]
 Provider = Annotated[
     str | None, typer.Option(metavar="NAME", help="Who serves the model, where its window depends on that.")
