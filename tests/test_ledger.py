@@ -87,6 +87,7 @@ def test_a_prune_pays_from_break_even_on_to_the_token(
         nets.append(entry.net)
         assert entry.net == pytest.approx(prices.read * (removed - placed) * (entry.requests - even), abs=1e-6)
         assert entry.pays_from == max(entry.request + entry.requests, 2 + pays) - 1 or entry.net >= 0
+        assert ledger.total.pays_from == entry.pays_from
         sent = goes_on(ledger, sent, 50)
     assert [net >= 0 for net in nets] == [False] * (pays - 1) + [True]
     assert (entry.removed, entry.placeholders, entry.rewritten) == (removed, placed, behind + placed)

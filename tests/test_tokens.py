@@ -455,6 +455,10 @@ def test_calibration_is_the_ratio_of_all_input_tokens_to_counted_ones(usage: obj
     assert calibration(usage, 1_000) == 1.2
 
 
+def test_a_request_of_one_counted_token_can_be_calibrated():
+    assert calibration({"prompt_tokens": 3}, 1) == 3.0
+
+
 def test_calibration_reads_the_usage_of_the_sdk():
     details = PromptTokensDetails(cached_tokens=1_000)
     chat = CompletionUsage(prompt_tokens=PROMPT, completion_tokens=9, total_tokens=1_209, prompt_tokens_details=details)

@@ -112,9 +112,9 @@ SUMS = (*TOKENS, "rereads", *COSTS, "summarizing")
 
 
 def total(entries: "tuple[Entry, ...]", prices: Prices, requests: int) -> Entry:
-    """Return the sum of prunes, as of a prune at request 0."""
+    """Return the sum of prunes, as of a prune at the first of so many requests."""
     sums: dict[str, Any] = {name: sum(getattr(each, name) for each in entries) for name in SUMS}
-    return Entry(prices=prices, request=0, requests=requests, **sums)
+    return Entry(prices=prices, request=1, requests=requests, **sums)
 
 
 def amount(tokens: float, prices: Prices) -> str:

@@ -102,7 +102,7 @@ class Ledger:
 
     @property
     def total(self) -> Entry:
-        """The sum of all prunes, as of one at request 0."""
+        """The sum of all prunes, as of one at the first request."""
         return total(self.entries, self.prices, self.requests)
 
     def __str__(self) -> str:

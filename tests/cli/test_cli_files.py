@@ -185,6 +185,14 @@ def test_what_a_log_holds_besides_is_named(tmp_path: Path):
         refuse_log(str(log), force=False)
 
 
+@each_row(("lines", "size"), [(1, ""), (2, " of 2 lines"), (3, " of 3 lines")])
+def test_how_many_lines_an_agents_log_has_is_said(tmp_path: Path, lines: int, size: str):
+    log = tmp_path / "log.jsonl"
+    log.write_text("\n".join((READERS / "pi.jsonl").read_text(encoding="utf-8").splitlines()[:lines]), encoding="utf-8")
+    with pytest.raises(SessionError, match=f"is a session file of pi{size}: a list"):
+        refuse_log(str(log), force=False)
+
+
 @each_row("text", ["", "# Notes", OLD, '{"messages": []}', '{"role": "user", "content": "x"}\n{', "[1]"])
 def test_what_is_no_agents_log_is_written_over(tmp_path: Path, text: str):
     out = tmp_path / "out.json"

@@ -659,6 +659,14 @@ def test_fields_that_cannot_be_compared_do_no_harm():
         assert [message["content"] for message in ours.prune_conversations(messages)[2::2]] == [SENTENCE, LONG]
 
 
+def test_behind_fields_that_cannot_be_compared_a_change_is_noticed():
+    ours = pruner(60)
+    for middle in (LONG, "ok", f"{LONG}more", "no"):
+        messages = loop([LONG, middle, LONG], x_embedding=Vector())
+        got = [message["content"] for message in ours.prune_conversations(messages)[2::2]]
+        assert got == [SENTENCE, middle if len(middle) < len(SENTENCE) else SENTENCE, LONG]
+
+
 WITH_ENUMS = """
 import enum, resource
 from autoprune import AgenticConversationPruner, PruneArgs

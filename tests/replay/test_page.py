@@ -12,7 +12,9 @@ from html.parser import HTMLParser
 from replayed import MARKUP, SECRET, Replayed, hostile, recorded
 
 from autoprune.replay import SessionFigures
+from autoprune.replay.detail import Cleared, Held, Outcome, SessionDetail
 from autoprune.replay.page import page
+from autoprune.replay.page._session_charts import life
 from autoprune.replay.page._text import clean, plain
 
 BROKEN = Replayed((SessionFigures("logs/broken.json", error="logs/broken.json: it is no JSON"),), ())
@@ -64,6 +66,20 @@ def test_unfit_characters_are_marked():
 def test_charts_hold_plain_text_alone():
     assert plain("$x$\n\u65e5\u672c b", 40) == "$x$? b"
     assert plain("a" * 50, 10) == "aaaaaaa..."
+
+
+def test_a_result_is_a_bar_as_high_as_its_tokens_until_it_is_cleared():
+    results = (Held("a", "", 100, 0, 1), Held("b", "", 300, 0, 2))
+    outcome = Outcome("s", prompts=(100, 400, 500), held=(0, 0, 0), cleared=(Cleared(0, 2, "", 50),))
+    chart = life(SessionDetail("e", outcome.prompts, {}, results, ()), outcome, "n", "label")
+    drawn = {str(each.get("fill")): str(each["d"]) for each in Elements(chart).named("path")}  # the last of each color
+    first, second = (height(shape) for shape in drawn["var(--cached)"].split("z")[:2])
+    assert second == 3 * first == 3 * height(drawn["var(--cleared)"]) > 0
+
+
+def height(shape: str) -> float:
+    ends = [float(y) for y in re.findall(r"[ML] [\d.]+ ([\d.]+)", shape)]
+    return max(ends) - min(ends)
 
 
 def test_texts_are_in_the_page_only_when_they_are_asked_for():

@@ -65,3 +65,5 @@ def test_they_are_found_by_name_with_what_they_do():
         "like_swe_agent": "As SWE-agent's LastNObservations",
     }
     assert config(known["like_claude_code"]) == {"keep": 5, "after_pause": 3_600}
+    spared = {"tools": ("skill",), "last_tokens": 40_000}
+    assert config(known["like_opencode"]) == {"keep": 0, "minimum": 20_000, "protect": spared}

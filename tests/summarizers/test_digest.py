@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import time
@@ -30,6 +31,7 @@ from autoprune.summarizers.digest._contents import Contents
 from autoprune.summarizers.digest._contents import parse as read_back
 from autoprune.summarizers.digest._findings import findings
 from autoprune.summarizers.digest._reading import extend
+from autoprune.summarizers.digest._requests import shorten
 from autoprune.summarizers.digest.digest import Digest
 from autoprune.summarizers.sections import read
 from autoprune.summarizers.utterances import Utterance, utterances
@@ -732,6 +734,19 @@ def test_a_pasted_file_in_a_request_is_cut_but_not_the_sentence_that_asks(reques
         assert asking in text
         assert text.count("characters left out …]") == 1
         assert len(next(line for line in text.split("\n") if "lines)" in line)) > 10
+
+
+def test_the_mark_of_a_request_says_how_many_characters_are_left_out_however_often_it_is_shortened():
+    whole = "".join(f"{number} lines of words.\n" for number in range(400))
+    short = whole
+    for limit in (200, 100, 60):
+        short = shorten(short, limit, COUNT)
+        head, left_out, tail = re.split(r"\n\[… ([\d,]+) characters left out …\]\n", short)
+        assert whole.startswith(head)
+        assert whole.endswith(f"{tail}\n")
+        assert (
+            abs(len(head) + int(left_out.replace(",", "")) + len(tail) - len(whole)) <= 3
+        )  # ends of lines at the cuts
 
 
 def test_requests_stay_when_lists_go():

@@ -1,0 +1,56 @@
+"""What an agent is at work on: the newest read of a file that it edited lately, and the newest failure."""
+
+from rounds import WIRE, Step
+from tables import each_row
+
+from autoprune import AgenticConversationPruner
+from autoprune.strategies.at_work import LATELY, AtWork
+
+OTHER = Step("read", {"path": "other.txt"}, "x")
+
+
+def read(path: str, text: str = "def f(): pass") -> Step:
+    return Step("read", {"path": path}, text)
+
+
+def edit(path: str) -> Step:
+    return Step("edit", {"path": path, "old_string": "a", "new_string": "b"}, "ok")
+
+
+def held(*steps: Step, later: int = 0) -> dict[int, str]:
+    """The numbers of the results that are held at the request of the last one, or later, each with its reason."""
+    transcript = AgenticConversationPruner(10**9).plan(WIRE["openai_chat"]([[each] for each in steps])).transcript
+    at_work = AtWork()
+    for entry in transcript.entries:
+        at_work.read(entry)
+    found = at_work.held(transcript.results[-1].request + later)
+    return {number: found[result] for number, result in enumerate(transcript.results) if result in found}
+
+
+@each_row(
+    ("shown", "edited", "is_held"),
+    [
+        ("src/a.py", "src/a.py", True),
+        ("src/a.py", "/home/me/src/a.py", True),
+        ("/home/me/src/a.py", "src/a.py", True),
+        ("./src/a.py", "src/a.py", True),
+        ("src\\a.py", "src/a.py", True),
+        ("lib/a.py", "src/a.py", False),
+        ("src/b.py", "src/a.py", False),
+        ("ssrc/a.py", "src/a.py", False),
+    ],
+)
+def test_a_read_is_held_of_the_file_that_was_edited_by_whichever_path(shown: str, edited: str, is_held: bool):
+    assert held(read(shown), edit(edited), OTHER) == ({0: "file being edited"} if is_held else {})
+
+
+def test_of_two_reads_of_a_file_the_newest_is_held_until_the_edit_is_long_ago():
+    steps = (read("a.py"), read("src/a.py"), edit("src/a.py"), edit("a.py"))
+    assert held(*steps) == {1: "file being edited"}
+    assert held(*steps, later=LATELY) == {1: "file being edited"}
+    assert held(*steps, later=LATELY + 1) == {}
+
+
+def test_the_newest_failure_is_held():
+    fails = Step("bash", {"command": "make"}, "Error: no rule to make target", failed=True)
+    assert held(fails, OTHER, fails, OTHER) == {2: "newest failure"}
