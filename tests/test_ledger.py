@@ -174,7 +174,7 @@ def test_another_conversation_ends_the_prunes_of_the_one_before():
     ledger.add(prompt(messages(80, 70, 60, name="other")))
     (entry,) = ledger.entries
     assert (entry.net, entry.requests, entry.is_over) == (net, 1, True)
-    assert entry.pays_from == math.inf
+    assert entry.pays_from == ledger.total.pays_from == math.inf
     assert entry.verdict == "The prune at request 2 lost money: 475 input tokens ($0.0009)."
 
 

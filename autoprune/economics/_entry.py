@@ -41,6 +41,11 @@ class Entry:
         return self.removed - self.placeholders
 
     @property
+    def lasting(self) -> int:
+        """The tokens that it saves at each request to come; none once the conversation is over."""
+        return 0 if self.is_over else self.smaller_by - self.refetched
+
+    @property
     def net(self) -> float:
         """What was saved so far, less all costs."""
         return round(self.saved - self.rewriting - self.rereading - self.summarizing, NOISE)
@@ -57,8 +62,8 @@ class Entry:
         now = self.request + self.requests - 1
         if self.net >= 0:
             return now
-        each = self.prices.read * (self.smaller_by - self.refetched)
-        return math.inf if self.is_over or each <= 0 else now + math.ceil(round(-self.net / each, NOISE))
+        each = self.prices.read * self.lasting
+        return math.inf if each <= 0 else now + math.ceil(round(-self.net / each, NOISE))
 
     @property
     def verdict(self) -> str:
@@ -111,10 +116,22 @@ COSTS = ("saved", "rewriting", "rereading")
 SUMS = (*TOKENS, "rereads", *COSTS, "summarizing")
 
 
-def total(entries: "tuple[Entry, ...]", prices: Prices, requests: int) -> Entry:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Total(Entry):
+    """The sum of prunes, as of one at the first request. `entries` are those that it is the sum of."""
+
+    entries: tuple[Entry, ...] = field(default=(), repr=False)
+
+    @property
+    def lasting(self) -> int:
+        """The tokens that they save at each request to come: those of conversations that are not over."""
+        return sum(each.lasting for each in self.entries)
+
+
+def total(entries: tuple[Entry, ...], prices: Prices, requests: int) -> Total:
     """Return the sum of prunes, as of a prune at the first of so many requests."""
     sums: dict[str, Any] = {name: sum(getattr(each, name) for each in entries) for name in SUMS}
-    return Entry(prices=prices, request=1, requests=requests, **sums)
+    return Total(prices=prices, request=1, requests=requests, entries=entries, **sums)
 
 
 def amount(tokens: float, prices: Prices) -> str:
