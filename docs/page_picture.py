@@ -21,7 +21,7 @@ from autoprune.replay.verdict import advice, standings
 ROOT = Path(__file__).parent.parent
 SESSION = ROOT / "fixtures" / "sessions" / "edit_loop_openai.jsonl"
 PICTURE = ROOT / "docs" / "pictures" / "replay.png"
-STRATEGIES = ("none", "tool_output_cleanup", "low_water", "low_water @ 30k", "keep_newest", "clairvoyant")
+STRATEGIES = ("none", "tool_output_cleanup", "low_water", "cache_aware", "cache_aware @ 60k", "clairvoyant")
 COMMAND = "autoprune replay edit_loop_openai.jsonl --prices anthropic --safe-zone 20k --html report.html"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WIDTH, GAP = 1200, 24  # pixels

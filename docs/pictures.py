@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 SESSION = ROOT / "fixtures" / "sessions" / "edit_loop_xml.json"
 PICTURE = ROOT / "docs" / "pictures" / "prompt_size.svg"
 SAFE_ZONE = 20 * 1024  # tokens
-STRATEGIES = {"tool_output_cleanup": "#0f766e", "low_water": "#c2410c"}
+STRATEGIES = {"tool_output_cleanup": "#0f766e", "cache_aware": "#c2410c"}
 GRAY, LIGHT = "#475569", "#94a3b8"
 
 
