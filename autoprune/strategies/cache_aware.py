@@ -102,7 +102,7 @@ class Account:
         self._held: Mapping[ToolResult, str] = {}
         self._owed = 0.0
         self._newest_mark = -1
-        self._cleared: set[int] = set()
+        self._gone: set[int] = set()  # results that were cleared, by this walk or before, by identity
         self._open: Mapping[Candidate, float] = {}  # what may go at this request, and what it is worth
         self._decisions: list[str] = []
 
@@ -121,7 +121,7 @@ class Account:
         if made or is_decided:
             self._owed = 0.0
         for candidate, text in made:
-            self._cleared.add(id(candidate.result))
+            self._gone.add(id(candidate.result))
             figure = self._held.get(candidate.result) or _figure(self._open[candidate])
             yield candidate.replaced(text, f"{why.partition(':')[0]}, {figure}")
 
@@ -139,8 +139,9 @@ class Account:
         for entry in islice(view.entries, self._read, None):
             self._worth.read(entry)
             self._at_work.read(entry)
-            marks = (mark for result in entry.results if (mark := _mark(result)) is not None)
-            self._newest_mark = max(self._newest_mark, *marks, -1)
+            marks = {id(result): mark for result in entry.results if (mark := _mark(result)) is not None}
+            self._gone.update(marks)
+            self._newest_mark = max(self._newest_mark, *marks.values(), -1)
         self._read = len(view.entries)
 
     def _paying(self, view: View) -> tuple[Made, str]:
@@ -193,8 +194,7 @@ class Account:
         return inf if result in self._held else self._worth.of(result, request)
 
     def _is_open(self, candidate: Candidate) -> bool:
-        result = candidate.result
-        return candidate.part is result and id(result) not in self._cleared and _mark(result) is None
+        return candidate.part is candidate.result and id(candidate.part) not in self._gone
 
 
 def _figure(worth: float) -> str:
