@@ -96,7 +96,7 @@ class Worth:
         age = max(1, request - result.request)
         since = request - max((self._touched.get(file, NEVER) for file in known.files), default=NEVER)
         touched = 1 + TOUCHED_FACTOR * float(0.5 ** (since / TOUCHED_HALF))
-        return 1_000 * (1 + known.fresh + known.prose) / (known.size * age**0.5) * touched
+        return 1_000 * (1 + known.fresh + known.prose) / float(known.size * age**0.5) * touched
 
 
 def files(call: ToolCall) -> tuple[str, ...]:
