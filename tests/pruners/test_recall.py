@@ -138,7 +138,7 @@ def contents(messages: list[Any]) -> list[str]:
 
 PLACEHOLDERS: list[tuple[Strategy, str]] = [
     (ToolOutputCleanup(), "you can call the tool again to retrieve it. [recall id {}]"),
-    (EAGER, "read_file 0.py, 300 tokens] [recall id {}]"),
+    (EAGER, "read_file, 300 tokens] [recall id {}]"),
     (ToolOutputCleanup(clamp=Clamp(100)), "you can call the tool again to retrieve it. [recall id {}]"),
 ]
 
