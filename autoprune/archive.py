@@ -92,13 +92,20 @@ class Directory(MutableMapping[str, str]):
         return os.path.join(self.path, key + SUFFIX)
 
 
+def checked_archive(archive: Archive | None) -> Archive | None:
+    """Return what is given as an archive. Raises SettingsError for what cannot keep a text, such as a path."""
+    if archive is None or all(callable(getattr(archive, name, None)) for name in ("get", "setdefault", "__setitem__")):
+        return archive
+    raise SettingsError(f"archive is {archive!r}: give a mutable mapping, such as a dict or Directory('archive')")
+
+
 def recall(archive: Archive | None, id: str) -> str:
     """Return the payload that is kept under an id.
 
     Raises ArchiveError for what is no id, where nothing is kept under it, and where what is kept is not what was
     cleared; SettingsError without an archive. What the archive itself raises comes through.
     """
-    if archive is None:
+    if (archive := checked_archive(archive)) is None:
         raise SettingsError(
             "there is no archive to recall from: give the pruner archive=, such as Directory('archive')"
         )

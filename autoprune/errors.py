@@ -72,9 +72,20 @@ def is_share(value: object) -> bool:
     return is_number(value, 0, int | float) and value <= 1  # type: ignore[operator]
 
 
-def check_number(name: str, value: object, least: int, what: str = "a number", *, optional: bool = False) -> None:
-    """Raise SettingsError unless a value is a whole number of at least `least`; `optional` allows None."""
-    if not is_number(value, least) and not (optional and value is None):
+def check_number(
+    name: str,
+    value: object,
+    least: int,
+    what: str = "a number",
+    *,
+    optional: bool = False,
+    kind: type | UnionType = int,
+) -> None:
+    """Raise SettingsError unless a value is a whole number of at least `least`, or one of `kind`.
+
+    `optional` allows None.
+    """
+    if not is_number(value, least, kind) and not (optional and value is None):
         raise SettingsError(f"{name} is {value!r}: give {what}, {least} or more{', or None' if optional else ''}")
 
 

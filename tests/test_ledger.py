@@ -402,6 +402,8 @@ def test_a_usage_without_tokens_is_a_clear_error_and_changes_nothing(usage: obje
 
 
 def test_what_cannot_be_is_a_clear_error():
+    with pytest.raises(SettingsError, match=r"takes the Result of prune\(\), and was given list"):
+        Ledger().add([])  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match="there was none"):
         Ledger(PRICES).add(prompt(messages(400)), usage={"prompt_tokens": 5})
     with pytest.raises(SettingsError, match="by the index of a message"):

@@ -73,9 +73,11 @@ class Ledger:
 
         `usage` is what the provider reported with the answer to the previous request, where it is known. `pauses` are
         those that `prune` takes; after one longer than the cache's life nothing is cached. Raises SettingsError for
-        pauses that cannot be, and for a usage that names no input tokens.
+        what is no result, for pauses that cannot be, and for a usage that names no input tokens.
         """
-        now = result.sent
+        now = getattr(result, "sent", None)
+        if not isinstance(now, Sent):
+            raise SettingsError(f"the ledger takes the Result of prune(), and was given {type(result).__name__}")
         pause = checked_pauses(pauses).get(len(now.given), 0.0)
         self._report(usage)
         self.requests += 1

@@ -93,7 +93,7 @@ def prices(given: "Prices | str | tuple[float, ...] | None", model: str | None =
                 "the price of a written and a read token in input tokens, such as 1.25,0.1"
             )
         return _of_figures(figures)
-    if not 2 <= len(given) <= 3:
+    if not isinstance(given, tuple | list) or not 2 <= len(given) <= 3:
         raise SettingsError(f"prices of {given!r}: give (write, read) or (write, read, output)")
     return _of_figures(given)
 

@@ -16,24 +16,28 @@ def archived(
 
     `known` are the parts of which that was done before. What failed is tried again with the next prune.
     """
-    notes: dict[str, None] = {}
+    failures: dict[str, dict[str, None]] = {}  # what the archive says, with the ids
     if archive is None:
         return result
     for edit in edits:
         if edit.part not in known:
             failed = _kept(archive, recall.content(edit.part, messages))
-            notes.update(dict.fromkeys(failed))
+            for id, why in failed:
+                failures.setdefault(why, {})[id] = None
             known.update(() if failed else (edit.part,))
-    return result.noting([*notes])
+    return result.noting([_told(why, ids) for why, ids in failures.items()])
 
 
-def _kept(archive: Archive, content: str) -> list[str]:
-    """Keep one payload under its id, and under the one that it carries, where it was shortened before."""
+def _kept(archive: Archive, content: str) -> list[tuple[str, str]]:
+    """Keep one payload under its id, and under the one that it carries, where it was shortened before.
+
+    Return the ids that failed, each with the reason: what the archive raised, or what stands in the way.
+    """
     ids = dict.fromkeys((recall.recall_id(content), recall.content_id(content)))
     from autoprune.summarizers.driver import tried  # loaded with the first payload: few have an archive
 
     answers = [(id, tried(_put, archive, id, content)) for id in ids]
-    return [_told(id, answer) for id, answer in answers if answer is not None]
+    return [(id, str(getattr(answer, "why", answer))) for id, answer in answers if answer is not None]
 
 
 def _put(archive: Archive, id: str, content: str) -> str | None:
@@ -50,6 +54,5 @@ def _put(archive: Archive, id: str, content: str) -> str | None:
     return None
 
 
-def _told(id: str, answer: object) -> str:
-    why = getattr(answer, "why", answer)  # what an archive raised, or what stands in the way
-    return f"the archive failed ({why}): what was cleared cannot be recalled by {id}"
+def _told(why: str, ids: Iterable[str]) -> str:
+    return f"the archive failed ({why}): what was cleared cannot be recalled by {', '.join(ids)}"

@@ -9,7 +9,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from autoprune.archive import Archive, recall
+from autoprune.archive import Archive, checked_archive, recall
 from autoprune.conversation.copying import Copied
 from autoprune.conversation.edits import Running
 from autoprune.conversation.messages import checked
@@ -238,7 +238,7 @@ class Pruner(Copied):
     def _terms(self, strategy: object, calibration: float) -> Terms:
         """What the prune depends on; what was given for the last one is not checked again."""
         chosen, fallback = self._chosen(strategy)
-        recalls = self.archive is not None
+        recalls = checked_archive(self.archive) is not None
         on = chosen, fallback, calibration, self.replacement_message, recalls, *attribute_values(self.args)
         if self._last and all(map(operator.is_, on, self._last[0])):
             return self._last[1]

@@ -40,6 +40,11 @@ class Known:
         return self.result.tokens
 
     @cached_property
+    def size(self) -> float:
+        """What the worth is divided by for the tokens of the payload."""
+        return float(self.tokens**1.2)
+
+    @cached_property
     def names(self) -> list[str]:
         """The names in the text, each once."""
         return names(self.result.text)
@@ -91,7 +96,7 @@ class Worth:
         age = max(1, request - result.request)
         since = request - max((self._touched.get(file, NEVER) for file in known.files), default=NEVER)
         touched = 1 + TOUCHED_FACTOR * float(0.5 ** (since / TOUCHED_HALF))
-        return 1_000 * (1 + known.fresh + known.prose) / float(known.tokens**1.2 * age**0.5) * touched
+        return 1_000 * (1 + known.fresh + known.prose) / float(known.size * age**0.5) * touched
 
 
 def files(call: ToolCall) -> tuple[str, ...]:

@@ -13,8 +13,9 @@ cached, and it goes for nothing. What then costs nothing more goes a little soon
 less than 1.3 times the threshold.
 
 *How far?* Above the safe zone, whatever it costs, what is worth least goes first, until `target` of it is reached, or
-until no more than three tenths of the room for results are left. Where all results together leave no room for that,
-they are not cleared at each request for nothing: those that are worth most may take a quarter of the safe zone.
+until no more than three tenths of the room for results are left. Where placeholders leave no room for that, they lose
+what they name but the tool. Where all results together leave none even so, they are not cleared at each request for
+nothing: those that are worth most may take three tokens for each that is missing, up to a quarter of the safe zone.
 
 A placeholder names the tool, its target, the result's size, and some of its fresh names. It also tells the request at
 which it was written: a walk over pruned output that is fed back clears nothing because it pays at or before the newest
@@ -36,10 +37,10 @@ from typing import TypeAlias
 
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.outcomes import failed
-from autoprune.conversation.recall import parted
+from autoprune.conversation.recall import GAP, HEAD, parted
 from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import CACHE_LIFE, Prices, prices
-from autoprune.errors import SettingsError, is_share
+from autoprune.errors import SettingsError, check_number, is_share
 from autoprune.planning.protections import NOTHING, Protections
 from autoprune.planning.view import Candidate, Told, View
 from autoprune.strategies._worth import LEAST_TOKENS, Worth
@@ -47,10 +48,12 @@ from autoprune.strategies.at_work import AtWork
 
 SOONER = 1.3  # of the threshold: what goes where that costs nothing more
 ROOM_KEPT, ROOM_AT_LEAST = 0.3, 0.25  # of the room for results; of the safe zone, where there is no room
+ROOM_FOR_MISSING = 3  # for each token that is missing; no step, so that a few tokens more or less decide nothing
 NAMES_SHARE, LEAST_NAMES, MOST_NAMES = 0.03, 8, 150  # tokens for names in a placeholder
 CHARACTERS_PER_TOKEN = 3.5  # of names
 LONGEST_TARGET = 120  # characters
-MARK = re.compile(r"\[Cleared at request (\d{1,9}): [^\n]*, [\d,]+ tokens(?:\. Names in it: [^\n]*)?\]")
+FAILED = ", failed"
+MARK = re.compile(r"\[Cleared at request (\d{1,9}): [^\n]*, ([\d,]+) tokens(?:\. Names in it: [^\n]*)?\]")
 
 Made: TypeAlias = dict[tuple[Candidate, str], int]  # candidates with their placeholders: what they save
 
@@ -80,8 +83,10 @@ class CacheAware:
 
     def begin(self) -> "Account":
         """Return what one walk remembers."""
-        if not is_share(self.target) or not self.target or self.threshold < 0 or self.patience < 0:
-            raise SettingsError(f"{self}: target must be above 0 and at most 1, threshold and patience 0 or more")
+        for name in ("threshold", "patience", "cache_life"):
+            check_number(name, getattr(self, name), 0, kind=int | float)
+        if not is_share(self.target) or not self.target:
+            raise SettingsError(f"target is {self.target!r}: give a share of the safe zone, above 0 and at most 1")
         return Account(self, prices(self.prices))
 
     def step(self, view: View) -> Iterator[Replace]:
@@ -102,7 +107,7 @@ class Account:
         self._held: Mapping[ToolResult, str] = {}
         self._owed = 0.0
         self._newest_mark = -1
-        self._cleared: set[int] = set()
+        self._gone: dict[int, str] = {}  # by identity, results cleared by this walk or before: the least that may stay
         self._open: Mapping[Candidate, float] = {}  # what may go at this request, and what it is worth
         self._decisions: list[str] = []
 
@@ -121,9 +126,8 @@ class Account:
         if made or is_decided:
             self._owed = 0.0
         for candidate, text in made:
-            self._cleared.add(id(candidate.result))
-            figure = self._held.get(candidate.result) or _figure(self._open[candidate])
-            yield candidate.replaced(text, f"{why.partition(':')[0]}, {figure}")
+            yield candidate.replaced(text, f"{why.partition(':')[0]}, {self._figure(candidate)}")
+            self._gone.setdefault(id(candidate.result), short(candidate.result, view.request))
 
     def told(self) -> Told:
         """Return the decisions with their numbers, and what each result is worth that stays."""
@@ -139,8 +143,10 @@ class Account:
         for entry in islice(view.entries, self._read, None):
             self._worth.read(entry)
             self._at_work.read(entry)
-            marks = (mark for result in entry.results if (mark := _mark(result)) is not None)
-            self._newest_mark = max(self._newest_mark, *marks, -1)
+            for result in entry.results:
+                if (mark := _mark(result)) is not None:
+                    self._newest_mark = max(self._newest_mark, int(mark[1]))
+                    self._gone[id(result)] = _shortened(result, mark)
         self._read = len(view.entries)
 
     def _paying(self, view: View) -> tuple[Made, str]:
@@ -169,9 +175,13 @@ class Account:
 
     def _fitting(self, view: View) -> tuple[Made, str] | None:
         """Return what goes above the safe zone, the least worth first; nothing where that would be for nothing."""
-        every = self._made(view, sorted(self._open, key=self._open.__getitem__))
-        floor = view.tokens - sum(every.values())
-        limit = view.limit if floor <= view.limit else floor + ROOM_AT_LEAST * view.limit
+        order = sorted(self._open, key=self._open.__getitem__)
+        every = self._made(view, order)
+        if (floor := view.tokens - sum(every.values())) > view.limit:
+            every = self._shortest(view, order)
+            floor = view.tokens - sum(every.values())
+        missing = max(0, floor - view.limit)
+        limit = view.limit + missing + min(ROOM_AT_LEAST * view.limit, ROOM_FOR_MISSING * missing)
         if view.tokens <= limit:
             return None
         goal = max(self._strategy.target * view.limit, floor + ROOM_KEPT * (limit - floor))
@@ -181,20 +191,26 @@ class Account:
 
     def _made(self, view: View, chosen: Iterable[Candidate]) -> Made:
         """Return candidates with their placeholders and what these save, where they save anything."""
-        made: Made = {}
-        for each in chosen:
-            text = placeholder(each, view.request, self._worth.fresh_names(each.result))
-            if (saves := view.saves(each, text)) > 0:
-                made[each, text] = saves
-        return made
+        fresh = self._worth.fresh_names
+        return _saving(view, ((each, placeholder(each, view.request, fresh(each.result))) for each in chosen))
+
+    def _shortest(self, view: View, chosen: Iterable[Candidate]) -> Made:
+        """Return candidates with placeholders that name the tool alone, those that were cleared before first."""
+        again = ((each, known) for each in view.candidates() if (known := self._gone.get(id(each.part))))
+        return _saving(view, (*again, *((each, short(each.result, view.request)) for each in chosen)))
+
+    def _figure(self, candidate: Candidate) -> str:
+        """Return why a candidate may go, in a word or two."""
+        if candidate not in self._open:
+            return "cleared before"
+        return self._held.get(candidate.result) or _figure(self._open[candidate])
 
     def _of(self, result: ToolResult, request: int) -> float:
         """Return what a result is worth at a request: more than any other while the agent is at work on it."""
         return inf if result in self._held else self._worth.of(result, request)
 
     def _is_open(self, candidate: Candidate) -> bool:
-        result = candidate.result
-        return candidate.part is result and id(result) not in self._cleared and _mark(result) is None
+        return candidate.part is candidate.result and id(candidate.part) not in self._gone
 
 
 def _figure(worth: float) -> str:
@@ -221,13 +237,26 @@ def _until(made: Made, wanted: float) -> Iterator[tuple[tuple[Candidate, str], i
         wanted -= saves
 
 
-def _mark(result: ToolResult) -> int | None:
-    """Return the request at which a result was cleared, as its placeholder says; None for any other text.
+def _saving(view: View, texts: Iterable[tuple[Candidate, str]]) -> Made:
+    """Return texts in place of candidates with what they save, where they save anything."""
+    weighed = ((each, text, view.saves(each, text)) for each, text in texts)
+    return {(each, text): saves for each, text, saves in weighed if saves > 0}
+
+
+def _mark(result: ToolResult) -> re.Match[str] | None:
+    """Return the request and the size that a result had, as its placeholder says; None for any other text.
 
     In place of a payload that is JSON in a text the placeholder is a JSON string. It may carry the mark of an archive.
     """
-    match = MARK.fullmatch(parted(result.text)[0].strip().strip('"'))
-    return int(match[1]) if match else None
+    return MARK.fullmatch(parted(result.text)[0].strip().strip('"'))
+
+
+def _shortened(result: ToolResult, mark: re.Match[str]) -> str:
+    """Return the placeholder of a result that was cleared before without what it names; it keeps its id."""
+    how = FAILED if mark[0][: mark.start(2)].endswith(f"{FAILED}, ") else ""
+    text = f"[Cleared at request {mark[1]}: {_tool(result)}{how}, {mark[2]} tokens]"
+    id = parted(result.text)[1]
+    return f"{text}{GAP}{HEAD}{id}]" if id else text
 
 
 def behind(view: View, cut: Sequence[Candidate]) -> int:
@@ -241,9 +270,7 @@ def placeholder(candidate: Candidate, request: int, fresh: Iterable[str]) -> str
     """Return what stands in place of a result: the tool, its target, its size, and some names in it."""
     target, tokens = candidate.target, candidate.result.tokens
     shown = target if len(target) <= LONGEST_TARGET else f"{target[: LONGEST_TARGET - 1]}…"
-    result = candidate.result
-    how = ", failed" if failed(result.text, result.is_error, result.call) else ""
-    what = f"{result.tool} {shown}".strip() + how
+    what = f"{_tool(candidate.result)} {shown}".strip() + _how(candidate.result)
     room = CHARACTERS_PER_TOKEN * min(max(NAMES_SHARE * tokens, LEAST_NAMES), MOST_NAMES)
     kept: list[str] = []
     for name in fresh:
@@ -253,3 +280,17 @@ def placeholder(candidate: Candidate, request: int, fresh: Iterable[str]) -> str
         kept.append(name)
     named = f". Names in it: {', '.join(kept)}" if kept else ""
     return f"[Cleared at request {request}: {what}, {tokens:,} tokens{named}]"
+
+
+def short(result: ToolResult, request: int) -> str:
+    """Return the placeholder of a result where there is no room for names: the tool and the size alone."""
+    return f"[Cleared at request {request}: {_tool(result)}{_how(result)}, {result.tokens:,} tokens]"
+
+
+def _tool(result: ToolResult) -> str:
+    """Return the name of a result's tool on one line."""
+    return " ".join(result.tool.split())[:LONGEST_TARGET]
+
+
+def _how(result: ToolResult) -> str:
+    return FAILED if failed(result.text, result.is_error, result.call) else ""

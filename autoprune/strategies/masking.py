@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from autoprune.conversation.edits import Replace
-from autoprune.errors import SettingsError
+from autoprune.errors import check_number
 from autoprune.planning.protections import NOTHING, Protections
 from autoprune.planning.view import View
 
@@ -32,8 +32,9 @@ class ObservationMasking:
 
     def step(self, view: View) -> Iterator[Replace]:
         """Return nothing, or an edit for each candidate that is older than the newest ones."""
-        if self.keep < 0 or self.polling < 1 or self.minimum < 0 or self.after_pause < 0:
-            raise SettingsError(f"{self}: keep, minimum and after_pause must be 0 or more, polling 1 or more")
+        for name, least in (("keep", 0), ("polling", 1), ("minimum", 0)):
+            check_number(name, getattr(self, name), least)
+        check_number("after_pause", self.after_pause, 0, "seconds", kind=int | float)
         if view.pause < self.after_pause:
             return
         count = len(view.results) - self.keep

@@ -138,7 +138,7 @@ def contents(messages: list[Any]) -> list[str]:
 
 PLACEHOLDERS: list[tuple[Strategy, str]] = [
     (ToolOutputCleanup(), "you can call the tool again to retrieve it. [recall id {}]"),
-    (EAGER, "read_file 0.py, 300 tokens] [recall id {}]"),
+    (EAGER, "read_file, 300 tokens] [recall id {}]"),
     (ToolOutputCleanup(clamp=Clamp(100)), "you can call the tool again to retrieve it. [recall id {}]"),
 ]
 
@@ -281,6 +281,20 @@ def test_what_is_shortened_carries_the_id_of_the_whole_within_the_threshold(mode
     failed = lost.prune(chat(LONG, LONG + "2"), strategy)
     assert as_bytes(failed.conversation) == as_bytes(result.conversation)
     assert len(failures(failed)) == 1
+
+
+def test_payloads_that_an_archive_could_not_keep_for_the_same_reason_are_named_in_one_note():
+    (note,) = failures(AgenticConversationPruner(300, archive=Full()).prune(chat(LONG, LONG + "2", LONG + "3")))
+    assert note.endswith(f"cannot be recalled by {content_id(LONG)}, {content_id(LONG + '2')}")
+
+
+@each_row("given", ["cleared", 5, []])
+def test_what_cannot_keep_a_text_is_no_archive(given: Any):
+    for kind in (AgenticConversationPruner, ConversationPruner):
+        with pytest.raises(SettingsError, match=r"give a mutable mapping, such as a dict or Directory\('archive'\)"):
+            kind(300, archive=given).prune(chat(LONG, LONG + "2"))
+    with pytest.raises(SettingsError, match="archive is"):
+        AgenticConversationPruner(300, archive=given).recall(content_id(LONG))
 
 
 def test_without_an_archive_nothing_can_be_recalled():

@@ -1,5 +1,6 @@
 """`cache_aware`: what is eligible, when clearing pays, how far it goes above the safe zone, and what it leaves."""
 
+import re
 from typing import Any
 
 import pytest
@@ -185,6 +186,41 @@ def test_where_all_results_together_leave_no_room_the_ones_worth_most_stay_for_a
     assert "with all gone it would be" in plan.told.decisions[-1]
 
 
+def long_loop() -> list[Any]:
+    """Forty reads of files with names, of long paths."""
+    names = "".join(f"def read_part_{at}(self): return self.partNumber{at}\n" for at in range(12))
+    return messages(*[Step("read", {"path": f"{'folder/' * 8}{at}.py"}, f"{at}: {names}") for at in range(40)])
+
+
+def test_where_names_leave_no_room_placeholders_lose_them_and_the_safe_zone_holds():
+    given = long_loop()
+    least = AgenticConversationPruner(1).prune(given, "tool_output_cleanup").report.tokens_after
+    zone = least + 300
+    result = AgenticConversationPruner(zone).prune(given, CacheAware())
+    assert result.report.within_safe_zone
+    texts = [edit.text for edit in result.plan.edits]
+    assert any(re.fullmatch(r"\[Cleared at request \d+: read, \d+ tokens\]", text) for text in texts)
+
+
+@pytest.mark.parametrize("spare", [-40, 25])
+def test_near_the_least_that_can_be_output_that_is_fed_back_comes_to_the_same(spare: int):
+    """Where a few tokens decide whether there is room at all."""
+    given = long_loop()
+    zone = AgenticConversationPruner(1).prune(given, "tool_output_cleanup").report.tokens_after + spare
+    full, feeding = (AgenticConversationPruner(zone, archive={}) for _ in range(2))
+    fed: list[Any] = []
+    for stop in range(1, len(given) + 1, 2):
+        expected = full.prune_conversations(given[:stop], CacheAware())
+        fed = feeding.prune_conversations([*fed, *given[len(fed) : stop]], CacheAware())
+        assert fed == expected
+
+
+def test_a_tools_name_of_several_lines_stands_on_one():
+    given = messages(Step("read\nfile", {"path": "a.txt"}, WORDS * 60), *[SMALL] * 3)
+    pruned = AgenticConversationPruner(HUGE).prune_conversations(given, at_once(threshold=HUGE))
+    assert re.match(r"\[Cleared at request \d: read file a\.txt, ", pruned[2]["content"])
+
+
 def test_its_decisions_are_told_with_their_numbers_and_what_each_result_is_worth():
     code = Step("read", {"path": "a.py"}, NAMED)
     given = with_much_behind(*[plain(60, f"{at}.txt") for at in range(4)], code)
@@ -213,8 +249,11 @@ def test_prices_come_from_the_model_of_the_settings_and_the_report_says_where_th
 @each_row(
     "strategy, said",
     [
-        (CacheAware(target=0), "target must be above 0"),
-        (CacheAware(threshold=-1), "threshold and patience 0 or more"),
+        (CacheAware(target=0), "target is 0: give a share of the safe zone, above 0"),
+        (CacheAware(threshold=-1), "threshold is -1: give a number, 0 or more"),
+        (CacheAware(patience="5"), "patience is '5': give a number"),  # type: ignore[arg-type]
+        (CacheAware(cache_life=-1), "cache_life is -1: give a number"),
+        (CacheAware(prices=5), "prices of 5: give"),  # type: ignore[arg-type]
         (CacheAware(prices="deepsek"), "did you mean deepseek?"),
         (CacheAware(prices=(0.1, 1)), "no more than that"),
     ],

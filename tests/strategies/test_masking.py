@@ -2,10 +2,11 @@
 
 from typing import Any
 
+import pytest
 from rounds import WIRE, Step
 from tables import each_row
 
-from autoprune import AgenticConversationPruner
+from autoprune import AgenticConversationPruner, SettingsError
 from autoprune.strategies import ObservationMasking
 from autoprune.strategies.by_name import available, config, description
 from autoprune.strategies.masking import like_claude_code, like_langchain, like_opencode, like_swe_agent
@@ -54,6 +55,20 @@ def test_opencodes_keeps_the_newest_tokens_and_its_skills_and_waits_until_it_win
     assert found == list(range(found[0], 12))
     assert 5 <= len(found) <= 9
     assert left(messages(12, lines=500, tool="skill"), like_opencode()) == list(range(12))
+
+
+@each_row(
+    "strategy, said",
+    [
+        (ObservationMasking(keep=-1), "keep is -1: give a number, 0 or more"),
+        (ObservationMasking(keep=1.5), "keep is 1.5: give a number"),  # type: ignore[arg-type]
+        (ObservationMasking(polling=0), "polling is 0: give a number, 1 or more"),
+        (ObservationMasking(after_pause="1h"), "after_pause is '1h': give seconds"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_cannot_be_is_said(strategy: ObservationMasking, said: str):
+    with pytest.raises(SettingsError, match=said):
+        left(messages(4), strategy)
 
 
 def test_they_are_found_by_name_with_what_they_do():
