@@ -23,7 +23,7 @@ from autoprune.strategies.by_name import STRATEGIES, is_named
 EXAMPLES = options.examples(
     "prune session.jsonl -s 50k -o pruned.json",
     "prune session.jsonl -s 50k --explain",
-    "prune session.jsonl -s 0.7 --model gpt-5 --strategy cache_aware > pruned.json",
+    "prune session.jsonl -s 0.7 --model gpt-5 --strategy cache_aware",
     "prune session.jsonl --strategy 'low_water(target=0.6)' --json",
     "prune session.jsonl --strategy hybrid --explain",
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from every_format import FORMATS, again, as_bytes, conversations, facts, requests, shape
+from every_format import EACH, again, as_bytes, conversations, facts, requests, shape
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
@@ -109,7 +109,7 @@ def every_case(test: Any) -> Any:
             test(case)
 
     check.__name__ = test.__name__
-    return pytest.mark.parametrize("format", FORMATS)(examples(8)(given(data=st.data())(check)))
+    return pytest.mark.parametrize("format", EACH)(examples(8)(given(data=st.data())(check)))
 
 
 @every_case

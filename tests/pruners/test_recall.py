@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from every_format import FORMATS, Case, again, as_bytes, cases, every_format, requests, shape
+from every_format import EACH, Case, again, as_bytes, cases, every_format, requests, shape
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
@@ -113,7 +113,7 @@ def both_ways(case: Case) -> None:
         assert {id: feeding.recall(id) for id in carried(full)} == carried(full)
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", EACH)
 @examples(8)
 @given(data=st.data())
 def test_the_full_history_and_output_that_is_fed_back_come_to_the_same_prompts_and_payloads(

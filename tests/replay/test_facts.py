@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from episodes import DONE, USER, Sends, call, episode, in_words, result
-from every_format import FORMATS, conversations
+from every_format import EACH, conversations
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
@@ -127,7 +127,7 @@ SESSION = [
 ]
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", EACH)
 @given(st.data())
 @examples(8)
 def test_without_pruning_all_facts_are_in_view(format: str, data: st.DataObject):

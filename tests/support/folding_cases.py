@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from every_format import FORMATS, conversations, count, fields, mentions_the_first_call
+from every_format import EACH, conversations, count, fields, mentions_the_first_call
 from hypothesis import HealthCheck, Phase, given, note
 from hypothesis import strategies as st
 from profiles import examples
@@ -202,7 +202,7 @@ def every_format_folded(
 
     check.__name__, check.__qualname__, check.__module__ = test.__name__, test.__qualname__, test.__module__
     checked = examples(number, CHECKED)(given(data=st.data())(check))
-    found: Callable[..., None] = pytest.mark.parametrize("format", FORMATS)(checked)
+    found: Callable[..., None] = pytest.mark.parametrize("format", EACH)(checked)
     return found
 
 
