@@ -33,17 +33,17 @@ class Regretting(cache_aware.Account):
     def __init__(self, *given: object) -> None:
         """Begin before the first request."""
         super().__init__(*given)
-        self._gone: set[tuple[str, str]] = set()
+        self._lost: set[tuple[str, str]] = set()
         self._regretted: set[tuple[str, str]] = set()
 
     def _look(self, view: View) -> None:
         new = (result for entry in view.entries[self._read :] for result in entry.results)
-        self._regretted |= self._gone & {key(result) for result in new}
+        self._regretted |= self._lost & {key(result) for result in new}
         super()._look(view)
 
     def _is_open(self, candidate: Candidate) -> bool:
-        if id(candidate.result) in self._cleared:
-            self._gone.add(key(candidate.result))
+        if id(candidate.result) in self._gone:
+            self._lost.add(key(candidate.result))
         return super()._is_open(candidate) and key(candidate.result) not in self._regretted
 
 
