@@ -151,6 +151,11 @@ class Report(Copied):
         return tuple(map(fold_row, self.plan.folds))
 
     @property
+    def decisions(self) -> tuple[str, ...]:
+        """What the strategy says of its decisions, with their numbers, the oldest first; nothing where it is silent."""
+        return self.plan.told.decisions
+
+    @property
     def messages_summarized(self) -> int:
         """The number of messages that this prune took into the summary."""
         return sum(len(fold.messages) for fold in self.plan.folds if not fold.is_drop)
@@ -206,6 +211,7 @@ class Report(Copied):
             "cache_tokens_lost": self.cache_tokens_lost,
             "stable_boundary": self.stable_boundary,
             "advice": self.advice,
+            "decisions": list(self.decisions),
             "results_clamped": self.results_clamped,
             "requests_removed": self.requests_removed,
             "answers_removed": self.answers_removed,

@@ -60,7 +60,7 @@ class Explanation:
         if reasons := _reasons(self.report):
             yield ""
             yield _legend(reasons)
-        if decisions := self.report.plan.told.decisions:
+        if decisions := self.report.decisions:
             yield ""
             yield from (Text(each, style="dim") for each in decisions)
 

@@ -1,5 +1,6 @@
 """`cache_aware`: what is eligible, when clearing pays, how far it goes above the safe zone, and what it leaves."""
 
+import json
 import re
 from typing import Any
 
@@ -232,6 +233,7 @@ def test_its_decisions_are_told_with_their_numbers_and_what_each_result_is_worth
         "cold: after a pause of 1,200 s nothing is cached, so 4 results of 3,600 tokens go for nothing"
         in told.decisions[-1]
     )
+    assert json.loads(result.report.to_json())["decisions"] == [*result.report.decisions] == [*told.decisions]
     kept = [str(row["why"]) for row in result.report.rows if not row["cleared"]]
     assert [why.partition(" ")[0] for why in kept] == ["worth", "a", "a", "the"]
 
