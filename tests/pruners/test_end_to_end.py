@@ -144,10 +144,13 @@ def test_a_ledger_expects_what_the_provider_reports(run: Run):
     for pruned, usage in zip(run.pruned, (None, *(spent.usage for spent in run.spent)), strict=False):
         ledger.add(pruned, usage=usage)
     assert [(each.prompt, each.cached) for each in ledger.reported] == [tuple(each[1:]) for each in run.spent[:-1]]
-    assert 1 - 2 * TOLERANCE < ledger.tokens_per_counted < 1 + 2 * TOLERANCE
+    # Thinking that the provider drops is not in its count, and grows with the loop.
+    assert (0.8 if run.api.drops_thinking else 1 - 2 * TOLERANCE) < ledger.tokens_per_counted < 1 + 2 * TOLERANCE
     large = [each for each in ledger.reported if each.expected > 2 * (run.api.least or 0)]
     slack = 128 + 2 * TOLERANCE * SAFE_ZONE
-    assert [each for each in large if abs(each.expected - each.cached) > slack] == []
+    dropped = [each.counted - each.prompt if run.api.drops_thinking else 0 for each in large]
+    more = [each.expected - each.cached for each in large]
+    assert [each for each, lost in zip(more, dropped, strict=True) if not -slack < each < slack + lost] == []
     assert len(large) >= size(40)
 
 
