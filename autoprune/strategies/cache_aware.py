@@ -223,9 +223,9 @@ def _why_kept(worth: Mapping[ToolResult, float], held: Mapping[ToolResult, str],
 
 
 def _results(made: Made) -> str:
-    """Return how much goes."""
-    tokens = sum(each.result.tokens for each, _ in made)
-    return f"{len(made):,} results of {tokens:,} tokens go" if len(made) > 1 else f"a result of {tokens:,} tokens goes"
+    """Return how much goes, and what that wins."""
+    what = f"{len(made):,} results go" if len(made) > 1 else "a result goes"
+    return f"{what} ({sum(made.values()):,} tokens less)"
 
 
 def _until(made: Made, wanted: float) -> Iterator[tuple[tuple[Candidate, str], int]]:

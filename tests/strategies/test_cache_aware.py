@@ -230,7 +230,7 @@ def test_its_decisions_are_told_with_their_numbers_and_what_each_result_is_worth
     assert edit.reason.startswith("cold, worth 0.")
     assert told.decisions[0].startswith("what is worth under 2.6 may go")
     assert (
-        "cold: after a pause of 1,200 s nothing is cached, so 4 results of 3,600 tokens go for nothing"
+        f"so 4 results go ({sum(edit.saved for edit in result.plan.edits):,} tokens less) for nothing"
         in told.decisions[-1]
     )
     assert json.loads(result.report.to_json())["decisions"] == [*result.report.decisions] == [*told.decisions]
