@@ -42,7 +42,9 @@ class Directory(MutableMapping[str, str]):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Stand for a folder, which need not exist."""
+        """Stand for a folder, which need not exist. Raises SettingsError for what is no path, or an empty one."""
+        if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+            raise SettingsError(f"an archive in {path!r}: give the path of a folder, such as Directory('archive')")
         self.path = os.path.abspath(os.path.expanduser(path))
 
     def __repr__(self) -> str:

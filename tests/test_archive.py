@@ -177,3 +177,9 @@ def test_what_is_no_mark_at_the_end_carries_no_id(text: str):
 def test_a_mark_is_looked_for_in_linear_time():
     text = f"[recall id {ID}]" + " " * 1_000_000 + "x"
     assert parted(text) == (text, "")
+
+
+@pytest.mark.parametrize("path", ["", None, 5])
+def test_a_directory_is_a_path(path: object):
+    with pytest.raises(SettingsError, match="give the path of a folder"):
+        Directory(path)  # type: ignore[arg-type]

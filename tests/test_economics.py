@@ -180,3 +180,8 @@ def test_pauses_that_cannot_be_are_a_clear_error(pauses: object):
 def test_no_pauses_are_no_pauses():
     assert checked_pauses(None) == checked_pauses({}) == {}
     assert checked_pauses({0: 0, 5: CACHE_LIFE}) == {0: 0, 5: CACHE_LIFE}
+
+
+def test_a_model_is_a_name():
+    with pytest.raises(SettingsError, match="the model is 5: give its name"):
+        prices(None, 5)  # type: ignore[arg-type]

@@ -120,6 +120,9 @@ def of_model(model: str, provider: str | None = None, when: datetime | None = No
     """
     from genai_prices.data_snapshot import get_snapshot
 
+    if not isinstance(model, str):
+        raise SettingsError(f"the model is {model!r}: give its name, such as 'claude-sonnet-4-5'")
+
     try:
         _, info = get_snapshot().find_provider_model(model.rpartition("/")[2], None, provider, None)
     except LookupError:
