@@ -5,21 +5,26 @@
 
 Bills are shares of the unpruned one, evidence is in %. The safe zone is out of reach, so that what is measured are the
 strategy's own decisions; the variants of `target` have the safe zones of `autoprune replay`.
+
+Then, for each agent, what would have been chosen on the sessions of all other agents, the cheapest variant of `threshold`
+and `patience` that kept 97 % of evidence and edits there, and what it comes to on the agent's own.
 """
 
 import argparse
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 from unittest.mock import patch
 
 from autoprune.conversation.calls import target
 from autoprune.economics import LISTS
 from autoprune.planning.view import Candidate, View
 from autoprune.replay.corpus import replay_files
+from autoprune.replay.figures import Figures
 from autoprune.replay.session import ReplayArgs
 from autoprune.replay.summary import Row, summarize
 from autoprune.strategies import _worth, cache_aware
@@ -93,16 +98,40 @@ VARIANTS = (
     Variant("what was fetched again is kept", decisions={"Account": Regretting}),
     Variant("usual safe zones", "cache_aware"),
     *(Variant(f"usual safe zones, target {each}", f"cache_aware(target={each})") for each in (0.5, 0.6, 0.8, 0.9)),
-    Variant("usual safe zones, all goes", "cache_aware", {"ROOM_KEPT": 0.0, "ROOM_AT_LEAST": 0.0}),
+    Variant("usual safe zones, no cut later", "cache_aware", {"LATER": 1.0}),
+    Variant("usual safe zones, no cut deeper", "cache_aware", {"REGAINED": 0.0}),
+    Variant("usual safe zones, room for nothing", "cache_aware", {"ROOM_AT_LEAST": 0.0}),
 )
+CHOICES = frozenset(("as it is", *(each.name for each in VARIANTS if each.name.startswith(("patience", "threshold")))))
+ENOUGH = 0.97  # of evidence and of edits
+
+Found: TypeAlias = list[tuple[str, Figures]]  # agents, with the figures of an episode
 
 
-def row(files: list[str], prices: str, variant: Variant) -> Row:
+def replayed(files: list[str], prices: str, variant: Variant) -> Found:
     """Replay the sessions with a variant, and without pruning."""
     args = ReplayArgs(strategies=("none", variant.strategy), prices=(LISTS[prices],))
     with patch.dict(vars(cache_aware), variant.decisions), patch.dict(vars(_worth), variant.worth):
-        found = [each for _, session in replay_files(files, args) for each in session.figures]
-    return next(each for each in summarize(found, prices) if each.strategy == variant.strategy)
+        return [(session.agent, each) for _, session in replay_files(files, args) for each in session.figures]
+
+
+def row(found: Iterable[tuple[str, Figures]], prices: str) -> Row:
+    """Return the figures of a variant together."""
+    return next(row for row in summarize((each for _, each in found), prices) if row.strategy != "none")
+
+
+def chosen(known: Mapping[str, Found], agent: str, prices: str) -> str:
+    """Return the cheapest variant that keeps enough on the sessions of all agents but one."""
+    others = {name: row((each for each in found if each[0] != agent), prices) for name, found in known.items()}
+    enough = {name for name, each in others.items() if min(each.evidence.value, each.edits.value) >= ENOUGH}
+    return min(enough or others, key=lambda name: others[name].bill.value)
+
+
+def line(each: Row) -> str:
+    """Return the figures of a row as cells."""
+    shares = (each.evidence.value, each.in_results, each.edits.value, each.far)
+    bills = f"{each.bill.value:.3f} | {each.with_rereads:.3f} | {each.worst:.2f}"
+    return f"{bills} | {' | '.join(f'{100 * share:.1f}' for share in shares)} |"
 
 
 def main() -> None:
@@ -112,14 +141,28 @@ def main() -> None:
     parser.add_argument("--prices", default="anthropic", choices=LISTS)
     options = parser.parse_args()
     files = [str(each) for folder in options.folders for each in sorted(folder.glob("*.json*"))]
-    work: Callable[[Variant], Row] = partial(row, files, options.prices)
-    columns = ("variant", "bill", "with re-reads", "worst", "evidence", "in results", "edits", "lag > 20")
-    print(f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|")
+    work: Callable[[Variant], Found] = partial(replayed, files, options.prices)
+    columns = ("bill", "with re-reads", "worst", "evidence", "in results", "edits", "lag > 20")
+    print(f"| variant | {' | '.join(columns)} |\n{'|---' * (len(columns) + 1)}|")
+    known: dict[str, Found] = {}
     with ProcessPoolExecutor(os.cpu_count()) as processes:
-        for variant, each in zip(VARIANTS, processes.map(work, VARIANTS), strict=True):
-            shares = (each.evidence.value, each.in_results, each.edits.value, each.far)
-            bills = f"{each.bill.value:.3f} | {each.with_rereads:.3f} | {each.worst:.2f}"
-            print(f"| {variant.name} | {bills} | {' | '.join(f'{100 * share:.1f}' for share in shares)} |", flush=True)
+        for variant, found in zip(VARIANTS, processes.map(work, VARIANTS), strict=True):
+            print(f"| {variant.name} | {line(row(found, options.prices))}", flush=True)
+            if variant.name in CHOICES:
+                known[variant.name] = found
+    print(f"\n| held out | chosen | {' | '.join(columns)} |\n{'|---' * (len(columns) + 2)}|")
+    held: Found = []
+    for agent in sorted({agent for agent, _ in known["as it is"]}):
+        name = chosen(known, agent, options.prices)
+        own = [(agent, renamed(each)) for by, each in known[name] if by == agent]
+        held += own
+        print(f"| {agent or 'plain messages'} | {name} | {line(row(own, options.prices))}")
+    print(f"| all | | {line(row(held, options.prices))}")
+
+
+def renamed(each: Figures) -> Figures:
+    """Return figures under one name for all variants, so that they are summed."""
+    return each if each.strategy == "none" else replace(each, strategy="held out")
 
 
 if __name__ == "__main__":

@@ -12,10 +12,12 @@ reaches `patience` times the latter, all that is eligible goes. After a pause lo
 cached, and it goes for nothing. What then costs nothing more goes a little sooner: all behind the first that is worth
 less than 1.3 times the threshold.
 
-*How far?* Above the safe zone, whatever it costs, what is worth least goes first, until `target` of it is reached, or
-until no more than three tenths of the room for results are left. Where placeholders leave no room for that, they lose
-what they name but the tool. Where all results together leave none even so, they are not cleared at each request for
-nothing: those that are worth most may take three tokens for each that is missing, up to a quarter of the safe zone.
+*How far?* Above the safe zone, whatever it costs, what is worth least goes first, until `target` of it is reached, and
+further where prices want that: what goes should save, until the conversation has grown to the safe zone again, half of
+what it costs to write anew. All of it stands as late as it can without anything that is worth more than twice as much,
+since what stands before stays cached. Where placeholders leave no room for that, they lose what they name but the tool.
+Where all results together leave none even so, they are not cleared at each request for nothing: those that are worth
+most may take three tokens for each that is missing, up to a quarter of the safe zone.
 
 A placeholder names the tool, its target, the result's size, and some of its fresh names. It also tells the request at
 which it was written: a walk over pruned output that is fed back clears nothing because it pays at or before the newest
@@ -32,7 +34,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from math import inf
+from math import inf, sqrt
 from typing import TypeAlias
 
 from autoprune.conversation.edits import Replace
@@ -47,7 +49,9 @@ from autoprune.strategies._worth import LEAST_TOKENS, Worth
 from autoprune.strategies.at_work import AtWork
 
 SOONER = 1.3  # of the threshold: what goes where that costs nothing more
-ROOM_KEPT, ROOM_AT_LEAST = 0.3, 0.25  # of the room for results; of the safe zone, where there is no room
+LATER = 2.0  # times as much may be worth what goes above the safe zone, where less is written anew for it
+REGAINED = 0.5  # of what a cut above the safe zone costs, before the next one
+ROOM_AT_LEAST = 0.25  # of the safe zone, for results where there is no room
 ROOM_FOR_MISSING = 3  # for each token that is missing; no step, so that a few tokens more or less decide nothing
 NAMES_SHARE, LEAST_NAMES, MOST_NAMES = 0.03, 8, 150  # tokens for names in a placeholder
 CHARACTERS_PER_TOKEN = 3.5  # of names
@@ -184,10 +188,30 @@ class Account:
         limit = view.limit + missing + min(ROOM_AT_LEAST * view.limit, ROOM_FOR_MISSING * missing)
         if view.tokens <= limit:
             return None
-        goal = max(self._strategy.target * view.limit, floor + ROOM_KEPT * (limit - floor))
-        made = dict(_until(every, view.tokens - goal))
+        wanted = view.tokens - max(self._strategy.target * view.limit, floor)
+        made = self._latest(every, wanted)
+        if (lasting := min(self._lasting(view, made), view.tokens - floor)) > wanted:
+            made = self._latest(every, lasting)
         why = f"over zone: {view.tokens:,} tokens, of {view.limit:,} allowed; {_results(made)}, the least worth first"
         return made, why if floor <= view.limit else f"{why}; with all gone it would be {floor:,}"
+
+    def _latest(self, every: Made, wanted: float) -> Made:
+        """Return what saves so many tokens, the least worth first, as late in the prompt as its worth allows."""
+        most = LATER * max((self._open.get(each, 0.0) for (each, _), _ in _until(every, wanted)), default=0.0)
+        allowed = {made: saves for made, saves in every.items() if self._open.get(made[0], 0.0) <= most}
+        late = {made: allowed[made] for made in sorted(allowed, key=_message, reverse=True)}
+        first = min((_message(made) for made, _ in _until(late, wanted)), default=0)
+        return dict(_until({made: allowed[made] for made in allowed if _message(made) >= first}, wanted))
+
+    def _lasting(self, view: View, made: Made) -> float:
+        """Return how much must go so that a cut saves enough before the conversation has grown by that again.
+
+        Tokens that go are not read in as many requests as it takes to grow by them, so they save their square, over the
+        growth at each request, at the price of reading.
+        """
+        cost = REGAINED * (self._prices.write - self._prices.read) * behind(view, [each for each, _ in made])
+        growth = view.tokens / max(1, view.request)
+        return sqrt(cost * growth / self._prices.read) if self._prices.read else inf
 
     def _made(self, view: View, chosen: Iterable[Candidate]) -> Made:
         """Return candidates with their placeholders and what these save, where they save anything."""
@@ -226,6 +250,11 @@ def _results(made: Made) -> str:
     """Return how much goes, and what that wins."""
     what = f"{len(made):,} results go" if len(made) > 1 else "a result goes"
     return f"{what} ({sum(made.values()):,} tokens less)"
+
+
+def _message(made: tuple[Candidate, str]) -> int:
+    """Return the number of the message in which something goes."""
+    return made[0].part.location.message
 
 
 def _until(made: Made, wanted: float) -> Iterator[tuple[tuple[Candidate, str], int]]:
