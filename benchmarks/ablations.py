@@ -6,7 +6,7 @@
 Bills are shares of the unpruned one, evidence is in %. The safe zone is out of reach, so that what is measured are the
 strategy's own decisions; the variants of `target` have the safe zones of `autoprune replay`.
 
-Then, for each agent, what would have been chosen on the sessions of all other agents, the cheapest variant of `threshold`
+Then, for each agent, what would have been chosen on all other agents' sessions, the cheapest variant of `threshold`
 and `patience` that kept 97 % of evidence and edits there, and what it comes to on the agent's own.
 """
 

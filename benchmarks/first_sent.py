@@ -1,0 +1,104 @@
+"""What results would save if they were shortened before they are first sent, where that loses nothing.
+
+    python benchmarks/first_sent.py FOLDER [FOLDER …]
+
+Such a change breaks no cache. Bills are shares of the unpruned one at Anthropic's prices: a token that goes is neither
+written once nor read at each later request. Beside them stands the share of results that are changed.
+"""
+
+import argparse
+import re
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from itertools import groupby
+from pathlib import Path
+
+from autoprune.economics import CACHE_LIFE, LISTS
+from autoprune.replay.episode import Episode
+from autoprune.replay.session import ReplayArgs, episodes
+from autoprune.tokens import exact
+
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-_]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+REDRAWN = re.compile(r"[^\n]*\r(?!\n)")  # what a progress bar wrote over
+LEAST_RUN = 3  # equal lines
+
+
+def uncontrolled(text: str, seen: set[str]) -> str:
+    """Return a text as a terminal would show it, without colors and progress bars."""
+    return CONTROL.sub("", REDRAWN.sub("", text))
+
+
+def unrepeated(text: str, seen: set[str]) -> str:
+    """Return a text with runs of equal lines as one line that says how often it stood there."""
+    runs = [(line, sum(1 for _ in run)) for line, run in groupby(text.split("\n"))]
+    return "\n".join(
+        f"{line} [{count} times]" if line.strip() and count >= LEAST_RUN else "\n".join([line] * count)
+        for line, count in runs
+    )
+
+
+def referred(text: str, seen: set[str]) -> str:
+    """Return a note in place of a text that is in view already."""
+    return "[equal to an earlier result]" if text in seen else text
+
+
+WAYS: dict[str, Callable[[str, set[str]], str]] = {
+    "no control codes": uncontrolled,
+    "no runs of equal lines": unrepeated,
+    "nothing that is in view already": referred,
+}
+
+
+def saved(episode: Episode, way: str) -> dict[int, int]:
+    """Return the tokens that each message loses if its results are shortened in some way."""
+    count, seen = exact(), set[str]()
+    lost: dict[int, int] = {}
+    for result in episode.transcript.results:
+        text = result.text
+        short = WAYS[way](text, seen)
+        seen.add(text)
+        if text != short:
+            at = result.location.message
+            lost[at] = lost.get(at, 0) + max(0, count(text) - count(short))
+    return lost
+
+
+def billed(episode: Episode, lost: dict[int, int]) -> float:
+    """Return the bill of an episode without pruning, when messages are smaller by so many tokens."""
+    prices = LISTS["anthropic"]
+    total, tokens, read, before = 0.0, episode.head, 0, 0
+    for start, answer in zip(episode.requests, episode.answers, strict=True):
+        for at, entry in enumerate(episode.transcript.entries[read:start], read):
+            tokens += entry.tokens - lost.get(at, 0)
+        read = start
+        total += prices.request(tokens, 0 if episode.is_cold(start, CACHE_LIFE) else before, answer)
+        before = tokens
+    return total
+
+
+def work(path: Path) -> list[tuple[float, list[tuple[float, int]], int]]:
+    """Return of each episode of a file its bill, for each way the bill and the results it changes, and all results."""
+    found = []
+    for _, each in episodes(str(path), path.read_bytes(), ReplayArgs()):
+        ways = [saved(each, way) for way in WAYS]
+        changed = [(billed(each, lost), len(lost)) for lost in ways]
+        found.append((billed(each, {}), changed, len(each.transcript.results)))
+    return found
+
+
+def main() -> None:
+    """Print a line for each way."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", type=Path, nargs="+")
+    files = [file for folder in parser.parse_args().folders for file in sorted(folder.glob("*.json*"))]
+    with ProcessPoolExecutor() as processes:
+        found = [each for of_file in processes.map(work, files) for each in of_file]
+    whole, results = sum(each[0] for each in found), sum(each[2] for each in found)
+    print(f"{len(found)} episodes, {results:,} results\n\n| way | bill | results changed |\n|---|---|---|")
+    for at, way in enumerate(WAYS):
+        bills, changed = sum(each[1][at][0] for each in found), sum(each[1][at][1] for each in found)
+        print(f"| {way} | {bills / whole:.3f} | {100 * changed / results:.1f} % |")
+
+
+if __name__ == "__main__":
+    main()
