@@ -29,12 +29,13 @@ MAY_SEE = {
         *("errors", "settings", "tokens", "economics", "conversation", "archive", "formats", "planning"),
         *("summarizers", "strategies", "providers", "report"),
     },
+    "requests": {"errors", "providers", "pruners"},
     "replay": {
         *("errors", "settings", "tokens", "economics", "sessions", "conversation", "formats", "planning"),
         *("strategies", "providers", "pruners"),
     },
 }
-MOST_ROOMS, MOST_FLOORS = 16, 10
+MOST_ROOMS, MOST_FLOORS = 20, 10
 STRANGERS = {"summarizers.driver", "replay.corpus"}  # call what callers pass, which may raise anything
 # Who opens files besides the command line: in processes and on machines that it does not run on; for a caller.
 TOUCH_FILES = {"replay.corpus": {"read_bytes"}, "archive": {"open"}}

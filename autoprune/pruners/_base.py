@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, Self
 
 from autoprune.archive import Archive, checked_archive, recall
 from autoprune.conversation.copying import Copied
@@ -28,6 +28,7 @@ from autoprune.pruners.result import Result
 from autoprune.report import statistics, token_figures
 from autoprune.settings import (
     attribute_values,
+    filled_in,
     missing_safe_zone,
     overhead_tokens,
     resolve,
@@ -176,6 +177,22 @@ class Pruner(Copied):
     def _written(self, text: str) -> Any:
         """The strategy that a text names, with its parameters. Raises SettingsError for none."""
         raise NotImplementedError
+
+    def filled_in(self, **known: Any) -> Self:
+        """Return this pruner for one request, with values for settings that nobody gave: it remembers what this does.
+
+        The settings are those of `settings.SETTINGS`: model="gpt-5", overhead_tokens=9_000, ….
+        """
+        args = filled_in(self.args, self._environ, **known)
+        if args is self.args:
+            return self
+        twin = object.__new__(type(self))
+        vars(twin).update(vars(self), args=args, _last=None)
+        return twin
+
+    def count_text(self, text: str) -> int:
+        """Return the tokens of a text, counted as those of a message are."""
+        return self._count()[0](text)
 
     def count_tokens(self, conversation: list[Any], *, calibration: float = 1.0) -> int:
         """Tokens of the prompt that a conversation makes: what the safe zone is compared with."""

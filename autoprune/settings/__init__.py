@@ -18,6 +18,7 @@ from autoprune.settings._args import (
 from autoprune.settings._budgets import budget_tokens
 from autoprune.settings._lookup import (
     effective_settings,
+    filled_in,
     group_size,
     missing_safe_zone,
     overhead_tokens,
@@ -37,6 +38,7 @@ __all__ = [
     "attribute_values",
     "budget_tokens",
     "effective_settings",
+    "filled_in",
     "group_size",
     "missing_safe_zone",
     "overhead_tokens",

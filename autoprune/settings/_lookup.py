@@ -81,6 +81,17 @@ def text_setting(args: object, name: str, environ: Mapping[str, str] = NOTHING, 
     return value if isinstance(value, str) and value else None
 
 
+def filled_in(args: object, environ: Mapping[str, str] = NOTHING, **known: Any) -> object:
+    """Return `args` with values for the settings that neither they nor a variable give; themselves where all do."""
+    is_open = {name: _found(name, args, environ, NOTHING)[1] is Source.DEFAULT for name in known}
+    missing = {ATTRIBUTES[name]: value for name, value in known.items() if is_open[name]}
+    if not missing:
+        return args
+    given = zip(ATTRIBUTES.values(), attribute_values(args), strict=True)
+    values: dict[str, Any] = {name: value for name, value in given if value is not None}
+    return PruneArgs(**{**values, **missing})
+
+
 def resolve(
     name: str,
     make: Callable[[Any], Made],
