@@ -34,8 +34,9 @@ MAY_SEE = {
         *("errors", "settings", "tokens", "economics", "sessions", "conversation", "formats", "planning"),
         *("strategies", "providers", "pruners"),
     },
+    "proxy": {"errors", "settings", "tokens", "economics", "conversation", "pruners", "requests"},
 }
-MOST_ROOMS, MOST_FLOORS = 20, 10
+MOST_ROOMS, MOST_FLOORS = 20, 11
 STRANGERS = {"summarizers.driver", "replay.corpus"}  # call what callers pass, which may raise anything
 # Who opens files besides the command line: in processes and on machines that it does not run on; for a caller.
 TOUCH_FILES = {"replay.corpus": {"read_bytes"}, "archive": {"open"}}
@@ -48,6 +49,9 @@ ONLY_IN = {
     "splintr": {"tokens"},
     "tiktoken": {"tokens"},
     "jinja2": {"replay"},
+    "httpx": {"proxy"},
+    "starlette": {"proxy"},
+    "uvicorn": {"proxy"},
     "matplotlib": {"replay"},
     "genai_prices": {"economics", "settings", "summarizers"},
 }

@@ -1,0 +1,170 @@
+"""Prune the body of a request, bytes to bytes, and remember of each conversation what the next request needs.
+
+A `Work` is done in one place at a time: in a thread of the proxy, or in a process of its own (`_lanes`). What it
+remembers are memos and pauses; where it is lost, the next request of a conversation is pruned from its first message.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from autoprune.conversation.calls import target
+from autoprune.conversation.recall import content_id
+from autoprune.conversation.transcript import ToolResult
+from autoprune.economics import Sent
+from autoprune.errors import AutopruneError, SettingsError
+from autoprune.proxy._conversations import Conversation, Conversations
+from autoprune.proxy._payloads import Payloads
+from autoprune.proxy._settings import SHARE, UNKNOWN_ZONE, Settings
+from autoprune.pruners.agentic import AgenticConversationPruner
+from autoprune.pruners.result import Result
+from autoprune.requests import place, prune_request
+from autoprune.settings import PruneArgs, budget_tokens
+
+REMEMBERED = 64  # conversations
+KEPT_BYTES = 32_000_000  # of cleared payloads, the newest
+
+
+@dataclass(frozen=True)
+class Job:
+    """A request to prune: its path, the headers that pruning may change, its body, and when it came, in seconds."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: bytes = field(repr=False)
+    session: str
+    at: float
+
+
+@dataclass(frozen=True)
+class Cleared:
+    """A result that was cleared, for a person: `id` recalls it from the proxy as long as that keeps it."""
+
+    request: int
+    tool: str
+    target: str
+    tokens: int
+    reason: str
+    id: str
+
+
+@dataclass(frozen=True)
+class Done:
+    """A pruned request. `body` is None where nothing was done: then the bytes that came are sent.
+
+    `conversation` names the conversation within its session; "" where none was read, and then `note` says why.
+    """
+
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = field(default=None, repr=False)
+    conversation: str = ""
+    note: str = ""
+    counts_only: bool = False
+    model: str | None = None
+    safe_zone: int = 0
+    messages: int = 0
+    pause: float = 0.0
+    before: int = 0
+    after: int = 0
+    sent: Sent | None = field(default=None, repr=False)
+    cleared: tuple[Cleared, ...] = ()
+    results: int = 0
+    decisions: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+class Work:
+    """Prunes requests, one at a time."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Begin with nothing known."""
+        self._settings = settings
+        args = PruneArgs() if settings.safe_zone is None else PruneArgs(settings.safe_zone)
+        self._pruner = AgenticConversationPruner(args, remember=REMEMBERED)
+        self._conversations = Conversations(REMEMBERED)
+        self._payloads = Payloads(KEPT_BYTES)
+
+    def prune(self, job: Job) -> Done:
+        """Return a request with its conversation pruned; unchanged, with a note, where that cannot be."""
+        started = time.perf_counter()
+        try:
+            body = json.loads(job.body)
+            done = self._pruned(job, body) if isinstance(body, dict) else Done(note="the body is no JSON object")
+        except (AutopruneError, ValueError, RecursionError) as error:
+            done = Done(note=f"{type(error).__name__}: {error}")
+        return replace(done, seconds=time.perf_counter() - started)
+
+    def answered(self, conversation: str, usage: object, at: float) -> None:
+        """Note the end of an answer to a conversation, with the usage that the provider reported, if it did."""
+        if known := self._conversations.named(conversation):
+            known.answered(usage, at)
+
+    def recall(self, id: str) -> str | None:
+        """Return a cleared payload; None where it is not kept any more."""
+        return self._payloads.get(id)
+
+    def _pruned(self, job: Job, body: dict[str, Any]) -> Done:
+        found = place(job.path, body)
+        messages = found.messages(body) if found else None
+        if found is None or not isinstance(messages, list):
+            return Done(note=prune_request(self._pruner, body, job.path).note)
+        known = self._conversations.of(job.session, messages)
+        pause = 0.0 if found.counts_only else known.waited(len(messages), job.at)
+        zone = zone_of(found.model) if self._settings.safe_zone is None else None
+        pruned = prune_request(
+            self._pruner if zone is None else self._pruner.filled_in(safe_zone=zone),
+            body,
+            job.path,
+            job.headers,
+            strategy=self._settings.strategy,
+            calibration=known.calibration,
+            pauses=known.pauses,
+        )
+        if pruned.result is None:
+            return Done(note=pruned.note, conversation=known.name)
+        done = self._told(pruned.result, known, is_counted=not pruned.counts_only)
+        changed = None if pruned.body is body else json.dumps(pruned.body, ensure_ascii=False).encode()
+        done = replace(done, counts_only=pruned.counts_only, model=found.model, pause=pause)
+        return replace(done, headers=pruned.headers, body=changed)
+
+    def _told(self, result: Result, known: Conversation, *, is_counted: bool) -> Done:
+        """Return the figures of a prune."""
+        report, sent = result.report, result.sent if is_counted else None
+        if sent:
+            known.counted = sent.tokens
+        return Done(
+            conversation=known.name,
+            note=report.fallbacks[0] if report.fallbacks else "",
+            safe_zone=report.safe_zone,
+            messages=len(result.conversation),
+            before=report.tokens_before,
+            after=report.tokens_after,
+            sent=sent,
+            cleared=tuple(self._cleared(result, known)),
+            results=report.results,
+            decisions=tuple(report.decisions),
+        )
+
+    def _cleared(self, result: Result, known: Conversation) -> Iterator[Cleared]:
+        """Yield what was cleared and is new, and keep its payload."""
+        for part, edit in result.plan.results.items():
+            id = content_id(part.text)
+            if id not in known.cleared:
+                known.cleared.add(id)
+                self._payloads.put(id, part.text)
+                yield cleared(part, edit.request, str(edit.reason), id)
+
+
+def cleared(part: ToolResult, request: int, reason: str, id: str) -> Cleared:
+    """Return what is told of a cleared result."""
+    return Cleared(request, part.tool, target(part.call), part.tokens, reason, id)
+
+
+def zone_of(model: str | None) -> int:
+    """Return the safe zone for a model: a share of its window, or a number of tokens where that is not known."""
+    try:
+        return budget_tokens(SHARE, model=model)
+    except SettingsError:
+        return UNKNOWN_ZONE
