@@ -34,7 +34,9 @@ MAY_SEE = {
         *("errors", "settings", "tokens", "economics", "sessions", "conversation", "formats", "planning"),
         *("strategies", "providers", "pruners"),
     },
-    "proxy": {"errors", "settings", "tokens", "economics", "conversation", "pruners", "requests"},
+    "proxy": {
+        *("errors", "settings", "tokens", "economics", "conversation", "strategies", "pruners", "requests"),
+    },
 }
 MOST_ROOMS, MOST_FLOORS = 20, 11
 STRANGERS = {"summarizers.driver", "replay.corpus"}  # call what callers pass, which may raise anything

@@ -22,6 +22,7 @@ from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.result import Result
 from autoprune.requests import place, prune_request
 from autoprune.settings import PruneArgs, budget_tokens
+from autoprune.strategies.by_name import clearing_named
 
 REMEMBERED = 64  # conversations
 KEPT_BYTES = 32_000_000  # of cleared payloads, the newest
@@ -82,6 +83,7 @@ class Work:
         """Begin with nothing known."""
         self._settings = settings
         args = PruneArgs() if settings.safe_zone is None else PruneArgs(settings.safe_zone)
+        self._strategy = clearing_named(settings.strategy)
         self._pruner = AgenticConversationPruner(args, remember=REMEMBERED)
         self._conversations = Conversations(REMEMBERED)
         self._payloads = Payloads(KEPT_BYTES)
@@ -118,7 +120,7 @@ class Work:
             body,
             job.path,
             job.headers,
-            strategy=self._settings.strategy,
+            strategy=self._strategy,
             calibration=known.calibration,
             pauses=known.pauses,
         )

@@ -7,6 +7,8 @@ from secrets import token_urlsafe
 from urllib.parse import urlsplit
 
 from autoprune.errors import SettingsError
+from autoprune.settings import budget_tokens
+from autoprune.strategies.by_name import clearing_named
 
 LOOPBACK = "127.0.0.1"
 SHARE, UNKNOWN_ZONE = 0.6, 100_000  # of the model's window; tokens, where that is not known
@@ -39,7 +41,10 @@ class Settings:
     jobs: int = 0
 
     def __post_init__(self) -> None:
-        """Check the address behind it. Raises SettingsError for what is none."""
+        """Check what can be checked before there is a request. Raises SettingsError for what cannot be used."""
+        clearing_named(self.strategy)
+        if self.safe_zone is not None:
+            budget_tokens(self.safe_zone, window_tokens=UNKNOWN_ZONE)
         if self.upstream is not None and not is_address(self.upstream):
             raise SettingsError(f"upstream is {self.upstream!r}: give an address such as https://gateway.example")
         if not self.token:
@@ -48,7 +53,14 @@ class Settings:
     @property
     def is_open(self) -> bool:
         """Whether others than the programs of this machine can reach it."""
-        return self.host != "localhost" and not ip_address(self.host).is_loopback
+        return self.host != "localhost" and not _is_loopback(self.host)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:  # a name
+        return False
 
 
 def is_address(text: str) -> bool:
