@@ -1,5 +1,6 @@
 """Run a proxy: in a thread of this process, while something else is done, or until it is interrupted."""
 
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -14,7 +15,8 @@ from autoprune.proxy._pages import pages
 from autoprune.proxy._sessions import Session, Sessions
 from autoprune.proxy._settings import Settings
 
-START_SECONDS, STEP_SECONDS = 15.0, 0.01
+STEP_SECONDS = 0.01
+BACKLOG = 1_024  # connections that wait to be taken
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,6 @@ def server(settings: Settings) -> tuple[uvicorn.Server, Proxy]:
     proxy = Proxy(settings)
     config = uvicorn.Config(
         lifespan(proxy, pages(proxy)),
-        host=settings.host,
-        port=settings.port,
         log_level="critical",
         access_log=False,
         server_header=False,
@@ -54,11 +54,13 @@ def running(settings: Settings) -> Iterator[Running]:
 
     Raises SettingsError where it cannot listen on its address.
     """
+    listening = listen(settings)
     known, proxy = server(settings)
-    thread = threading.Thread(target=known.run, name="autoprune-proxy", daemon=True)
+    thread = threading.Thread(target=known.run, args=([listening],), name="autoprune-proxy", daemon=True)
     thread.start()
-    _wait(known, thread, settings)
-    port = known.servers[0].sockets[0].getsockname()[1]
+    while not known.started and thread.is_alive():
+        time.sleep(STEP_SECONDS)
+    port = listening.getsockname()[1]
     url = f"http://{f'[{settings.host}]' if ':' in settings.host else settings.host}:{port}"
     try:
         yield Running(url, f"{url}/?token={settings.token}", proxy.sessions)
@@ -67,12 +69,12 @@ def running(settings: Settings) -> Iterator[Running]:
         thread.join()
 
 
-def _wait(known: uvicorn.Server, thread: threading.Thread, settings: Settings) -> None:
-    """Wait until the server listens. Raises SettingsError where it ends before."""
-    end = time.monotonic() + START_SECONDS
-    while not known.started:
-        if not thread.is_alive() or time.monotonic() > end:
-            raise SettingsError(
-                f"the proxy cannot listen on {settings.host}:{settings.port}: take another port, or 0 for any free one"
-            )
-        time.sleep(STEP_SECONDS)
+def listen(settings: Settings) -> socket.socket:
+    """Return the socket that a proxy listens on. Raises SettingsError where its address cannot be had."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        where = f"{settings.host}:{settings.port}"
+        words = error.strerror or str(error)
+        raise SettingsError(f"cannot listen on {where}: {words}; take another port, or 0 for any free one") from error
