@@ -241,7 +241,8 @@ async def measure(direct: str, proxied: str, pid: int, requests: int) -> None:
         plain, through = await streams(direct, bodies, tag), await streams(proxied, bodies, "stream")
         compared(f"{STREAMS} streams of {STREAM:,} bytes at once, {tag}", plain, through, "1,000 ms")
         bodies = [longer(body) for body in bodies]
-    print(f"memory: {memory(pid):,.0f} MB in all, to reach 300\n")
+    each = ", ".join(f"{pss(one) / 1_024:,.0f}" for one in (pid, *map(int, children(pid))))
+    print(f"memory: {memory(pid):,.0f} MB in all ({each}), to reach 300\n")
     came, twice, unsent = await failing(proxied, direct, requests)
     print(f"{requests:,} requests, of which half fail upstream; sent twice: {twice}, never sent: {unsent}")
     print(*(f"  {count:6,}  {what}" for what, count in sorted(came.items())), sep="\n")

@@ -98,13 +98,23 @@ class Proxy:
         self.sessions.requests += 1
         job = self._job(asked)
         done = await self.lanes.prune(job) if job else Done()
-        session = self._noted(done, job, asked) if job and done.conversation and not done.counts_only else None
+        session = self._session(done, job, asked) if job and done.conversation and not done.counts_only else None
         self.sessions.passed += session is None
         gone = asyncio.ensure_future(disconnected(receive))
+        noting = asyncio.ensure_future(self._note(session, done, job))
         try:
-            await self._forward(asked, self._outgoing(asked, done), send, gone, job, session)
+            usage = await self._forward(asked, self._outgoing(asked, done), send, gone, session)
         finally:
             gone.cancel()
+            await noting
+        if session and job and usage is not None:
+            session.usage = usage or None
+            await self.lanes.answered(job, session.name, session.usage, self._clock())
+
+    async def _note(self, session: Session | None, done: Done, job: Job | None) -> None:
+        """Enter a request into its session's account, while it is on its way."""
+        if session and job and (account := await self.lanes.account(job, done.conversation)):
+            session.sent(account, done, job)
 
     def _job(self, asked: Asked) -> Job | None:
         """Return what there is to prune in a request; None where it is passed on as it is."""
@@ -119,10 +129,8 @@ class Proxy:
         betas = {name: value for name, value in asked.headers.items() if name == "anthropic-beta"}
         return Job(asked.path, betas, body, session_of(asked.headers), self._clock())
 
-    def _noted(self, done: Done, job: Job, asked: Asked) -> Session:
-        session = self.sessions.of(done, job, asked.headers.get("user-agent", ""))
-        session.sent(done, job)
-        return session
+    def _session(self, done: Done, job: Job, asked: Asked) -> Session:
+        return self.sessions.of(done, job, asked.headers.get("user-agent", ""))
 
     def _outgoing(self, asked: Asked, done: Done) -> Outgoing:
         """Return the request to the upstream: what came, or what pruning made of it."""
@@ -133,15 +141,9 @@ class Proxy:
         return Outgoing(asked.scope["method"], url, with_changed(headers, done.headers), done.body)
 
     async def _forward(
-        self,
-        asked: Asked,
-        outgoing: Outgoing,
-        send: Send,
-        gone: asyncio.Future[None],
-        job: Job | None,
-        session: Session | None,
-    ) -> None:
-        """Send a request on and its answer back, and note what came of it."""
+        self, asked: Asked, outgoing: Outgoing, send: Send, gone: asyncio.Future[None], session: Session | None
+    ) -> dict[str, Any] | None:
+        """Send a request on and its answer back; return the usage in it, None where it is no answer but an error."""
         self._client = self._client or new_client()
         try:
             async with answered(self._client, outgoing, gone) as response:
@@ -154,10 +156,8 @@ class Proxy:
             if session:
                 session.failed += 1
             await refuse(send, asked, failure.status, str(failure))
-            return
-        if session and job and response.status_code < REFUSED:
-            session.usage = reader.end() or None
-            await self.lanes.answered(job, session.name, session.usage, self._clock())
+            return None
+        return reader.end() if response.status_code < REFUSED else None
 
     def _status(self, status: int, session: Session | None) -> None:
         self.sessions.refused += status >= REFUSED

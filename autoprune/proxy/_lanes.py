@@ -6,6 +6,7 @@ request that it had goes on unpruned, and the next one of each conversation is p
 
 import asyncio
 import json
+import os
 import pickle
 import sys
 from collections.abc import Callable, Sequence
@@ -16,11 +17,13 @@ from subprocess import PIPE, Popen
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from autoprune.proxy._conversations import heads
-from autoprune.proxy._pruning import Done, Job, Work
+from autoprune.proxy._pruning import Account, Done, Job, Work
 from autoprune.proxy._settings import Settings
 from autoprune.requests import place
 
 LOST = Done(note="the process that prunes has died: the request went on unpruned")
+# For glibc: what a large request took is given back when it is done.
+THRIFTY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "131072"}
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
 
@@ -30,6 +33,10 @@ class Lane(Protocol):
 
     def prune(self, job: Job) -> Done:
         """Return a request with its conversation pruned."""
+        ...
+
+    def account(self, conversation: str) -> Account | None:
+        """Return what the newest prune of a conversation came to."""
         ...
 
     def answered(self, conversation: str, usage: object, at: float) -> None:
@@ -53,6 +60,11 @@ class Process:
         done = self._ask("prune", job)
         return done if isinstance(done, Done) else LOST
 
+    def account(self, conversation: str) -> Account | None:
+        """Return what the newest prune of a conversation came to."""
+        account = self._ask("account", conversation)
+        return account if isinstance(account, Account) else None
+
     def answered(self, conversation: str, usage: object, at: float) -> None:
         """Note the end of an answer."""
         self._ask("answered", conversation, usage, at)
@@ -69,7 +81,10 @@ class Process:
 
     def _started(self) -> "Popen[bytes]":
         command = (sys.executable, "-m", "autoprune.proxy._worker")
-        process = Popen(command, stdin=PIPE, stdout=PIPE, start_new_session=True)  # Ctrl-C is for others
+        environment = {**os.environ, **THRIFTY}
+        process = Popen(
+            command, stdin=PIPE, stdout=PIPE, env=environment, start_new_session=True
+        )  # Ctrl-C is for others
         tell(process.stdin, self._settings)
         return process
 
@@ -113,6 +128,11 @@ class Lanes:
         """Return a request with its conversation pruned."""
         at = self._of(job)
         return await self._run(at, self._lanes[at].prune, job)
+
+    async def account(self, job: Job, conversation: str) -> Account | None:
+        """Return what the newest prune of a conversation came to."""
+        lane = self._of(job)
+        return await self._run(lane, self._lanes[lane].account, conversation)
 
     async def answered(self, job: Job, conversation: str, usage: object, at: float) -> None:
         """Note the end of an answer to a request."""

@@ -53,7 +53,7 @@ class Cleared:
 
 @dataclass(frozen=True)
 class Done:
-    """A pruned request. `body` is None where nothing was done: then the bytes that came are sent.
+    """A pruned request, ready to be sent. `body` is None where nothing was done: then the bytes that came are sent.
 
     `conversation` names the conversation within its session; "" where none was read, and then `note` says why.
     """
@@ -63,17 +63,32 @@ class Done:
     conversation: str = ""
     note: str = ""
     counts_only: bool = False
-    model: str | None = None
-    safe_zone: int = 0
-    messages: int = 0
-    pause: float = 0.0
-    before: int = 0
-    after: int = 0
-    sent: Sent | None = field(default=None, repr=False)
-    cleared: tuple[Cleared, ...] = ()
-    results: int = 0
-    decisions: tuple[str, ...] = ()
     seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Account:
+    """What a prune came to, for people: the tokens before and after, what was cleared and why, what a ledger takes."""
+
+    model: str | None
+    safe_zone: int
+    messages: int
+    pause: float
+    before: int
+    after: int
+    sent: Sent = field(repr=False)
+    cleared: tuple[Cleared, ...]
+    results: int
+    decisions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Open:
+    """A prune of which no account was given yet."""
+
+    result: Result
+    model: str | None
+    pause: float
 
 
 class Work:
@@ -87,6 +102,7 @@ class Work:
         self._pruner = AgenticConversationPruner(args, remember=REMEMBERED)
         self._conversations = Conversations(REMEMBERED)
         self._payloads = Payloads(KEPT_BYTES)
+        self._open: dict[str, Open] = {}  # by conversation
 
     def prune(self, job: Job) -> Done:
         """Return a request with its conversation pruned; unchanged, with a note, where that cannot be."""
@@ -97,6 +113,29 @@ class Work:
         except (AutopruneError, ValueError, RecursionError) as error:
             done = Done(note=f"{type(error).__name__}: {error}")
         return replace(done, seconds=time.perf_counter() - started)
+
+    def account(self, conversation: str) -> Account | None:
+        """Return what the newest prune of a conversation came to; None where there was none since.
+
+        It takes as long as the prune itself, so it is asked for when the request is on its way.
+        """
+        known, prune = self._conversations.named(conversation), self._open.pop(conversation, None)
+        if known is None or prune is None:
+            return None
+        report, sent = prune.result.report, prune.result.sent
+        known.counted = sent.tokens
+        return Account(
+            prune.model,
+            report.safe_zone,
+            len(prune.result.conversation),
+            prune.pause,
+            report.tokens_before,
+            report.tokens_after,
+            sent,
+            tuple(self._cleared(prune.result, known)),
+            report.results,
+            tuple(report.decisions),
+        )
 
     def answered(self, conversation: str, usage: object, at: float) -> None:
         """Note the end of an answer to a conversation, with the usage that the provider reported, if it did."""
@@ -126,28 +165,11 @@ class Work:
         )
         if pruned.result is None:
             return Done(note=pruned.note, conversation=known.name)
-        done = self._told(pruned.result, known, is_counted=not pruned.counts_only)
+        if not pruned.counts_only:
+            self._open[known.name] = Open(pruned.result, found.model, pause)
+        notes = pruned.result.report.fallbacks
         changed = None if pruned.body is body else json.dumps(pruned.body, ensure_ascii=False).encode()
-        done = replace(done, counts_only=pruned.counts_only, model=found.model, pause=pause)
-        return replace(done, headers=pruned.headers, body=changed)
-
-    def _told(self, result: Result, known: Conversation, *, is_counted: bool) -> Done:
-        """Return the figures of a prune."""
-        report, sent = result.report, result.sent if is_counted else None
-        if sent:
-            known.counted = sent.tokens
-        return Done(
-            conversation=known.name,
-            note=report.fallbacks[0] if report.fallbacks else "",
-            safe_zone=report.safe_zone,
-            messages=len(result.conversation),
-            before=report.tokens_before,
-            after=report.tokens_after,
-            sent=sent,
-            cleared=tuple(self._cleared(result, known)),
-            results=report.results,
-            decisions=tuple(report.decisions),
-        )
+        return Done(pruned.headers, changed, known.name, notes[0] if notes else "", pruned.counts_only)
 
     def _cleared(self, result: Result, known: Conversation) -> Iterator[Cleared]:
         """Yield what was cleared and is new, and keep its payload."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from autoprune.economics import Ledger, Sent
 from autoprune.errors import SettingsError
-from autoprune.proxy._pruning import Cleared, Done, Job
+from autoprune.proxy._pruning import Account, Cleared, Done, Job
 
 NAMED_BY = ("x-claude-code-session-id", "session-id", "session_id", "x-session-id", "x-session-affinity")
 MOST_SESSIONS = 200
@@ -62,19 +62,17 @@ class Session:
     notes: dict[str, int] = field(default_factory=dict)
     usage: Mapping[str, Any] | None = None
 
-    def sent(self, done: Done, job: Job) -> None:
+    def sent(self, account: Account, done: Done, job: Job) -> None:
         """Note a request that is sent now."""
         if not self.requests:
-            self.model, self.ledger = done.model, Ledger(model=done.model)
+            self.model, self.ledger = account.model, Ledger(model=account.model)
         self.requests += 1
-        self.safe_zone = done.safe_zone
-        if done.sent:
-            self._account(Measured(done.sent), {done.messages: done.pause})
-        self.points.append(
-            Point(self.requests, job.at, done.before, done.after, len(done.cleared), done.seconds, done.note)
-        )
-        self.cleared += done.cleared
-        self.decisions = done.decisions
+        self.safe_zone = account.safe_zone
+        self._account(Measured(account.sent), {account.messages: account.pause})
+        figures = account.before, account.after, len(account.cleared), done.seconds
+        self.points.append(Point(self.requests, job.at, *figures, done.note))
+        self.cleared += account.cleared
+        self.decisions = account.decisions
         if done.note:
             self.notes[done.note] = self.notes.get(done.note, 0) + 1
         del self.points[:-MOST_POINTS], self.cleared[:-MOST_CLEARED]

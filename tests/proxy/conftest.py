@@ -1,6 +1,7 @@
 """A proxy for tests, and conversations to send through it."""
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -15,6 +16,14 @@ def proxy_to() -> Iterator[Callable[..., Running]]:
     """A function that starts a proxy before an upstream's address, with settings; all end with the test."""
     with ExitStack() as stack:
         yield lambda url, **settings: stack.enter_context(running(Settings(url, **{"safe_zone": "2k", **settings})))
+
+
+def eventually(holds: Callable[[], object], seconds: float = 5.0) -> None:
+    """Wait until something holds, and fail if it does not: an account is kept while a request is on its way."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def messages(results: int, *, tag: str = "", lines: int = 300) -> list[Any]:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from proxy.conftest import body, messages
+from proxy.conftest import body, eventually, messages
 from raw_upstream import Connection, always, answer, serving
 
 from autoprune import AgenticConversationPruner, PruneArgs
@@ -83,6 +83,7 @@ def test_an_answer_that_is_compressed_passes_as_it_is_and_its_usage_is_read(prox
         with httpx.stream("POST", f"{proxy.url}/v1/messages", content=body(8)) as got:
             assert b"".join(got.iter_raw()) == packed
         httpx.post(f"{proxy.url}/v1/messages", content=body(9))
+        eventually(lambda: proxy.sessions[0].ledger.reported)
     assert proxy.sessions[0].ledger.reported[0].prompt == 4_000
 
 
