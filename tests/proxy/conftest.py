@@ -31,7 +31,7 @@ def messages(results: int, *, tag: str = "", lines: int = 300) -> list[Any]:
     found: list[Any] = [{"role": "user", "content": f"Mend it{tag}."}]
     for at in range(results):
         call = {"type": "tool_use", "id": f"t{at}", "name": "read", "input": {"path": f"{at}.py"}}
-        result = {"type": "tool_result", "tool_use_id": f"t{at}", "content": f"line {at}\n" * lines}
+        result = {"type": "tool_result", "tool_use_id": f"t{at}", "content": f"line {at}{tag}\n" * lines}
         found += [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
     return found
 
