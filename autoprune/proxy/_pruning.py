@@ -24,8 +24,8 @@ from autoprune.requests import place, prune_request
 from autoprune.settings import PruneArgs, budget_tokens
 from autoprune.strategies.by_name import clearing_named
 
-REMEMBERED = 64  # conversations
-KEPT_BYTES = 32_000_000  # of cleared payloads, the newest
+REMEMBERED = 32  # conversations
+KEPT_BYTES = 8_000_000  # of cleared payloads, compressed: the newest
 
 
 @dataclass(frozen=True)

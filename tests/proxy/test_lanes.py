@@ -58,10 +58,11 @@ def test_a_session_that_its_client_does_not_name_goes_where_it_went_before():
 
 
 def test_the_newest_payloads_are_kept_up_to_so_many_bytes():
-    kept = Payloads(10)
-    for id in ("a", "b", "c"):
-        kept.put(id, id * 4)
-    assert [kept.get(id) for id in ("a", "b", "c")] == [None, "bbbb", "cccc"]
+    kept = Payloads(120)
+    texts = {id: "".join(map(chr, range(at, at + 40))) for id, at in (("a", 0x40), ("b", 0x400), ("c", 0xD800))}
+    for id, text in texts.items():
+        kept.put(id, text)
+    assert [kept.get(id) for id in texts] == [None, None, texts["c"]]
 
 
 def test_the_safe_zone_is_a_share_of_the_models_window():
