@@ -1,6 +1,18 @@
 """Clients that take their address from variables alone: Qwen Code, Copilot CLI, mini-swe-agent."""
 
-from autoprune.clients._route import ANTHROPIC, GEMINI, OPENAI, Client, Route, User, inside, led, of_all, without
+from autoprune.clients._route import (
+    ANTHROPIC,
+    GEMINI,
+    OPENAI,
+    QUESTION,
+    Client,
+    Route,
+    User,
+    inside,
+    led,
+    of_all,
+    without,
+)
 from autoprune.errors import ClientError
 
 OF_QWEN = "--openai-base-url"
@@ -60,6 +72,7 @@ QWEN = Client(
     program="qwen",
     install="npm install -g @qwen-code/qwen-code",
     route=qwen,
+    question=("-p", QUESTION),
     tried="0.15.10",
 )
 COPILOT = Client(
@@ -68,6 +81,7 @@ COPILOT = Client(
     program="copilot",
     install="npm install -g @github/copilot",
     route=copilot,
+    question=("-p", QUESTION),
     tried="1.0.102",
     losses=(
         "nothing, but it compacts by its own count of the unpruned history: "
@@ -80,5 +94,6 @@ MINI = Client(
     program="mini",
     install="pip install mini-swe-agent",
     route=mini,
+    question=("-t", QUESTION, "-y", "--exit-immediately"),
     tried="2.4.6",
 )

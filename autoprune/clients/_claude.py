@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from autoprune.clients._route import ANTHROPIC, Client, Route, User, inside, is_on, led
+from autoprune.clients._route import ANTHROPIC, QUESTION, Client, Route, User, inside, is_on, led
 from autoprune.errors import ClientError
 
 ADDRESS = "ANTHROPIC_BASE_URL"
@@ -50,6 +50,7 @@ CLIENT = Client(
     program="claude",
     install="npm install -g @anthropic-ai/claude-code",
     route=route,
+    question=("-p", QUESTION),
     tried="2.1.330",
     losses=(
         "deferred tools (ToolSearch): 2.1.330 keeps them behind a foreign address; where the tools of MCP servers are "

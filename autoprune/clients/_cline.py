@@ -3,7 +3,7 @@
 import json
 from pathlib import PurePath
 
-from autoprune.clients._route import ANTHROPIC, FOLDER, OPENAI, Client, Route, User, inside, led
+from autoprune.clients._route import ANTHROPIC, FOLDER, OPENAI, QUESTION, Client, Route, User, inside, led
 from autoprune.errors import ClientError
 
 FILE, VARIABLE = "providers.json", "CLINE_PROVIDER_SETTINGS_PATH"
@@ -44,6 +44,7 @@ CLIENT = Client(
     program="cline",
     install="npm install -g cline",
     route=route,
+    question=("--json", QUESTION),
     tried="3.0.65",
     losses=("nothing, but it compacts by its own count of the unpruned history: --compaction off ends that",),
 )

@@ -5,7 +5,7 @@ import tomllib
 from pathlib import PurePath
 from typing import Any
 
-from autoprune.clients._route import OPENAI, Client, Route, User, inside, led, without
+from autoprune.clients._route import OPENAI, QUESTION, Client, Route, User, inside, led, without
 from autoprune.errors import ClientError
 
 CHATGPT = "https://chatgpt.com/backend-api/codex"
@@ -71,6 +71,7 @@ CLIENT = Client(
     program="codex",
     install="npm install -g @openai/codex",
     route=route,
+    question=("exec", "--skip-git-repo-check", QUESTION),
     tried="0.169.0",
     losses=("its WebSocket: the proxy refuses it, and Codex goes on over HTTPS by itself, with the whole history",),
 )

@@ -1,6 +1,6 @@
 """Gemini CLI: one variable, another one where it is logged in with a Google account."""
 
-from autoprune.clients._route import GEMINI, Client, Route, User, inside, is_on, led
+from autoprune.clients._route import GEMINI, QUESTION, Client, Route, User, inside, is_on, led
 from autoprune.errors import ClientError
 
 ADDRESS, OF_LOGIN = "GOOGLE_GEMINI_BASE_URL", "CODE_ASSIST_ENDPOINT"
@@ -37,5 +37,6 @@ CLIENT = Client(
     program="gemini",
     install="npm install -g @google/gemini-cli",
     route=route,
+    question=("-p", QUESTION),
     tried="0.61.0",
 )

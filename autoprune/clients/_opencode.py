@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from autoprune.clients._route import ANTHROPIC, GEMINI, OPENAI, Client, Route, User, as_json, inside, of_all
+from autoprune.clients._route import ANTHROPIC, GEMINI, OPENAI, QUESTION, Client, Route, User, as_json, inside, of_all
 from autoprune.errors import ClientError
 
 CONTENT = "OPENCODE_CONFIG_CONTENT"
@@ -70,5 +70,6 @@ CLIENT = Client(
     program="opencode",
     install="npm install -g opencode-ai",
     route=route,
+    question=("run", QUESTION),
     tried="1.18.33",
 )

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from autoprune.clients._route import ANTHROPIC, FOLDER, GEMINI, OPENAI, Client, Route, User, inside, of_all
+from autoprune.clients._route import ANTHROPIC, FOLDER, GEMINI, OPENAI, QUESTION, Client, Route, User, inside, of_all
 from autoprune.errors import ClientError
 
 USUAL = {"anthropic": ANTHROPIC, "openai": OPENAI, "google": f"{GEMINI}/v1beta"}
@@ -44,5 +44,6 @@ CLIENT = Client(
     program="pi",
     install="npm install -g @mariozechner/pi-coding-agent",
     route=route,
+    question=("-p", QUESTION),
     tried="0.73.1",
 )

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from autoprune.errors import ClientError
 
 PROXY, FOLDER = "{proxy}", "{folder}"
+QUESTION = "Say that you are there."
 ANTHROPIC, OPENAI = "https://api.anthropic.com", "https://api.openai.com/v1"
 GEMINI = "https://generativelanguage.googleapis.com"
 
@@ -110,7 +111,8 @@ class Client:
     program: str
     install: str
     route: Callable[[User], Route] = field(repr=False)
-    tried: str = ""
+    question: tuple[str, ...]
+    tried: str
     losses: tuple[str, ...] = ()
 
 
