@@ -8,9 +8,9 @@ from autoprune.clients._route import (
     Client,
     Route,
     User,
+    all_led,
     inside,
     led,
-    of_all,
     without,
 )
 from autoprune.errors import ClientError
@@ -35,22 +35,21 @@ def qwen(user: User) -> Route:
             f"Qwen Code would go past the proxy with the login {login}: give --auth-type openai, and a key"
         )
     named = user.option(OF_QWEN) or inside(settings, "baseUrl")
-    address = user.upstream or named or user.variable("OPENAI_BASE_URL") or OPENAI
-    upstream, at_proxy = led(address, "OPENAI_BASE_URL", "/v1")
+    upstream, at_proxy = led(user, named or user.variable("OPENAI_BASE_URL") or OPENAI, "OPENAI_BASE_URL")
     others = without(user.arguments, lambda each: each.startswith(f"{OF_QWEN}="))
     return Route(upstream, {"OPENAI_BASE_URL": at_proxy}, (OF_QWEN, at_proxy, *others) if named else others)
 
 
 def copilot(user: User) -> Route:
     """Lead Copilot CLI where it uses a provider of the user's own; GitHub's routing would go past the proxy."""
-    named = user.upstream or user.variable(OF_COPILOT)
+    is_anthropic = user.variable("COPILOT_PROVIDER_TYPE") == "anthropic"
+    named = user.variable(OF_COPILOT) or (user.upstream and (ANTHROPIC if is_anthropic else OPENAI))
     if named is None:
         raise ClientError(
             f"Copilot CLI would go to GitHub, past the proxy: set {OF_COPILOT}, COPILOT_PROVIDER_API_KEY and "
             "COPILOT_MODEL for a provider of your own (`copilot help providers`)"
         )
-    is_anthropic = user.variable("COPILOT_PROVIDER_TYPE") == "anthropic"
-    upstream, at_proxy = led(named, OF_COPILOT, "" if is_anthropic else "/v1")
+    upstream, at_proxy = led(user, named, OF_COPILOT)
     most = user.variable(MOST_OF_COPILOT) or OUT_OF_REACH
     return Route(upstream, {OF_COPILOT: at_proxy, MOST_OF_COPILOT: most}, user.arguments)
 
@@ -60,8 +59,8 @@ def mini(user: User) -> Route:
     model = user.option("-m", "--model") or user.variable("MSWEA_MODEL_NAME") or ""
     provider = model.partition("/")[0]
     names = [provider] if provider in OF_MINI else [*OF_MINI]
-    addresses = {name: user.upstream or user.variable(*OF_MINI[name][0]) or OF_MINI[name][1] for name in names}
-    upstream, at_proxy = of_all(addresses, {name: usual for name, (_, usual) in OF_MINI.items()})
+    addresses = {name: user.variable(*OF_MINI[name][0]) or OF_MINI[name][1] for name in names}
+    upstream, at_proxy = all_led(user, addresses, {name: usual for name, (_, usual) in OF_MINI.items()})
     environ = {variable: at_proxy[name] for name in at_proxy for variable in OF_MINI[name][0]}
     return Route(upstream, environ, user.arguments)
 

@@ -22,7 +22,7 @@ def route(user: User) -> Route:
         raise ClientError(
             f"Claude Code would go past the proxy, because {far} is set: unset it, or run it without this"
         )
-    upstream, address = led(user.upstream or counting.get(ADDRESS) or ANTHROPIC, ADDRESS)
+    upstream, address = led(user, counting.get(ADDRESS) or ANTHROPIC, ADDRESS)
     if ADDRESS not in of_settings:
         return Route(upstream, {ADDRESS: address}, user.arguments)
     if user.option("--settings"):

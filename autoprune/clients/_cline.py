@@ -20,10 +20,10 @@ def route(user: User) -> Route:
             "Cline has no provider with an address that can be set: "
             "`cline auth openai-compatible -k KEY -m MODEL -b https://api.openai.com/v1` writes one"
         )
-    address = user.upstream or mine.get("baseUrl") or USUAL.get(str(name))
+    address = mine.get("baseUrl") or USUAL.get(str(name)) or user.upstream
     if address is None or "auth" in mine:
         raise ClientError(f"Cline's provider {name} has a login of its own, and would go past the proxy: take a key")
-    upstream, at_proxy = led(address, "baseUrl", "/v1")
+    upstream, at_proxy = led(user, address, "baseUrl")
     entry = {**settings["providers"][name], "settings": {**mine, "baseUrl": at_proxy}}
     copy = {**settings, "providers": {**settings["providers"], name: entry}}
     return Route(upstream, {VARIABLE: f"{FOLDER}/{FILE}"}, user.arguments, {FILE: json.dumps(copy)})

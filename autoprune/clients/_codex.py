@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
@@ -20,8 +21,7 @@ def route(user: User) -> Route:
     provider = _provider(user, config, given)
     key = "openai_base_url" if provider == "openai" else f"model_providers.{provider}.base_url"
     of_config = inside(config, *key.split("."))
-    address = user.upstream or given.get(key) or of_config or _usual(user, provider)
-    upstream, at_proxy = led(address, key, "/v1")
+    upstream, at_proxy = led(user, given.get(key) or of_config or _usual(user, provider), key)
     arguments = without(user.arguments, lambda each: each.startswith(tuple(f"{option}={key}=" for option in OPTIONS)))
     return Route(upstream, {}, ("-c", f"{key}={json.dumps(at_proxy)}", *arguments))
 
@@ -32,8 +32,7 @@ def _file(user: User, name: str) -> PurePath:
 
 def _overrides(user: User) -> dict[str, Any]:
     """Return what `-c key=value` among the arguments sets: TOML, or else a text."""
-    following = (*user.arguments[1:], "")
-    pairs = [pair for option, pair in zip(user.arguments, following, strict=True) if option in OPTIONS]
+    pairs = [pair for option, pair in pairwise(user.arguments) if option in OPTIONS]
     pairs += [each.removeprefix("--config=") for each in user.arguments if each.startswith("--config=")]
     found: dict[str, Any] = {}
     for key, _, value in (pair.partition("=") for pair in pairs):

@@ -16,7 +16,7 @@ def route(user: User) -> Route:
             f"Gemini CLI would go past the proxy with the login {login}: set GEMINI_API_KEY, and choose it under /auth"
         )
     name, usual = (OF_LOGIN, CODE_ASSIST) if login == "oauth-personal" else (ADDRESS, GEMINI)
-    upstream, address = led(user.upstream or user.variable(name) or usual, name)
+    upstream, address = led(user, user.variable(name) or usual, name)
     return Route(upstream, {name: address}, user.arguments)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from autoprune.clients._route import ANTHROPIC, GEMINI, OPENAI, QUESTION, Client, Route, User, as_json, inside, of_all
+from autoprune.clients._route import ANTHROPIC, GEMINI, OPENAI, QUESTION, Client, Route, User, all_led, as_json, inside
 from autoprune.errors import ClientError
 
 CONTENT = "OPENCODE_CONFIG_CONTENT"
@@ -19,14 +19,14 @@ def route(user: User) -> Route:
     names = [model.partition("/")[0]] if model else [*USUAL]
     for name in names:
         _refuse_login(user, name)
-    upstream, addresses = of_all({name: _address(user, config, name) for name in names}, USUAL)
+    upstream, addresses = all_led(user, {name: _address(user, config, name) for name in names}, USUAL)
     providers = {name: {"options": {"baseURL": address}} for name, address in addresses.items()}
     content = _merged(as_json(user.environ.get(CONTENT) or "{}", CONTENT), {"provider": providers})
     return Route(upstream, {CONTENT: json.dumps(content)}, user.arguments)
 
 
 def _address(user: User, config: Mapping[str, Any], name: str) -> str:
-    address = user.upstream or inside(config, "provider", name, "options", "baseURL") or USUAL.get(name)
+    address = inside(config, "provider", name, "options", "baseURL") or USUAL.get(name) or user.upstream
     if address is None:
         raise ClientError(f"opencode's provider {name} has no baseURL in its configuration: name it with --upstream")
     return str(address)

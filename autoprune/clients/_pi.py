@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from autoprune.clients._route import ANTHROPIC, FOLDER, GEMINI, OPENAI, QUESTION, Client, Route, User, inside, of_all
+from autoprune.clients._route import ANTHROPIC, FOLDER, GEMINI, OPENAI, QUESTION, Client, Route, User, all_led, inside
 from autoprune.errors import ClientError
 
 USUAL = {"anthropic": ANTHROPIC, "openai": OPENAI, "google": f"{GEMINI}/v1beta"}
@@ -16,7 +16,7 @@ def route(user: User) -> Route:
     own = inside(user.json(folder / "models.json"), "providers") or {}
     chosen = _provider(user, inside(user.json(folder / "settings.json"), "defaultProvider"))
     addresses = {name: _address(user, own, name) for name in ([chosen] if chosen else USUAL)}
-    upstream, at_proxy = of_all(addresses, USUAL)
+    upstream, at_proxy = all_led(user, addresses, USUAL)
     lines = [
         f"  pi.registerProvider({json.dumps(name)}, {{ baseUrl: {json.dumps(address)} }});"
         for name, address in at_proxy.items()
@@ -32,7 +32,7 @@ def _provider(user: User, usual: str | None) -> str | None:
 
 
 def _address(user: User, own: Any, name: str) -> str:
-    address = user.upstream or inside(own, name, "baseUrl") or USUAL.get(name)
+    address = inside(own, name, "baseUrl") or USUAL.get(name) or user.upstream
     if address is None:
         raise ClientError(f"the address of pi's provider {name} is not known here: name it with --upstream")
     return str(address)

@@ -116,31 +116,37 @@ class Client:
     losses: tuple[str, ...] = ()
 
 
-def led(address: str, called: str, path: str = "") -> tuple[str, str]:
-    """Return the upstream of a base address and the same address at the proxy; `path` is for one that has none.
+def led(user: User, address: str, called: str) -> tuple[str, str]:
+    """Return the upstream of a client's base address, and the same address at the proxy.
 
-    Raises ClientError for what is no address; `called` names it.
+    An upstream that the user names takes its place; one without a path has the path of the client's. Raises ClientError
+    for what is no address; `called` names it.
     """
+    if user.upstream:
+        upstream, at_proxy = _split(user.upstream, "--upstream")
+        return upstream, at_proxy if at_proxy != PROXY else PROXY + urlsplit(address).path.rstrip("/")
+    return _split(address, called)
+
+
+def _split(address: str, called: str) -> tuple[str, str]:
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ClientError(f"{called} is {address!r}: give an address such as https://gateway.example/v1")
-    return f"{parts.scheme}://{parts.netloc}", PROXY + (parts.path.rstrip("/") or path)
+    return f"{parts.scheme}://{parts.netloc}", PROXY + parts.path.rstrip("/")
 
 
-def of_all(addresses: Mapping[str, str], usual: Mapping[str, str]) -> tuple[str | None, dict[str, str]]:
+def all_led(user: User, addresses: Mapping[str, str], usual: Mapping[str, str]) -> tuple[str | None, dict[str, str]]:
     """Return the upstream of several providers' base addresses, and the addresses at the proxy.
 
     Where all are the `usual` ones the upstream is None: the proxy knows it by the path. One that is not decides, and
     the others are not led. Raises ClientError where two such are different.
     """
     own = {name: address for name, address in addresses.items() if address != usual.get(name)}
-    paths = {name: urlsplit(address).path for name, address in usual.items()}
-    at_proxy = {name: led(address, name, paths.get(name, "")) for name, address in (own or addresses).items()}
-    upstreams = {upstream for upstream, _ in at_proxy.values()}
+    split = {name: led(user, address, name) for name, address in (own or addresses).items()}
+    upstreams = {upstream for upstream, _ in split.values()}
     if own and len(upstreams) > 1:
         raise ClientError(f"{' and '.join(own)} have different addresses: choose one with the client's own option")
-    upstream = upstreams.pop() if own or len(upstreams) == 1 else None
-    return upstream, {name: address for name, (_, address) in at_proxy.items()}
+    return (upstreams.pop() if len(upstreams) == 1 else None), {name: at_proxy for name, (_, at_proxy) in split.items()}
 
 
 def is_on(value: str | None) -> bool:
