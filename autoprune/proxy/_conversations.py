@@ -19,7 +19,7 @@ from autoprune.errors import SettingsError
 from autoprune.tokens import calibration
 
 STEADY = 0.15  # a calibration changes what is cleared, so it stays until it is off by as much
-LEAST_MEASURED = 20_000  # tokens: in smaller prompts the schemas of tools weigh most, which providers count otherwise
+LEAST_MEASURED = 10_000  # tokens: in smaller prompts the schemas of tools weigh most, which providers count otherwise
 STEPS = 20  # of a calibration: it is a multiple of a twentieth
 MODEL_ROLES = ("assistant", "model")
 MODEL_ITEMS = ("reasoning", "function_call", "custom_tool_call", "local_shell_call", "compaction")
