@@ -1,16 +1,16 @@
 """Real assistants do forty tool calls through `autoprune run`, before a provider that refuses what real ones refuse.
 
-ASSISTANTS names the folder in which npm has installed them (`tests/support/assistants.py` shows how). Without it these
-tests are skipped, unless ASSISTANTS_REQUIRED is set, as in `.ci/run`.
+ASSISTANTS names the folder in which npm has installed them, as `tests/support/real_assistants.py` shows. Without it
+these tests are skipped, unless ASSISTANTS_REQUIRED is set, as in `.ci/run`.
 """
 
 import json
 import os
 from pathlib import Path
 
-import assistants
 import pytest
-from assistants import CODEX, GEMINI_CLI, OPENCODE_RUN, Assistant
+import real_assistants as assistants
+from real_assistants import CODEX, GEMINI_CLI, OPENCODE_RUN, Assistant
 from strict_provider.caching import marks
 from strict_provider.counting import tokens
 from strict_provider.server import Provider, serve
