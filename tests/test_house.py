@@ -34,6 +34,7 @@ MAY_SEE = {
         *("errors", "settings", "tokens", "economics", "sessions", "conversation", "formats", "planning"),
         *("strategies", "providers", "pruners"),
     },
+    "clients": {"errors"},
     "proxy": {
         *("errors", "settings", "tokens", "economics", "conversation", "strategies", "pruners", "requests"),
     },

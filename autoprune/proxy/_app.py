@@ -43,6 +43,7 @@ from autoprune.requests import place
 COMPACTION = ("x-interaction-type", "conversation-compaction")  # how Copilot marks its own
 DECODERS: Mapping[str, Callable[[bytes], bytes]] = {"": bytes, "identity": bytes, "gzip": gzip.decompress}
 REFUSED = 400
+NO_UPGRADE = 426  # by which Codex knows at once that it must go on over HTTP; after any other it tries five times
 
 
 @dataclass
@@ -83,6 +84,9 @@ class Proxy:
         asked = Asked(scope, names(scope))
         if words := self.guard.refusal(asked.headers):
             await refuse(send, asked, 403, words)
+            return
+        if asked.headers.get("upgrade", "").lower() == "websocket":
+            await refuse(send, asked, NO_UPGRADE, "WebSockets are not passed on: ask over HTTP")
             return
         with suppress(ClientGoneError):
             asked.body = await body_of(receive)

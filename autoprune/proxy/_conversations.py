@@ -2,7 +2,8 @@
 
 How it works. A conversation is known by how it begins: by its messages up to the first of the model's. Before the model
 has spoken it is known by the user's alone, and once it has, it takes that answer into its name; so two sessions that
-begin with the same words are two from their second request on. Cache marks, which clients move, do not count.
+begin with the same words are two from their second request on. Cache marks, which clients move, do not count, nor
+whether a text is a block, which it must be to be marked.
 
     request 1   [user]                          known as  user
     request 2   [user, answer, result]          user → user + answer: the same conversation
@@ -18,6 +19,7 @@ from autoprune.errors import SettingsError
 from autoprune.tokens import calibration
 
 STEADY = 0.15  # a calibration changes what is cleared, so it stays until it is off by as much
+LEAST_MEASURED = 10_000  # tokens: in smaller prompts the schemas of tools weigh most, which providers count otherwise
 STEPS = 20  # of a calibration: it is a multiple of a twentieth
 MODEL_ROLES = ("assistant", "model")
 MODEL_ITEMS = ("reasoning", "function_call", "custom_tool_call", "local_shell_call", "compaction")
@@ -50,6 +52,8 @@ class Conversation:
     def answered(self, usage: object, at: float) -> None:
         """Note the end of an answer, and what it says of the size of the prompt."""
         self.ended = at
+        if self.counted < LEAST_MEASURED:
+            return
         try:
             measured = calibration(usage, self.counted)
         except SettingsError:
@@ -100,7 +104,12 @@ def digest(value: object) -> str:
 
 
 def unmarked(value: object) -> object:
-    """Return JSON-like data without marks for the cache."""
-    if isinstance(value, Mapping):
-        return {name: unmarked(each) for name, each in value.items() if name != MOVING}
-    return [unmarked(each) for each in value] if isinstance(value, list) else value
+    """Return JSON-like data without marks for the cache; a block that is alone, as a mark wants it, is a text."""
+    match value:
+        case Mapping():
+            return {name: unmarked(each) for name, each in value.items() if name != MOVING}
+        case [{"type": "text", "text": str(text)}]:
+            return text
+        case list():
+            return [unmarked(each) for each in value]
+    return value

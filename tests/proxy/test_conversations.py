@@ -37,6 +37,14 @@ def test_a_mark_for_the_cache_that_moves_makes_no_other_conversation():
     assert known.of("", marked) is first
 
 
+def test_a_text_that_was_a_block_for_its_mark_is_the_same_text_without():
+    known = Conversations(8)
+    whole = messages(2)
+    block = {"type": "text", "text": whole[0]["content"], "cache_control": {"type": "ephemeral"}}
+    first = known.of("", [{"role": "user", "content": [block]}])
+    assert known.of("", whole) is first
+
+
 def test_items_of_the_responses_api_are_told_apart_too():
     known = Conversations(8)
     call = {"type": "function_call", "call_id": "c", "name": "read", "arguments": "{}"}
@@ -74,3 +82,9 @@ def test_the_calibration_is_measured_once_and_stays_until_it_is_off():
         assert conversation.calibration == expected
     conversation.answered({"nothing": 1}, 0.0)
     assert conversation.calibration == 1.8
+
+
+def test_a_small_prompt_does_not_calibrate():
+    conversation = Conversation("a", counted=9_999)
+    conversation.answered({"input_tokens": 5_000}, 0.0)
+    assert conversation.calibration == 1.0

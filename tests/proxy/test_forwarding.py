@@ -66,6 +66,14 @@ def test_what_is_no_conversation_goes_on_byte_for_byte(
     assert got.content == b"\x00\xff"
 
 
+def test_a_websocket_is_refused_at_once_so_that_the_client_goes_on_over_http(proxy_to: ProxyTo) -> None:
+    with serving(always(answer())) as upstream:
+        url = f"{proxy_to(upstream.url).url}/v1/responses"
+        for protocol, status in (("websocket", 426), ("h2c", 200)):
+            assert httpx.get(url, headers={"Connection": "Upgrade", "Upgrade": protocol}).status_code == status
+    assert len(upstream.requests) == 1
+
+
 def test_a_request_that_is_compressed_is_read_and_sent_plain(proxy_to: ProxyTo) -> None:
     with serving(always(answer())) as upstream:
         packed = gzip.compress(body(8))
