@@ -30,12 +30,13 @@ MAY_SEE = {
         *("summarizers", "strategies", "providers", "report"),
     },
     "requests": {"errors", "providers", "pruners"},
+    "integrations": {"planning", "pruners", "requests"},
     "replay": {
         *("errors", "settings", "tokens", "economics", "sessions", "conversation", "formats", "planning"),
         *("strategies", "providers", "pruners"),
     },
 }
-MOST_ROOMS, MOST_FLOORS = 20, 10
+MOST_ROOMS, MOST_FLOORS = 20, 11
 STRANGERS = {"summarizers.driver", "replay.corpus"}  # call what callers pass, which may raise anything
 # Who opens files besides the command line: in processes and on machines that it does not run on; for a caller.
 TOUCH_FILES = {"replay.corpus": {"read_bytes"}, "archive": {"open"}}
@@ -49,6 +50,7 @@ ONLY_IN = {
     "tiktoken": {"tokens"},
     "jinja2": {"replay"},
     "matplotlib": {"replay"},
+    **dict.fromkeys(("agents", "google", "litellm", "strands"), {"integrations"}),
     "genai_prices": {"economics", "settings", "summarizers"},
 }
 
