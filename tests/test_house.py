@@ -30,7 +30,7 @@ MAY_SEE = {
         *("summarizers", "strategies", "providers", "report"),
     },
     "requests": {"errors", "providers", "pruners"},
-    "integrations": {"planning", "pruners", "requests"},
+    "integrations": {"errors", "conversation", "planning", "providers", "pruners", "requests"},
     "replay": {
         *("errors", "settings", "tokens", "economics", "sessions", "conversation", "formats", "planning"),
         *("strategies", "providers", "pruners"),

@@ -49,7 +49,7 @@ def of_chat(answer: Any) -> Messages:
     message = answer.choices[0].message
     calls = message.tool_calls or ()
     results = [{"role": "tool", "tool_call_id": call.id, "content": _run(call.function.arguments)} for call in calls]
-    return [message.model_dump(exclude_none=True, exclude={"annotations"}), *results]
+    return [message.model_dump(include={"role", "content", "tool_calls"}), *results]
 
 
 def of_responses(answer: Any) -> Messages:
