@@ -21,8 +21,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
+from reading_loop import SAFE_ZONE, SCRIPT, TASK, figures
 from strict_provider.server import Provider, serve
-from tool_loops import SAFE_ZONE, SCRIPT, TASK, figures
 
 from autoprune import AgenticConversationPruner, PruneArgs
 

@@ -30,7 +30,7 @@ MAY_SEE = {
         *("summarizers", "strategies", "providers", "report"),
     },
     "requests": {"errors", "providers", "pruners"},
-    "integrations": {"errors", "conversation", "planning", "providers", "pruners", "requests"},
+    "integrations": {"errors", "settings", "conversation", "planning", "providers", "pruners", "requests"},
     "replay": {
         *("errors", "settings", "tokens", "economics", "sessions", "conversation", "formats", "planning"),
         *("strategies", "providers", "pruners"),
@@ -50,7 +50,10 @@ ONLY_IN = {
     "tiktoken": {"tokens"},
     "jinja2": {"replay"},
     "matplotlib": {"replay"},
-    **dict.fromkeys(("agents", "google", "litellm", "strands"), {"integrations"}),
+    "agents": {"integrations"},
+    "google": {"integrations"},
+    "litellm": {"integrations"},
+    "strands": {"integrations"},
     "genai_prices": {"economics", "settings", "summarizers"},
 }
 

@@ -1,7 +1,7 @@
 """Pruning for Google's Agent Development Kit: what the model gets is pruned, the session's events are not changed.
 
-agent = LlmAgent(model="gemini-2.5-pro", tools=[...], before_model_callback=before_model_callback(pruner))
-app = App(name="logs", root_agent=agent, plugins=[PruningPlugin(pruner)])  # or this, for all agents of an app
+agent = LlmAgent(model="gemini-2.5-pro", tools=[...], before_model_callback=before_model_callback("50k"))
+app = App(name="logs", root_agent=agent, plugins=[PruningPlugin("50k")])  # or this, for all agents of an app
 """
 
 from collections.abc import Callable
@@ -12,18 +12,19 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 
-from autoprune.integrations._hooks import DEFAULT_STRATEGY, pruned
+from autoprune.integrations._hooks import AnyPruner, Pruning, pruned, pruner_of
 from autoprune.planning.view import Strategy
-from autoprune.pruners import AgenticConversationPruner
 
 
 def before_model_callback(
-    pruner: AgenticConversationPruner, *, strategy: str | Strategy = DEFAULT_STRATEGY
+    pruning: Pruning, *, strategy: str | Strategy | None = None
 ) -> Callable[[CallbackContext, LlmRequest], None]:
     """Return the callback to give to an `LlmAgent`: it prunes the contents of each of the agent's requests.
 
-    Contents that are not pruned stay the same objects. The system instruction and the tools count.
+    `pruning` is a safe zone, settings, or a pruner. Contents that are not pruned stay the same objects. The system
+    instruction and the tools count.
     """
+    pruner = pruner_of(pruning)
 
     def callback(callback_context: CallbackContext, llm_request: LlmRequest) -> None:
         _prune(pruner, strategy, llm_request)
@@ -36,14 +37,14 @@ class PruningPlugin(BasePlugin):
 
     def __init__(
         self,
-        pruner: AgenticConversationPruner,
+        pruning: Pruning,
         *,
-        strategy: str | Strategy = DEFAULT_STRATEGY,
+        strategy: str | Strategy | None = None,
         name: str = "autoprune",
     ) -> None:
-        """Prune with a pruner, by a strategy; `name` tells the plugin from the others of the app."""
+        """Take a safe zone, settings, or a pruner; `name` tells the plugin from the others of the app."""
         super().__init__(name)
-        self._pruner = pruner
+        self._pruner = pruner_of(pruning)
         self._strategy = strategy
 
     async def before_model_callback(
@@ -54,7 +55,7 @@ class PruningPlugin(BasePlugin):
         return None
 
 
-def _prune(pruner: AgenticConversationPruner, strategy: str | Strategy, request: LlmRequest) -> None:
+def _prune(pruner: AnyPruner, strategy: str | Strategy | None, request: LlmRequest) -> None:
     body = {
         "contents": request.contents,
         "systemInstruction": request.config.system_instruction,

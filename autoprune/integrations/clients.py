@@ -1,6 +1,6 @@
 """Pruning for the plain `openai` and `anthropic` clients: whatever they send is pruned, your messages are not changed.
 
-    client = attach(OpenAI(), pruner)
+    client = attach(OpenAI(), "50k")
     client.chat.completions.create(model="gpt-5", messages=messages, tools=tools)
 
 How it works. Both libraries have a hook for subclasses, `_prepare_options`, which gets each request before it becomes
@@ -13,26 +13,25 @@ import copy
 import inspect
 from collections.abc import Callable, Mapping
 from functools import partial, wraps
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from autoprune.errors import SettingsError
-from autoprune.integrations._hooks import DEFAULT_STRATEGY, pruned
+from autoprune.integrations._hooks import AnyPruner, Pruning, pruned, pruner_of
 from autoprune.planning.view import Strategy
-from autoprune.pruners import AgenticConversationPruner
 from autoprune.requests import place
 
 Client = TypeVar("Client")
 COPIES = ("copy", "with_options")  # the methods that return a client like this one
 
 
-def attach(client: Client, pruner: AgenticConversationPruner, *, strategy: str | Strategy = DEFAULT_STRATEGY) -> Client:
+def attach(client: Client, pruning: Pruning, *, strategy: str | Strategy | None = None) -> Client:
     """Prune what a client sends from now on, and what its copies (`with_options`) send; return the client.
 
-    `client` is one of `openai` or `anthropic`, of any kind that they have, synchronous or asynchronous. Requests to
-    Chat Completions, Responses and Messages are pruned; all others, such as uploads and counts of tokens, are not
-    touched. Raises SettingsError for what is no such client.
+    `client` is one of `openai` or `anthropic`, of any kind that they have, synchronous or asynchronous; `pruning` is a
+    safe zone, settings, or a pruner. Requests to Chat Completions, Responses and Messages are pruned; all others, such
+    as uploads and counts of tokens, are not touched. Raises SettingsError for what is no such client.
     """
-    own: Any = client
+    pruner, own = pruner_of(pruning), cast(Any, client)
     prepare = getattr(client, "_prepare_options", None)
     if prepare is None:
         raise SettingsError(f"a {type(client).__name__} cannot be attached to: give a client of openai or anthropic")
@@ -55,7 +54,7 @@ def _async(prepare: Callable[[Any], Any], edit: Callable[[Any], Any]) -> Callabl
 
 
 def _attaching(
-    method: Callable[..., Client], pruner: AgenticConversationPruner, strategy: str | Strategy
+    method: Callable[..., Client], pruner: AnyPruner, strategy: str | Strategy | None
 ) -> Callable[..., Client]:
     @wraps(method)
     def copied(*arguments: Any, **options: Any) -> Client:
@@ -64,9 +63,7 @@ def _attaching(
     return copied
 
 
-def _edited(
-    pruner: AgenticConversationPruner, strategy: str | Strategy, defaults: Mapping[str, str], options: Any
-) -> Any:
+def _edited(pruner: AnyPruner, strategy: str | Strategy | None, defaults: Mapping[str, str], options: Any) -> Any:
     """Return the options of a request with its conversation pruned; themselves where nothing was done.
 
     `defaults` are the headers that the client sends with every request.

@@ -1,7 +1,9 @@
-"""Pruning for LiteLLM: a hook for its proxy, and a wrapper for the functions of its SDK. No history is changed.
+"""Pruning for LiteLLM: a hook for its proxy, and a wrapper for the functions of its SDK.
 
-pruning = PruningHook(pruner)  # in config.yaml: litellm_settings: {callbacks: my_module.pruning}
-completion = prunes(litellm.completion, pruner)  # or acompletion, responses, router.completion, …
+    pruning = PruningHook("50k")  # in config.yaml: litellm_settings: {callbacks: my_module.pruning}
+    completion = prunes(litellm.completion, "50k")  # or acompletion, responses, router.completion, …
+
+Only what is sent is pruned; the caller's messages are not changed.
 """
 
 import inspect
@@ -13,12 +15,11 @@ from litellm.integrations.custom_logger import CustomLogger
 
 from autoprune.conversation.messages import fields_of
 from autoprune.errors import SettingsError
-from autoprune.integrations._hooks import DEFAULT_STRATEGY, pruned
+from autoprune.integrations._hooks import AnyPruner, Pruning, pruned, pruner_of
 from autoprune.planning.plan import ThinkingPolicy
 from autoprune.planning.view import Strategy
 from autoprune.providers import merged
 from autoprune.providers.thinking import BETA_HEADER, drop_block, policy
-from autoprune.pruners import AgenticConversationPruner
 
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 # The paths of the APIs that LiteLLM's functions and calls stand for, by their names.
@@ -34,10 +35,10 @@ R = TypeVar("R")
 class PruningHook(CustomLogger):
     """Prunes what the proxy is asked: Chat Completions, Responses and Messages. Other calls are not touched."""
 
-    def __init__(self, pruner: AgenticConversationPruner, *, strategy: str | Strategy = DEFAULT_STRATEGY) -> None:
-        """Prune with a pruner, by a strategy."""
+    def __init__(self, pruning: Pruning, *, strategy: str | Strategy | None = None) -> None:
+        """Take a safe zone, settings, or a pruner."""
         super().__init__()
-        self._pruner = pruner
+        self._pruner = pruner_of(pruning)
         self._strategy = strategy
 
     async def async_pre_call_hook(
@@ -48,17 +49,16 @@ class PruningHook(CustomLogger):
         return data if path is None else {**data, **_changed(self._pruner, self._strategy, data, path)}
 
 
-def prunes(
-    function: Callable[P, R], pruner: AgenticConversationPruner, *, strategy: str | Strategy = DEFAULT_STRATEGY
-) -> Callable[P, R]:
+def prunes(function: Callable[P, R], pruning: Pruning, *, strategy: str | Strategy | None = None) -> Callable[P, R]:
     """Return a function of LiteLLM that prunes the messages it is given, synchronous or asynchronous as it was.
 
     `function` is one of `completion`, `responses` and `anthropic_messages`, an asynchronous twin, or the same of a
-    router. Raises SettingsError for any other.
+    router; `pruning` is a safe zone, settings, or a pruner. Raises SettingsError for any other function.
     """
     name = getattr(function, "__name__", "")
     if name not in PATHS:
         raise SettingsError(f"{name or function} cannot be pruned: give one of litellm's {', '.join(PATHS)}")
+    pruner = pruner_of(pruning)
     call, signature = cast(Callable[..., R], function), inspect.signature(function)
 
     @wraps(function)
@@ -72,7 +72,7 @@ def prunes(
 
 
 def _changed(
-    pruner: AgenticConversationPruner, strategy: str | Strategy, request: Mapping[str, Any], path: str
+    pruner: AnyPruner, strategy: str | Strategy | None, request: Mapping[str, Any], path: str
 ) -> dict[str, Any]:
     """Return the fields of a request that are to be others: its messages, and what the API must be told of thinking."""
     field = "input" if path == RESPONSES else "messages"

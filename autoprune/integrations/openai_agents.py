@@ -1,6 +1,6 @@
 """Pruning for the OpenAI Agents SDK: what the model gets is pruned, the run's items and its session are not changed.
 
-config = RunConfig(call_model_input_filter=call_model_input_filter(pruner))
+config = RunConfig(call_model_input_filter=call_model_input_filter("50k"))
 result = await Runner.run(agent, "Find the error.", run_config=config)
 """
 
@@ -10,21 +10,22 @@ from typing import Any
 from agents import Agent, FunctionTool
 from agents.run import CallModelData, ModelInputData
 
-from autoprune.integrations._hooks import DEFAULT_STRATEGY, pruned
+from autoprune.integrations._hooks import Pruning, pruned, pruner_of
 from autoprune.planning.view import Strategy
-from autoprune.pruners import AgenticConversationPruner
 
 PATH = "/v1/responses"  # the SDK's items are those of the Responses API, whatever the model
 
 
 def call_model_input_filter(
-    pruner: AgenticConversationPruner, *, strategy: str | Strategy = DEFAULT_STRATEGY
+    pruning: Pruning, *, strategy: str | Strategy | None = None
 ) -> Callable[[CallModelData[Any]], ModelInputData]:
     """Return the filter to give to a `RunConfig`: it prunes the items of each request.
 
-    Items that are not pruned stay the same objects, as the SDK wants it. The instructions and the agent's own function
-    tools are counted; for tools of MCP servers and hosted ones give `overhead_tokens` in the pruner's settings.
+    `pruning` is a safe zone, settings, or a pruner. Items that are not pruned stay the same objects, as the SDK wants
+    it. The instructions and the agent's own function tools are counted; for tools of MCP servers and hosted ones give
+    `overhead_tokens` in the settings.
     """
+    pruner = pruner_of(pruning)
 
     def filtered(data: CallModelData[Any]) -> ModelInputData:
         given = data.model_data

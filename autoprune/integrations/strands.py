@@ -1,27 +1,26 @@
 """Pruning for Strands Agents: the agent's own messages are pruned before each call of the model.
 
-    agent = Agent(model=model, tools=[...], hooks=[PruningHook(pruner)])
+    agent = Agent(model=model, tools=[...], hooks=[PruningHook("50k")])
 
 How it works. A `ConversationManager` of Strands is asked when the whole tool loop is over; `BeforeModelCallEvent` comes
 before each request. What is sent is a copy of `agent.messages`, so these are pruned themselves, and what was cleared is
-gone from them: give the pruner an archive to keep it.
+gone from them: give a pruner with an archive to keep it.
 """
 
 from typing import Any
 
 from strands.hooks import BeforeModelCallEvent, HookProvider, HookRegistry
 
-from autoprune.integrations._hooks import DEFAULT_STRATEGY, pruned
+from autoprune.integrations._hooks import Pruning, pruned, pruner_of
 from autoprune.planning.view import Strategy
-from autoprune.pruners import AgenticConversationPruner
 
 
 class PruningHook(HookProvider):
     """Prunes an agent's messages before each call of its model. The system prompt and the tools count."""
 
-    def __init__(self, pruner: AgenticConversationPruner, *, strategy: str | Strategy = DEFAULT_STRATEGY) -> None:
-        """Prune with a pruner, by a strategy."""
-        self._pruner = pruner
+    def __init__(self, pruning: Pruning, *, strategy: str | Strategy | None = None) -> None:
+        """Take a safe zone, settings, or a pruner."""
+        self._pruner = pruner_of(pruning)
         self._strategy = strategy
 
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:

@@ -11,8 +11,8 @@ import adk_loop as loop
 from google.adk.events import Event
 from google.adk.models import LlmRequest
 from google.genai import types
+from reading_loop import CALLS, DONE, PATHS, SAFE_ZONE, SCRIPT, TASK, figures, read_file
 from strict_provider.server import Provider
-from tool_loops import CALLS, DONE, PATHS, SAFE_ZONE, SCRIPT, TASK, figures, read_file
 
 from autoprune import AgenticConversationPruner, PruneArgs
 from autoprune.integrations.adk import PruningPlugin, before_model_callback

@@ -13,9 +13,9 @@ import anthropic
 import openai
 import pytest
 from client_loops import LOOPS
+from reading_loop import CALLS, DONE, PATHS, SAFE_ZONE, SCRIPT, figures, read_file
 from strict_provider import loops
 from strict_provider.server import Provider
-from tool_loops import CALLS, DONE, PATHS, SAFE_ZONE, SCRIPT, figures, read_file
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.integrations.clients import attach

@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("litellm", reason="LiteLLM is not installed")
 
 import litellm
+from reading_loop import CALLS, DONE, PATHS, SAFE_ZONE, SCRIPT, TASK, figures, read_file
 from strict_provider import loops
 from strict_provider.server import Provider
-from tool_loops import CALLS, DONE, PATHS, SAFE_ZONE, SCRIPT, TASK, figures, read_file
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.integrations.litellm import PruningHook, prunes

@@ -10,8 +10,8 @@ pytest.importorskip("agents", reason="the OpenAI Agents SDK is not installed")
 
 import openai_agents_loop as loop
 from agents.run import CallModelData, ModelInputData
+from reading_loop import CALLS, DONE, PATHS, SAFE_ZONE, SCRIPT, TASK, figures, read_file
 from strict_provider.server import Provider
-from tool_loops import CALLS, DONE, PATHS, SAFE_ZONE, SCRIPT, TASK, figures, read_file
 
 from autoprune import AgenticConversationPruner, PruneArgs
 from autoprune.integrations.openai_agents import call_model_input_filter

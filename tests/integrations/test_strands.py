@@ -8,11 +8,11 @@ import pytest
 pytest.importorskip("strands", reason="Strands is not installed")
 
 import strands_loop as loop
+from reading_loop import CALLS, DONE, PATHS, SAFE_ZONE, SCRIPT, TASK, figures, read_file
 from strands import Agent
 from strands.agent.conversation_manager import NullConversationManager
 from strands.types.content import Messages
 from strict_provider.server import Provider
-from tool_loops import CALLS, DONE, PATHS, SAFE_ZONE, SCRIPT, TASK, figures, read_file
 
 from autoprune import AgenticConversationPruner, PruneArgs
 from autoprune.integrations.strands import PruningHook

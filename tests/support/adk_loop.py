@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
-import tool_loops
+import reading_loop
 from google.adk.agents import LlmAgent, RunConfig
 from google.adk.agents.run_config import StreamingMode
 from google.adk.apps import App
@@ -19,7 +19,7 @@ from strict_provider.server import Provider
 
 def read_file(path: str) -> str:
     """Return the text of a file."""
-    return tool_loops.read_file(path)
+    return reading_loop.read_file(path)
 
 
 class Scripted(BaseLlm):
@@ -40,14 +40,14 @@ class Scripted(BaseLlm):
 
 
 def _part(spoken: int) -> types.Part:
-    turn = tool_loops.SCRIPT[spoken]
+    turn = reading_loop.SCRIPT[spoken]
     for call in turn.calls:
         return types.Part(function_call=types.FunctionCall(id=f"c{spoken}", name=call.name, args=call.arguments))
     return types.Part(text=turn.text)
 
 
 def over_http(provider: Provider) -> Gemini:
-    """Return a model that asks a provider, which plays `tool_loops.SCRIPT`."""
+    """Return a model that asks a provider, which plays `reading_loop.SCRIPT`."""
     return Gemini(model="gemini-2.5-pro", base_url=provider.url, client_kwargs={"api_key": "none"})
 
 
@@ -64,7 +64,7 @@ def run(
 async def _events(app: App, is_streaming: bool) -> list[Event]:
     async with InMemoryRunner(app=app) as runner:
         session = await runner.session_service.create_session(app_name="loops", user_id="u")
-        task = types.Content(role="user", parts=[types.Part(text=tool_loops.TASK)])
+        task = types.Content(role="user", parts=[types.Part(text=reading_loop.TASK)])
         mode = StreamingMode.SSE if is_streaming else StreamingMode.NONE
         config = RunConfig(streaming_mode=mode)
         async for _ in runner.run_async(user_id="u", session_id=session.id, new_message=task, run_config=config):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import tool_loops
+import reading_loop
 
 Messages = list[Any]
 PARAMETERS = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
@@ -37,7 +37,7 @@ class Loop:
 
 
 def start() -> Messages:
-    return [{"role": "user", "content": tool_loops.TASK}]
+    return [{"role": "user", "content": reading_loop.TASK}]
 
 
 def is_asking(messages: Messages) -> bool:
@@ -64,14 +64,15 @@ def of_responses(answer: Any) -> Messages:
 def of_messages(answer: Any) -> Messages:
     calls = [block for block in answer.content if block.type == "tool_use"]
     results = [
-        {"type": "tool_result", "tool_use_id": call.id, "content": tool_loops.read_file(**call.input)} for call in calls
+        {"type": "tool_result", "tool_use_id": call.id, "content": reading_loop.read_file(**call.input)}
+        for call in calls
     ]
     said = {"role": "assistant", "content": [block.model_dump(exclude_none=True) for block in answer.content]}
     return [said, {"role": "user", "content": results}] if results else [said]
 
 
 def _run(arguments: str) -> str:
-    return tool_loops.read_file(**json.loads(arguments))
+    return reading_loop.read_file(**json.loads(arguments))
 
 
 CHAT = Loop(

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-import tool_loops
+import reading_loop
 from agents import Agent, Model, OpenAIResponsesModel, RunConfig, Runner, RunResult, RunResultStreaming, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
 from openai import AsyncOpenAI
 from strict_provider.server import Provider
 
 Filter = Any
-read_file = function_tool(tool_loops.read_file)
+read_file = function_tool(reading_loop.read_file)
 
 
 def agent(model: Model) -> Agent[Any]:
@@ -21,18 +21,20 @@ def config(filter: Filter | None) -> RunConfig:
 
 
 async def run(model: Model, filter: Filter | None) -> RunResult:
-    return await Runner.run(agent(model), tool_loops.TASK, run_config=config(filter), max_turns=tool_loops.CALLS + 1)
+    return await Runner.run(
+        agent(model), reading_loop.TASK, run_config=config(filter), max_turns=reading_loop.CALLS + 1
+    )
 
 
 async def run_over_http(provider: Provider, filter: Filter | None) -> RunResult:
-    """Run the loop against a provider that plays `tool_loops.SCRIPT`."""
+    """Run the loop against a provider that plays `reading_loop.SCRIPT`."""
     async with AsyncOpenAI(base_url=f"{provider.url}/v1", api_key="none", max_retries=0) as client:
         return await run(OpenAIResponsesModel("gpt-5.5", client), filter)
 
 
 async def run_streamed(model: Model, filter: Filter | None) -> RunResultStreaming:
     result = Runner.run_streamed(
-        agent(model), tool_loops.TASK, run_config=config(filter), max_turns=tool_loops.CALLS + 1
+        agent(model), reading_loop.TASK, run_config=config(filter), max_turns=reading_loop.CALLS + 1
     )
     async for _ in result.stream_events():
         pass
@@ -41,6 +43,6 @@ async def run_streamed(model: Model, filter: Filter | None) -> RunResultStreamin
 
 def scripted() -> ScriptedModel:
     calls = [
-        [function_call("read_file", {"path": path}, call_id=f"call_{at}")] for at, path in enumerate(tool_loops.PATHS)
+        [function_call("read_file", {"path": path}, call_id=f"call_{at}")] for at, path in enumerate(reading_loop.PATHS)
     ]
-    return ScriptedModel([*calls, [assistant_message(tool_loops.DONE)]])
+    return ScriptedModel([*calls, [assistant_message(reading_loop.DONE)]])

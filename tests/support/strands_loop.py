@@ -5,7 +5,7 @@ from copy import deepcopy
 from typing import Any
 
 import boto3
-import tool_loops
+import reading_loop
 from strands import Agent, tool
 from strands.models import BedrockModel, Model
 from strands.types.content import Messages
@@ -15,7 +15,7 @@ from strict_provider.server import Provider
 @tool
 def read_file(path: str) -> str:
     """Return the text of a file."""
-    return tool_loops.read_file(path)
+    return reading_loop.read_file(path)
 
 
 class Scripted(Model):
@@ -34,7 +34,7 @@ class Scripted(Model):
         yield
 
     async def stream(self, messages: Messages, *arguments: Any, **options: Any) -> AsyncIterable[Any]:
-        turn, spoken = tool_loops.SCRIPT[len(self.prompts)], len(self.prompts)
+        turn, spoken = reading_loop.SCRIPT[len(self.prompts)], len(self.prompts)
         self.prompts.append(deepcopy(messages))
         yield {"messageStart": {"role": "assistant"}}
         for call in turn.calls:
@@ -49,7 +49,7 @@ class Scripted(Model):
 
 
 def over_http(provider: Provider) -> BedrockModel:
-    """Return a model that asks a provider, which plays `tool_loops.SCRIPT`."""
+    """Return a model that asks a provider, which plays `reading_loop.SCRIPT`."""
     return BedrockModel(
         boto_session=boto3.Session("none", "none", region_name="us-east-1"),
         endpoint_url=provider.url,
