@@ -1,7 +1,9 @@
-"""Pruning for Google's Agent Development Kit: what the model gets is pruned, the session's events are not changed.
+"""Pruning for Google's Agent Development Kit: what the model gets is pruned.
 
-agent = LlmAgent(model="gemini-2.5-pro", tools=[...], before_model_callback=before_model_callback("50k"))
-app = App(name="logs", root_agent=agent, plugins=[PruningPlugin("50k")])  # or this, for all agents of an app
+    agent = LlmAgent(model="gemini-2.5-pro", tools=[...], before_model_callback=before_model_callback("50k"))
+    app = App(name="logs", root_agent=agent, plugins=[PruningPlugin("50k")])  # or this, for all agents of an app
+
+The events of the session are not changed.
 """
 
 from collections.abc import Callable

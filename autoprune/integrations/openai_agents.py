@@ -1,7 +1,9 @@
-"""Pruning for the OpenAI Agents SDK: what the model gets is pruned, the run's items and its session are not changed.
+"""Pruning for the OpenAI Agents SDK: what the model gets is pruned.
 
-config = RunConfig(call_model_input_filter=call_model_input_filter("50k"))
-result = await Runner.run(agent, "Find the error.", run_config=config)
+    config = RunConfig(call_model_input_filter=call_model_input_filter("50k"))
+    result = await Runner.run(agent, "Find the error.", run_config=config)
+
+The run's items and its session are not changed.
 """
 
 from collections.abc import Callable

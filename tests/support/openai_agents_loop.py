@@ -41,8 +41,9 @@ async def run_streamed(model: Model, filter: Filter | None) -> RunResultStreamin
     return result
 
 
-def scripted() -> ScriptedModel:
+def scripted(last: int = reading_loop.CALLS) -> ScriptedModel:
+    """Return a model that reads the files up to the `last`, and then answers."""
     calls = [
         [function_call("read_file", {"path": path}, call_id=f"call_{at}")] for at, path in enumerate(reading_loop.PATHS)
     ]
-    return ScriptedModel([*calls, [assistant_message(reading_loop.DONE)]])
+    return ScriptedModel([*calls[:last], [assistant_message(reading_loop.DONE)]])
