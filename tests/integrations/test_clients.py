@@ -3,7 +3,7 @@
 import asyncio
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -101,6 +101,13 @@ HISTORY = [
     },
     {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t2", "content": read_file("b.py")}]},
 ]
+CHAT = [{"role": "user", "content": "Read a.py and b.py."}]
+for name in ("a.py", "b.py"):
+    function = {"name": "read_file", "arguments": f'{{"path": "{name}"}}'}
+    CHAT += [
+        {"role": "assistant", "content": None, "tool_calls": [{"id": name, "type": "function", "function": function}]},
+        {"role": "tool", "tool_call_id": name, "content": read_file(name)},
+    ]
 REQUEST = {"model": "claude-opus-4-8", "messages": HISTORY}
 EVENTS = b'event: message_stop\ndata: {"type": "message_stop"}\n\n'
 
@@ -163,6 +170,40 @@ def test_a_copy_of_the_client_prunes_and_a_client_that_was_there_before_does_not
     *_, unpruned, pruned = (json.loads(body)["messages"] for _, body in kept)
     assert unpruned == HISTORY
     assert pruned != HISTORY
+
+
+def azure(url: str) -> Any:
+    return openai.AzureOpenAI(azure_endpoint=url, api_key="none", api_version="2024-10-21", max_retries=1)
+
+
+def vertex(url: str) -> Any:
+    return anthropic.AnthropicVertex(base_url=url, access_token="none", project_id="p", region="us", max_retries=1)
+
+
+def bedrock(url: str) -> Any:
+    keys = {"aws_access_key": "none", "aws_secret_key": "none", "aws_region": "us-east-1"}
+    return anthropic.AnthropicBedrock(base_url=url, **keys, max_retries=1)
+
+
+@pytest.mark.parametrize(
+    ("made", "path"),
+    [
+        (azure, "/openai/deployments/m/chat/completions?api-version=2024-10-21"),
+        (vertex, "/projects/p/locations/us/publishers/anthropic/models/m:rawPredict"),
+        (bedrock, "/model/m/invoke"),
+    ],
+)
+def test_a_client_for_a_cloud_prunes_what_it_sends_there(made: Callable[[str], Any], path: str):
+    with recorded() as (url, kept), made(url) as client:
+        pruning = attached(client, 4_000)
+        if made is azure:
+            pruning.chat.completions.create(model="m", messages=CHAT)
+        else:
+            pruning.messages.create(model="m", max_tokens=100, messages=HISTORY)
+    sent = json.loads(kept[-1][1])["messages"]
+    assert kept[-1][0] == path
+    assert len(sent) == len(CHAT if made is azure else HISTORY)
+    assert read_file("a.py") not in str(sent)
 
 
 def test_messages_that_the_caller_adds_to_the_body_are_pruned_too():

@@ -11,6 +11,7 @@ from pages import ROOT, blocks
 
 def names_of_openai_agents() -> dict[str, Any]:
     agents = pytest.importorskip("agents")
+    pytest.importorskip("agents.testing")
     from openai_agents_loop import agent, scripted
 
     return {"RunConfig": agents.RunConfig, "Runner": agents.Runner, "agent": agent(scripted(last=3))}
@@ -36,7 +37,7 @@ NAMES: dict[str, Callable[[], dict[str, Any]]] = {
     "strands": names_of_strands,
 }
 EXAMPLES = {
-    "openai_agents": ("agents", "openai_agents_agent.py"),
+    "openai_agents": ("agents.testing", "openai_agents_agent.py"),
     "adk": ("google.adk", "adk_agent.py"),
     "strands": ("strands", "strands_agent.py"),
     "litellm": ("litellm", "litellm_calls.py"),

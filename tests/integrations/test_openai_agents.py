@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("agents", reason="the OpenAI Agents SDK is not installed")
+pytest.importorskip("agents.testing", reason="the OpenAI Agents SDK with its testing module is not installed")
 
 import openai_agents_loop as loop
 from agents.run import CallModelData, ModelInputData
