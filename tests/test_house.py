@@ -35,6 +35,9 @@ MAY_SEE = {
         *("errors", "settings", "tokens", "economics", "sessions", "conversation", "formats", "planning"),
         *("strategies", "providers", "pruners"),
     },
+    "proxy": {
+        *("errors", "settings", "tokens", "economics", "conversation", "strategies", "pruners", "requests"),
+    },
 }
 MOST_ROOMS, MOST_FLOORS = 20, 11
 STRANGERS = {"summarizers.driver", "replay.corpus"}  # call what callers pass, which may raise anything
@@ -49,6 +52,9 @@ ONLY_IN = {
     "splintr": {"tokens"},
     "tiktoken": {"tokens"},
     "jinja2": {"replay"},
+    "httpx": {"proxy"},
+    "starlette": {"proxy"},
+    "uvicorn": {"proxy"},
     "matplotlib": {"replay"},
     "agents": {"integrations"},
     "google": {"integrations"},

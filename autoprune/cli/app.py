@@ -7,6 +7,7 @@ import typer
 import autoprune.cli.check as check
 import autoprune.cli.new_strategy as new_strategy
 import autoprune.cli.options as options
+import autoprune.cli.proxy as proxy
 import autoprune.cli.prune as prune
 import autoprune.cli.recall as recall
 import autoprune.cli.replay as replay
@@ -38,6 +39,7 @@ app.command(epilog=stats.EXAMPLES)(stats.stats)
 app.command(epilog=recall.EXAMPLES)(recall.recall)
 app.command(epilog=check.EXAMPLES)(check.check)
 app.command(epilog=replay.EXAMPLES)(replay.replay)
+app.command(epilog=proxy.EXAMPLES)(proxy.proxy)
 app.command("tune", epilog=tune.EXAMPLES)(tune.tune_settings)
 app.command("strategies", epilog=strategies.EXAMPLES)(strategies.list_strategies)
 app.command("settings", epilog=settings.EXAMPLES)(settings.list_settings)

@@ -3,7 +3,7 @@
 import re
 
 LEAST_NAME = 7  # characters
-NAME = re.compile(r"(?<!\w)[A-Za-z_]\w{6,}(?!\w)")
+NAME = re.compile(r"\b[A-Za-z_]\w{6,}")
 INNER = re.compile(r".+(?:_.|[A-Z]).*")
 
 

@@ -21,7 +21,7 @@ from autoprune.formats import SHIPPED, Format, Parser, named, new_parser, parse
 from autoprune.formats import xml_tool_result as xml
 from autoprune.providers.thinking import policy
 from autoprune.pruners._choice import Choice, either
-from autoprune.pruners._progress import Memory, Progress, Walked
+from autoprune.pruners._progress import REMEMBERED, Memory, Progress, Walked
 from autoprune.pruners._terms import Terms, adapted, notes, ratio
 from autoprune.pruners.events import BeforePrune, OnPruned, PruneEvent, tell, veto
 from autoprune.pruners.result import Result
@@ -59,6 +59,7 @@ class Pruner(Copied):
         formats: Sequence[Format] = (),
         conversation_id: object = None,
         archive: Archive | None = None,
+        remember: int = REMEMBERED,
         before_prune: BeforePrune | None = None,
         on_pruned: OnPruned | None = None,
         clock: Callable[[], float] = time.perf_counter,
@@ -69,10 +70,12 @@ class Pruner(Copied):
         `before_prune` and `on_pruned` get a `PruneEvent`, with `conversation_id` in it; the first may return False, and
         then nothing is pruned. `environ`, the environment of this process where none is given, is read here and never
         again: its AUTOPRUNE_* variables stand in for what `args` leaves open. `archive`, any mutable mapping such as
-        `archive.Directory(path)`, keeps what is cleared, and placeholders carry the ids for `recall`.
+        `archive.Directory(path)`, keeps what is cleared, and placeholders carry the ids for `recall`. `remember` is how
+        many conversations it takes up where they were left: as many as go on side by side; any other is read anew.
         """
         self.conversation_id = conversation_id
         self.archive = archive
+        self.remember = remember
         self.before_prune = before_prune
         self.on_pruned = on_pruned
         self.args = args
@@ -90,7 +93,7 @@ class Pruner(Copied):
         """Remember nothing yet."""
         self._counters: dict[str | None, tuple[Memo, str | None]] = {}
         self._last: tuple[tuple[object, ...], Terms] | None = None
-        self._memory = Memory()
+        self._memory = Memory(self.remember)
 
     def _shipped(self) -> dict[str, Any]:
         """The strategies that ship, by name; the default first."""

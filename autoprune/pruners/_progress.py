@@ -25,7 +25,7 @@ from autoprune.planning.walk import Walk
 from autoprune.pruners._known import Known, Rewritten, same, with_others
 from autoprune.pruners._snapshots import token_bound
 
-REMEMBERED = 8  # conversations per pruner
+REMEMBERED = 8  # conversations per pruner, unless it is told another number
 Walked = TypeVar("Walked", bound=Walk)
 
 
@@ -129,8 +129,9 @@ class Memory:
     A memo, so its loss costs nothing but time: a pruner that is copied or pickled begins with an empty one.
     """
 
-    def __init__(self) -> None:
-        """Remember nothing yet."""
+    def __init__(self, most: int = REMEMBERED) -> None:
+        """Remember nothing yet, and later so many conversations at most."""
+        self._most = most
         self._kept: list[tuple[object, Progress[Any]]] = []
         self._lock = Lock()
 
@@ -146,4 +147,4 @@ class Memory:
         """Remember a conversation; the one that was not asked for the longest goes."""
         with self._lock:
             self._kept.insert(0, (key, progress))
-            del self._kept[REMEMBERED:]
+            del self._kept[self._most :]

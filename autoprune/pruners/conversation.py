@@ -23,7 +23,7 @@ from autoprune.pruners._archiving import archived
 from autoprune.pruners._base import Pruner
 from autoprune.pruners._finishing import Unfinished
 from autoprune.pruners._large_results import shortener
-from autoprune.pruners._progress import Progress
+from autoprune.pruners._progress import REMEMBERED, Progress
 from autoprune.pruners._terms import Terms
 from autoprune.pruners._writing import SummaryWriter
 from autoprune.pruners.events import BeforePrune, OnPruned, logged
@@ -68,6 +68,7 @@ class ConversationPruner(Pruner):
         formats: Sequence[Format] = (),
         store: MutableMapping[str, str] | None = None,
         archive: Archive | None = None,
+        remember: int = REMEMBERED,
         max_calls: int = MAX_CALLS,
         max_seconds: float | None = MAX_SECONDS,
         concurrency: int = CONCURRENCY,
@@ -84,6 +85,7 @@ class ConversationPruner(Pruner):
             formats=formats,
             conversation_id=conversation_id,
             archive=archive,
+            remember=remember,
             before_prune=before_prune,
             on_pruned=on_pruned,
             clock=clock,

@@ -17,7 +17,7 @@ SETTINGS = (
 )
 VARIABLES: Mapping[str, str] = MappingProxyType({name: PREFIX + name.upper() for name in SETTINGS})
 NOTHING: Mapping[str, str] = MappingProxyType({})
-OF_COMMANDS = (f"{PREFIX}ARCHIVE",)  # of the command line alone
+OF_COMMANDS = (f"{PREFIX}ARCHIVE", f"{PREFIX}TOKEN")  # of the command line alone
 
 
 class Source(StrEnum):

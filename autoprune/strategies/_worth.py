@@ -23,7 +23,7 @@ from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
 LEAST_TOKENS = 60  # of a result that may go because it is worth little
 TOUCHED_FACTOR, TOUCHED_HALF = 6.0, 20  # a touch counts for half of that after so many requests
 NEVER = -(10**6)  # a request long before the first
-LONG_WORD, LONG_WORDS = re.compile(r"(?<!\S)[^\W\d_]{9,}(?!\S)"), 0.1  # what each counts beside a name
+LONG_WORD, LONG_WORDS = 9, 0.1  # letters, and what each counts beside a name
 FILE = re.compile(r"(?<![\w.@$/+-])[\w./@+-]*[\w@+-]\.[A-Za-z]\w{0,5}(?![\w/])")
 
 
@@ -52,7 +52,8 @@ class Known:
     @cached_property
     def prose(self) -> float:
         """What the long words in the text count beside names."""
-        return LONG_WORDS * len(set(LONG_WORD.findall(self.result.text)))
+        words = set(self.result.text.split())
+        return LONG_WORDS * len([word for word in words if len(word) >= LONG_WORD and word.isalpha()])
 
     @cached_property
     def files(self) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ class AtWork:
     def __init__(self) -> None:
         """Begin before the first message."""
         self.failure: ToolResult | None = None  # the newest one that the user did not cause by a refusal
+        self._failed: set[int] = set()  # results by identity
         self._edited: dict[str, int] = {}  # paths, with the newest request that changed each
         self._reads: dict[str, dict[str, ToolResult]] = {}  # by base name and path, the newest last
 
@@ -22,8 +23,9 @@ class AtWork:
         """Take one more message."""
         for result in entry.results:
             action = Action(result.call, result)
-            if action.failed and not action.is_refused:
-                self.failure = result
+            if action.failed:
+                self._failed.add(id(result))
+                self.failure = self.failure if action.is_refused else result
             for does, path in action.files():
                 if does in CHANGING:
                     self._edited[_plain(path)] = result.request
@@ -31,6 +33,10 @@ class AtWork:
                     reads = self._reads.setdefault(_base(path), {})
                     reads.pop(_plain(path), None)
                     reads[_plain(path)] = result
+
+    def has_failed(self, result: ToolResult) -> bool:
+        """Return whether the call of a result that was read has certainly failed."""
+        return id(result) in self._failed
 
     def held(self, request: int) -> Mapping[ToolResult, str]:
         """Return the results that it looks back at, at a request, each with the reason in a word or two."""

@@ -38,7 +38,6 @@ from math import inf, sqrt
 from typing import TypeAlias
 
 from autoprune.conversation.edits import Replace
-from autoprune.conversation.outcomes import failed
 from autoprune.conversation.recall import GAP, HEAD, parted
 from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import CACHE_LIFE, Prices, prices
@@ -131,7 +130,7 @@ class Account:
             self._owed = 0.0
         for candidate, text in made:
             yield candidate.replaced(text, f"{why.partition(':')[0]}, {self._figure(candidate)}")
-            self._gone.setdefault(id(candidate.result), short(candidate.result, view.request))
+            self._gone.setdefault(id(candidate.result), self._short(candidate.result, view.request))
 
     def told(self) -> Told:
         """Return the decisions with their numbers, and what each result is worth that stays."""
@@ -215,13 +214,27 @@ class Account:
 
     def _made(self, view: View, chosen: Iterable[Candidate]) -> Made:
         """Return candidates with their placeholders and what these save, where they save anything."""
-        fresh = self._worth.fresh_names
-        return _saving(view, ((each, placeholder(each, view.request, fresh(each.result))) for each in chosen))
+        return _saving(view, ((each, self._placeholder(each, view.request)) for each in chosen))
 
     def _shortest(self, view: View, chosen: Iterable[Candidate]) -> Made:
         """Return candidates with placeholders that name the tool alone, those that were cleared before first."""
         again = ((each, known) for each in view.candidates() if (known := self._gone.get(id(each.part))))
-        return _saving(view, (*again, *((each, short(each.result, view.request)) for each in chosen)))
+        return _saving(view, (*again, *((each, self._short(each.result, view.request)) for each in chosen)))
+
+    def _placeholder(self, candidate: Candidate, request: int) -> str:
+        """Return what stands in place of a result: the tool, its target, its size, and some names in it."""
+        target, tokens = candidate.target, candidate.result.tokens
+        shown = target if len(target) <= LONGEST_TARGET else f"{target[: LONGEST_TARGET - 1]}…"
+        what = f"{_tool(candidate.result)} {shown}".strip() + self._how(candidate.result)
+        named = ", ".join(some(self._worth.fresh_names(candidate.result), tokens))
+        return f"[Cleared at request {request}: {what}, {tokens:,} tokens{named and f'. Names in it: {named}'}]"
+
+    def _short(self, result: ToolResult, request: int) -> str:
+        """Return the placeholder of a result where there is no room for names: the tool and the size alone."""
+        return f"[Cleared at request {request}: {_tool(result)}{self._how(result)}, {result.tokens:,} tokens]"
+
+    def _how(self, result: ToolResult) -> str:
+        return FAILED if self._at_work.has_failed(result) else ""
 
     def _figure(self, candidate: Candidate) -> str:
         """Return why a candidate may go, in a word or two."""
@@ -295,31 +308,16 @@ def behind(view: View, cut: Sequence[Candidate]) -> int:
     return max(0, cached - sum(each.saves for each in cut if first < each.part.location.message < view.sent))
 
 
-def placeholder(candidate: Candidate, request: int, fresh: Iterable[str]) -> str:
-    """Return what stands in place of a result: the tool, its target, its size, and some names in it."""
-    target, tokens = candidate.target, candidate.result.tokens
-    shown = target if len(target) <= LONGEST_TARGET else f"{target[: LONGEST_TARGET - 1]}…"
-    what = f"{_tool(candidate.result)} {shown}".strip() + _how(candidate.result)
+def some(names: Iterable[str], tokens: int) -> Iterator[str]:
+    """Yield the first of some names, as many as the placeholder of a result of so many tokens has room for."""
     room = CHARACTERS_PER_TOKEN * min(max(NAMES_SHARE * tokens, LEAST_NAMES), MOST_NAMES)
-    kept: list[str] = []
-    for name in fresh:
+    for name in names:
         room -= len(name) + 2
         if room < 0:
-            break
-        kept.append(name)
-    named = f". Names in it: {', '.join(kept)}" if kept else ""
-    return f"[Cleared at request {request}: {what}, {tokens:,} tokens{named}]"
-
-
-def short(result: ToolResult, request: int) -> str:
-    """Return the placeholder of a result where there is no room for names: the tool and the size alone."""
-    return f"[Cleared at request {request}: {_tool(result)}{_how(result)}, {result.tokens:,} tokens]"
+            return
+        yield name
 
 
 def _tool(result: ToolResult) -> str:
     """Return the name of a result's tool on one line."""
     return " ".join(result.tool.split())[:LONGEST_TARGET]
-
-
-def _how(result: ToolResult) -> str:
-    return FAILED if failed(result.text, result.is_error, result.call) else ""

@@ -616,6 +616,26 @@ def test_more_conversations_than_a_pruner_remembers_stay_apart():
             assert_pure(warm, talk[:at], ToolOutputCleanup())
 
 
+@each_row(("remember", "is_read_anew"), [(1, True), (2, False)])
+def test_a_pruner_takes_up_as_many_conversations_as_it_is_told(remember: int, *, is_read_anew: bool):
+    asked: list[int] = []
+
+    class Asked(ToolOutputCleanup):
+        def step(self, view: Any) -> Any:
+            asked.append(view.request)
+            return super().step(view)
+
+    ours = AgenticConversationPruner(PruneArgs(500), remember=remember)
+    talks = [loop([f"{number} {LONG}" for _ in range(4)]) for number in range(2)]
+    strategy = Asked()
+    for talk in talks:
+        ours.prune(talk, strategy)
+    before = len(asked)
+    for talk in talks:
+        ours.prune(talk, strategy)
+    assert (len(asked) > before) == is_read_anew
+
+
 def test_threads_share_a_pruner():
     talks = [loop([f"{number} {LONG}" for _ in range(6)]) for number in range(3)]
     jobs = [talk[:at] for _ in range(8) for talk in talks for at in requests(talk)]

@@ -96,7 +96,7 @@ def test_what_is_sent_beside_the_messages_counts():
     pruned = prune_request(pruner, {**body, "tools": tools}, "/v1/chat/completions")
     assert pruned.body["messages"] != body["messages"]
     assert pruned.result
-    assert pruned.result.report.floor["overhead"] >= 2_400
+    assert pruned.result.report.floor["sent beside"] >= 2_400
 
 
 def test_the_model_is_the_requests_unless_the_settings_name_one():

@@ -1,0 +1,98 @@
+"""`autoprune proxy`: a server in front of a provider's API that prunes what passes through it."""
+
+import time
+from contextlib import suppress
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import autoprune.cli.options as options
+from autoprune.errors import SettingsError
+
+if TYPE_CHECKING:
+    from autoprune.proxy import Running, Settings
+
+EXAMPLES = options.examples(
+    "proxy",
+    "proxy --port 8484 --safe-zone 100k",
+    "proxy --upstream https://gateway.example --jobs 2",
+    "proxy --host 0.0.0.0 --token SECRET",
+)
+PORT = 8484
+NEEDED = ("httpx", "starlette", "uvicorn")
+STEP_SECONDS = 0.5
+
+Upstream = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="The address of the API behind it, without /v1. Without it: the vendor's own whose API a request is for.",
+    ),
+]
+SafeZone = Annotated[
+    str | None,
+    typer.Option(
+        "-s",
+        "--safe-zone",
+        metavar="TOKENS",
+        help="The token budget of a prompt: 51200, 50k. Without it: 0.6 of the window of each request's model.",
+    ),
+]
+Strategy = Annotated[
+    str, typer.Option(metavar="STRATEGY", help="cache_aware, low_water …; see `autoprune strategies`.")
+]
+
+
+def proxy(
+    upstream: Upstream = None,
+    safe_zone: SafeZone = None,
+    strategy: Strategy = "cache_aware",
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="The port; 0 is any free one.")] = PORT,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOKEN",
+            envvar="AUTOPRUNE_TOKEN",
+            show_envvar=False,
+            help="What each request carries where other machines can reach it; AUTOPRUNE_TOKEN gives one too.",
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Processes that prune; one for each core without it.")
+    ] = None,
+) -> None:
+    """Prune what passes through: point a client's base address at it. Ends with Ctrl-C."""
+    wanted()
+    from autoprune.proxy import Settings, running, usual_jobs
+
+    given = {} if token is None else {"token": token}
+    count = usual_jobs() if jobs is None else jobs
+    settings = Settings(upstream, safe_zone, strategy, host=host, port=port, jobs=count, **given)
+    if settings.is_open and token is None:
+        raise SettingsError(f"{host} can be reached from other machines: give a token (--token, or AUTOPRUNE_TOKEN)")
+    with running(settings) as known, suppress(KeyboardInterrupt):
+        print(*introduction(settings, known), sep="\n", flush=True)
+        while True:
+            time.sleep(STEP_SECONDS)
+
+
+def wanted() -> None:
+    """Raise SettingsError where what a proxy is made of is not installed."""
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise SettingsError(f"a proxy needs {', '.join(missing)}: pip install 'autoprune[proxy]'")
+
+
+def introduction(settings: "Settings", known: "Running") -> tuple[str, ...]:
+    """Return what is said at the start."""
+    zone = settings.safe_zone or "0.6 of the window of each request's model (100,000 tokens where that is not known)"
+    return (
+        f"autoprune proxy on {known.url}",
+        f"  base address    {known.url} for Anthropic and Gemini, {known.url}/v1 for OpenAI",
+        f"  goes to         {settings.upstream or 'the vendor whose API a request is for'}",
+        f"  safe zone       {zone}",
+        f"  strategy        {settings.strategy}",
+        f"  page            {known.page}",
+    )

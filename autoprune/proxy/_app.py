@@ -1,0 +1,206 @@
+"""The proxy as an ASGI application: guards, prunes, passes on, and keeps account.
+
+    client → guard → body → lane (prune) → upstream → client
+                              │                  │
+                              └── session ◄──────┘ usage, status
+
+A request that is no conversation, that cannot be read, or that is an assistant's own compaction goes on as it came.
+"""
+
+import asyncio
+import gzip
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from autoprune.proxy._forward import (
+    ClientGoneError,
+    Outgoing,
+    Receive,
+    Scope,
+    Send,
+    UpstreamError,
+    answered,
+    body_of,
+    disconnected,
+    new_client,
+    pass_back,
+)
+from autoprune.proxy._guard import Guard
+from autoprune.proxy._lanes import Lanes
+from autoprune.proxy._pruning import Done, Job
+from autoprune.proxy._sessions import Session, Sessions, session_of
+from autoprune.proxy._settings import Settings
+from autoprune.proxy._upstream import OWN, address, error, passed_on, with_changed
+from autoprune.proxy._usage import UsageReader
+from autoprune.requests import place
+
+COMPACTION = ("x-interaction-type", "conversation-compaction")  # how Copilot marks its own
+DECODERS: Mapping[str, Callable[[bytes], bytes]] = {"": bytes, "identity": bytes, "gzip": gzip.decompress}
+REFUSED = 400
+
+
+@dataclass
+class Asked:
+    """A request as it came, and what was found out about it."""
+
+    scope: Scope
+    headers: Mapping[str, str]
+    body: bytes = b""
+
+    @property
+    def path(self) -> str:
+        """The path as it was written, with its escapes."""
+        raw: bytes = self.scope.get("raw_path") or self.scope["path"].encode()
+        return raw.partition(b"?")[0].decode("latin-1")
+
+    @property
+    def query(self) -> str:
+        """What stands behind the question mark."""
+        query: bytes = self.scope["query_string"]
+        return query.decode("latin-1")
+
+
+class Proxy:
+    """The application. `sessions` is what went through it."""
+
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
+        """Take the settings; lanes and connections begin with the server."""
+        self.settings = settings
+        self.sessions = Sessions()
+        self.guard = Guard(settings)
+        self.lanes = Lanes(settings)
+        self._clock = clock
+        self._client: httpx.AsyncClient | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        asked = Asked(scope, names(scope))
+        if words := self.guard.refusal(asked.headers):
+            await refuse(send, asked, 403, words)
+            return
+        with suppress(ClientGoneError):
+            asked.body = await body_of(receive)
+            await self._serve(asked, receive, send)
+
+    async def close(self) -> None:
+        """Close the connections, and end the lanes."""
+        if self._client:
+            await self._client.aclose()
+        await asyncio.to_thread(self.lanes.close)
+
+    async def _serve(self, asked: Asked, receive: Receive, send: Send) -> None:
+        self.sessions.requests += 1
+        job = self._job(asked)
+        done = await self.lanes.prune(job) if job else Done()
+        session = self._session(done, job, asked) if job and done.conversation and not done.counts_only else None
+        self.sessions.passed += session is None
+        gone = asyncio.ensure_future(disconnected(receive))
+        noting = asyncio.ensure_future(self._note(session, done, job))
+        try:
+            usage = await self._forward(asked, self._outgoing(asked, done), send, gone, session)
+        finally:
+            gone.cancel()
+            await noting
+        if session and job and usage is not None:
+            session.usage = usage or None
+            await self.lanes.answered(job, session.name, session.usage, self._clock())
+
+    async def _note(self, session: Session | None, done: Done, job: Job | None) -> None:
+        """Enter a request into its session's account, while it is on its way."""
+        if session and job and (account := await self.lanes.account(job, done.conversation)):
+            session.sent(account, done, job)
+
+    def _job(self, asked: Asked) -> Job | None:
+        """Return what there is to prune in a request; None where it is passed on as it is."""
+        decode = DECODERS.get(asked.headers.get("content-encoding", ""))
+        is_theirs = asked.headers.get(COMPACTION[0]) == COMPACTION[1]
+        if decode is None or is_theirs or asked.scope["method"] != "POST" or place(asked.path, {}) is None:
+            return None
+        try:
+            body = decode(asked.body)
+        except (OSError, EOFError, zlib.error):
+            return None
+        betas = {name: value for name, value in asked.headers.items() if name == "anthropic-beta"}
+        return Job(asked.path, betas, body, session_of(asked.headers), self._clock())
+
+    def _session(self, done: Done, job: Job, asked: Asked) -> Session:
+        return self.sessions.of(done, job, asked.headers.get("user-agent", ""))
+
+    def _outgoing(self, asked: Asked, done: Done) -> Outgoing:
+        """Return the request to the upstream: what came, or what pruning made of it."""
+        url = address(self.settings.upstream, asked.path, asked.query, asked.headers)
+        if done.body is None:
+            return Outgoing(asked.scope["method"], url, passed_on(asked.scope["headers"], *OWN), asked.body)
+        headers = passed_on(asked.scope["headers"], *OWN, "content-encoding")
+        return Outgoing(asked.scope["method"], url, with_changed(headers, done.headers), done.body)
+
+    async def _forward(
+        self, asked: Asked, outgoing: Outgoing, send: Send, gone: asyncio.Future[None], session: Session | None
+    ) -> dict[str, Any] | None:
+        """Send a request on and its answer back; return the usage in it, None where it is no answer but an error."""
+        self._client = self._client or new_client()
+        try:
+            async with answered(self._client, outgoing, gone) as response:
+                self._status(response.status_code, session)
+                kind, encoding = (response.headers.get(f"content-{each}", "") for each in ("type", "encoding"))
+                reader = UsageReader(kind, encoding)
+                await pass_back(response, send, gone, reader.feed)
+        except UpstreamError as failure:
+            self.sessions.failed += 1
+            if session:
+                session.failed += 1
+            await refuse(send, asked, failure.status, str(failure))
+            return None
+        return reader.end() if response.status_code < REFUSED else None
+
+    def _status(self, status: int, session: Session | None) -> None:
+        self.sessions.refused += status >= REFUSED
+        if session:
+            session.refused += status >= REFUSED
+
+
+def names(scope: Scope) -> dict[str, str]:
+    """Return the headers of a request by their names in lower case."""
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+async def refuse(send: Send, asked: Asked, status: int, words: str) -> None:
+    """Answer with an error, written as the API of the request writes its own."""
+    body = error(asked.path, asked.headers, status, f"autoprune: {words}")
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def lifespan(proxy: Proxy, pages: Any) -> Any:
+    """Return the whole application: the pages that it serves itself, the proxy for all else, and its end."""
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await live(proxy, receive, send)
+        elif scope["type"] == "http":
+            await (pages if is_page(scope) else proxy)(scope, receive, send)
+
+    return application
+
+
+def is_page(scope: Scope) -> bool:
+    """Return whether a request is for the proxy's own pages."""
+    return scope["path"] in ("/", "/metrics") or scope["path"].startswith("/autoprune/")
+
+
+async def live(proxy: Proxy, receive: Receive, send: Send) -> None:
+    """Begin and end with the server."""
+    while True:
+        event = (await receive())["type"]
+        if event == "lifespan.shutdown":
+            await proxy.close()
+        await send({"type": f"{event}.complete"})
+        if event == "lifespan.shutdown":
+            return

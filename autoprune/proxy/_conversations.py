@@ -1,0 +1,106 @@
+"""What a proxy knows of conversations from their requests before, and which one a request goes on with.
+
+How it works. A conversation is known by how it begins: by its messages up to the first of the model's. Before the model
+has spoken it is known by the user's alone, and once it has, it takes that answer into its name; so two sessions that
+begin with the same words are two from their second request on. Cache marks, which clients move, do not count.
+
+    request 1   [user]                          known as  user
+    request 2   [user, answer, result]          user → user + answer: the same conversation
+"""
+
+import json
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from autoprune.errors import SettingsError
+from autoprune.tokens import calibration
+
+STEADY = 0.15  # a calibration changes what is cleared, so it stays until it is off by as much
+STEPS = 20  # of a calibration: it is a multiple of a twentieth
+MODEL_ROLES = ("assistant", "model")
+MODEL_ITEMS = ("reasoning", "function_call", "custom_tool_call", "local_shell_call", "compaction")
+MOVING = "cache_control"
+DIGEST_BYTES = 8
+
+
+@dataclass
+class Conversation:
+    """What is known of a conversation from its requests before: pauses, when the last answer ended, the calibration."""
+
+    name: str
+    pauses: dict[int, float] = field(default_factory=dict)
+    ended: float | None = None
+    calibration: float = 1.0
+    counted: int = 0
+    cleared: set[str] = field(default_factory=set)
+
+    def waited(self, messages: int, at: float) -> float:
+        """Note a request with so many messages, and return the seconds since the answer before it.
+
+        One that is sent again keeps the longer pause: what was cleared because the cache was cold stays cleared.
+        """
+        self.pauses = {before: pause for before, pause in self.pauses.items() if before <= messages}
+        if self.ended is not None:
+            pause = max(0.0, at - self.ended)
+            self.pauses[messages] = max(pause, self.pauses.get(messages, 0.0))
+        return self.pauses.get(messages, 0.0)
+
+    def answered(self, usage: object, at: float) -> None:
+        """Note the end of an answer, and what it says of the size of the prompt."""
+        self.ended = at
+        try:
+            measured = calibration(usage, self.counted)
+        except SettingsError:
+            return
+        if abs(measured / self.calibration - 1) > STEADY:
+            self.calibration = max(1, round(measured * STEPS)) / STEPS
+
+
+class Conversations:
+    """The conversations that were asked for last, up to so many."""
+
+    def __init__(self, most: int) -> None:
+        """Begin with none."""
+        self._most = most
+        self._known: OrderedDict[str, Conversation] = OrderedDict()
+
+    def of(self, session: str, messages: Sequence[object]) -> Conversation:
+        """Return the conversation that messages go on with; a new one where they begin as none does."""
+        start, head = (f"{session}/{mark}" for mark in heads(messages))
+        found = self._known.pop(head, None) or self._known.pop(start, None) or Conversation(head)
+        self._known[head] = found
+        while len(self._known) > self._most:
+            self._known.popitem(last=False)
+        return found
+
+    def named(self, name: str) -> Conversation | None:
+        """Return a conversation by its name, if it is still known."""
+        return next((each for each in self._known.values() if each.name == name), None)
+
+
+def heads(messages: Sequence[object]) -> tuple[str, str]:
+    """Return digests of the messages before the model's first, and up to it."""
+    first = next((at for at, message in enumerate(messages) if is_of_model(message)), len(messages))
+    return digest(messages[:first]), digest(messages[: first + 1])
+
+
+def is_of_model(message: object) -> bool:
+    """Return whether a message, or an item of the Responses API, is the model's."""
+    if not isinstance(message, Mapping):
+        return False
+    return message.get("role") in MODEL_ROLES or message.get("type") in MODEL_ITEMS
+
+
+def digest(value: object) -> str:
+    """Return a digest of JSON-like data, whatever is marked in it for the cache."""
+    text = json.dumps(unmarked(value), sort_keys=True, default=str)
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).hexdigest()
+
+
+def unmarked(value: object) -> object:
+    """Return JSON-like data without marks for the cache."""
+    if isinstance(value, Mapping):
+        return {name: unmarked(each) for name, each in value.items() if name != MOVING}
+    return [unmarked(each) for each in value] if isinstance(value, list) else value

@@ -1,0 +1,131 @@
+"""Pass one request on to the upstream and its answer back, byte for byte as it comes. Knows nothing of pruning.
+
+What a client asks once is sent once. A request is tried again only where no connection came about, so that nobody can
+have accepted it; a pooled connection that the upstream has closed is seen before it is used. Everything else that fails
+before the answer begins is an error of status 502 or 504; an answer that breaks off in the middle breaks off here too.
+A client that goes away closes the connection to the upstream.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from autoprune.proxy._upstream import Headers, host_of, passed_on
+
+Scope = Mapping[str, Any]
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+
+CONNECT_SECONDS, READ_SECONDS = 15.0, 900.0  # a model may think for long before it says the first word
+KEEP_SECONDS = 4.0  # for an idle connection: below what servers keep theirs
+CONNECT_TRIES = 2
+NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout)
+
+
+class ClientGoneError(Exception):
+    """The client went away before its answer was complete."""
+
+
+class UpstreamError(Exception):
+    """The upstream did not answer; `status` is what the client gets."""
+
+    def __init__(self, status: int, words: str) -> None:
+        """Hold the status and the words."""
+        super().__init__(words)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """A request to the upstream."""
+
+    method: str
+    url: str
+    headers: Headers = field(repr=False)
+    body: bytes = field(repr=False)
+
+
+def new_client() -> httpx.AsyncClient:
+    """Return a client that changes nothing: it follows no redirects, and reads no proxies but the environment's."""
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=KEEP_SECONDS)
+    timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS, pool=None)
+    return httpx.AsyncClient(limits=limits, timeout=timeout, follow_redirects=False)
+
+
+@asynccontextmanager
+async def answered(client: httpx.AsyncClient, outgoing: Outgoing, gone: asyncio.Future[None]) -> AsyncIterator[Any]:
+    """Yield the upstream's answer, of which the head has come. Raises UpstreamError, and ClientGoneError."""
+    response = await _until_gone(_sent(client, outgoing), gone)
+    try:
+        yield response
+    finally:
+        await response.aclose()
+
+
+async def pass_back(
+    response: httpx.Response, send: Send, gone: asyncio.Future[None], look: Callable[[bytes], None]
+) -> None:
+    """Send an answer to the client as it comes, and let `look` see its bytes. Raises ClientGoneError."""
+    head = {"status": response.status_code, "headers": passed_on(response.headers.raw)}
+    await send({"type": "http.response.start", **head})
+    pieces = response.aiter_raw()
+    while (piece := await _until_gone(_next(pieces), gone)) is not None:
+        look(piece)
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _sent(client: httpx.AsyncClient, outgoing: Outgoing) -> httpx.Response:
+    for left in reversed(range(CONNECT_TRIES)):
+        # httpx would add headers of its own, such as a user agent: the request has the client's and no other.
+        request = httpx.Request(outgoing.method, outgoing.url, headers=outgoing.headers, content=outgoing.body)
+        try:
+            return await client.send(request, stream=True)
+        except NEVER_SENT as error:
+            if not left:
+                raise UpstreamError(502, f"no connection to {host_of(outgoing.url)}: {error}") from error
+        except httpx.TimeoutException as error:
+            raise UpstreamError(504, f"{host_of(outgoing.url)} has not answered in {READ_SECONDS:,.0f} s") from error
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            words = f"{host_of(outgoing.url)} did not answer: {error or type(error).__name__}"
+            raise UpstreamError(502, words) from error
+    raise AssertionError("unreachable")
+
+
+async def _next(pieces: AsyncIterator[bytes]) -> bytes | None:
+    return await anext(pieces, None)
+
+
+async def _until_gone(work: Any, gone: asyncio.Future[None]) -> Any:
+    """Return what `work` comes to, unless the client goes away before."""
+    task = asyncio.ensure_future(work)
+    await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+    if task.done():
+        return task.result()
+    task.cancel()
+    await asyncio.wait({task})
+    if not task.cancelled() and task.exception() is None and isinstance(task.result(), httpx.Response):
+        await task.result().aclose()
+    raise ClientGoneError
+
+
+async def body_of(receive: Receive) -> bytes:
+    """Return the body of a request. Raises ClientGoneError where it does not come to an end."""
+    pieces: list[bytes] = []
+    while True:
+        event = await receive()
+        if event["type"] == "http.disconnect":
+            raise ClientGoneError
+        pieces.append(event.get("body", b""))
+        if not event.get("more_body"):
+            return b"".join(pieces)
+
+
+async def disconnected(receive: Receive) -> None:
+    """Return when the client goes away."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

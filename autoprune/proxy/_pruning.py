@@ -1,0 +1,194 @@
+"""Prune the body of a request, bytes to bytes, and remember of each conversation what the next request needs.
+
+A `Work` is done in one place at a time: in a thread of the proxy, or in a process of its own (`_lanes`). What it
+remembers are memos and pauses; where it is lost, the next request of a conversation is pruned from its first message.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from autoprune.conversation.calls import target
+from autoprune.conversation.recall import content_id
+from autoprune.conversation.transcript import ToolResult
+from autoprune.economics import Sent
+from autoprune.errors import AutopruneError, SettingsError
+from autoprune.proxy._conversations import Conversation, Conversations
+from autoprune.proxy._payloads import Payloads
+from autoprune.proxy._settings import SHARE, UNKNOWN_ZONE, Settings
+from autoprune.pruners.agentic import AgenticConversationPruner
+from autoprune.pruners.result import Result
+from autoprune.requests import place, prune_request
+from autoprune.settings import PruneArgs, budget_tokens
+from autoprune.strategies.by_name import clearing_named
+
+REMEMBERED = 64  # conversations
+KEPT_BYTES = 32_000_000  # of cleared payloads, the newest
+
+
+@dataclass(frozen=True)
+class Job:
+    """A request to prune: its path, the headers that pruning may change, its body, and when it came, in seconds."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: bytes = field(repr=False)
+    session: str
+    at: float
+
+
+@dataclass(frozen=True)
+class Cleared:
+    """A result that was cleared, for a person: `id` recalls it from the proxy as long as that keeps it."""
+
+    request: int
+    tool: str
+    target: str
+    tokens: int
+    reason: str
+    id: str
+
+
+@dataclass(frozen=True)
+class Done:
+    """A pruned request, ready to be sent. `body` is None where nothing was done: then the bytes that came are sent.
+
+    `conversation` names the conversation within its session; "" where none was read, and then `note` says why.
+    """
+
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = field(default=None, repr=False)
+    conversation: str = ""
+    note: str = ""
+    counts_only: bool = False
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Account:
+    """What a prune came to, for people: the tokens before and after, what was cleared and why, what a ledger takes."""
+
+    model: str | None
+    safe_zone: int
+    messages: int
+    pause: float
+    before: int
+    after: int
+    sent: Sent = field(repr=False)
+    cleared: tuple[Cleared, ...]
+    results: int
+    decisions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Open:
+    """A prune of which no account was given yet."""
+
+    result: Result
+    model: str | None
+    pause: float
+
+
+class Work:
+    """Prunes requests, one at a time."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Begin with nothing known."""
+        self._settings = settings
+        args = PruneArgs() if settings.safe_zone is None else PruneArgs(settings.safe_zone)
+        self._strategy = clearing_named(settings.strategy)
+        self._pruner = AgenticConversationPruner(args, remember=REMEMBERED)
+        self._conversations = Conversations(REMEMBERED)
+        self._payloads = Payloads(KEPT_BYTES)
+        self._open: dict[str, Open] = {}  # by conversation
+
+    def prune(self, job: Job) -> Done:
+        """Return a request with its conversation pruned; unchanged, with a note, where that cannot be."""
+        started = time.perf_counter()
+        try:
+            body = json.loads(job.body)
+            done = self._pruned(job, body) if isinstance(body, dict) else Done(note="the body is no JSON object")
+        except (AutopruneError, ValueError, RecursionError) as error:
+            done = Done(note=f"{type(error).__name__}: {error}")
+        return replace(done, seconds=time.perf_counter() - started)
+
+    def account(self, conversation: str) -> Account | None:
+        """Return what the newest prune of a conversation came to; None where there was none since.
+
+        It takes as long as the prune itself, so it is asked for when the request is on its way.
+        """
+        known, prune = self._conversations.named(conversation), self._open.pop(conversation, None)
+        if known is None or prune is None:
+            return None
+        report, sent = prune.result.report, prune.result.sent
+        known.counted = sent.tokens
+        return Account(
+            prune.model,
+            report.safe_zone,
+            len(prune.result.conversation),
+            prune.pause,
+            report.tokens_before,
+            report.tokens_after,
+            sent,
+            tuple(self._cleared(prune.result, known)),
+            report.results,
+            tuple(report.decisions),
+        )
+
+    def answered(self, conversation: str, usage: object, at: float) -> None:
+        """Note the end of an answer to a conversation, with the usage that the provider reported, if it did."""
+        if known := self._conversations.named(conversation):
+            known.answered(usage, at)
+
+    def recall(self, id: str) -> str | None:
+        """Return a cleared payload; None where it is not kept any more."""
+        return self._payloads.get(id)
+
+    def _pruned(self, job: Job, body: dict[str, Any]) -> Done:
+        found = place(job.path, body)
+        messages = found.messages(body) if found else None
+        if found is None or not isinstance(messages, list):
+            return Done(note=prune_request(self._pruner, body, job.path).note)
+        known = self._conversations.of(job.session, messages)
+        pause = 0.0 if found.counts_only else known.waited(len(messages), job.at)
+        zone = zone_of(found.model) if self._settings.safe_zone is None else None
+        pruned = prune_request(
+            self._pruner if zone is None else self._pruner.filled_in(safe_zone=zone),
+            body,
+            job.path,
+            job.headers,
+            strategy=self._strategy,
+            calibration=known.calibration,
+            pauses=known.pauses,
+        )
+        if pruned.result is None:
+            return Done(note=pruned.note, conversation=known.name)
+        if not pruned.counts_only:
+            self._open[known.name] = Open(pruned.result, found.model, pause)
+        notes = pruned.result.report.fallbacks
+        changed = None if pruned.body is body else json.dumps(pruned.body, ensure_ascii=False).encode()
+        return Done(pruned.headers, changed, known.name, notes[0] if notes else "", pruned.counts_only)
+
+    def _cleared(self, result: Result, known: Conversation) -> Iterator[Cleared]:
+        """Yield what was cleared and is new, and keep its payload."""
+        for part, edit in result.plan.results.items():
+            id = content_id(part.text)
+            if id not in known.cleared:
+                known.cleared.add(id)
+                self._payloads.put(id, part.text)
+                yield cleared(part, edit.request, str(edit.reason), id)
+
+
+def cleared(part: ToolResult, request: int, reason: str, id: str) -> Cleared:
+    """Return what is told of a cleared result."""
+    return Cleared(request, part.tool, target(part.call), part.tokens, reason, id)
+
+
+def zone_of(model: str | None) -> int:
+    """Return the safe zone for a model: a share of its window, or a number of tokens where that is not known."""
+    try:
+        return budget_tokens(SHARE, model=model)
+    except SettingsError:
+        return UNKNOWN_ZONE

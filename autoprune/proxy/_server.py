@@ -1,0 +1,80 @@
+"""Run a proxy: in a thread of this process, while something else is done, or until it is interrupted."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import uvicorn
+
+from autoprune.errors import SettingsError
+from autoprune.proxy._app import Proxy, lifespan
+from autoprune.proxy._pages import pages
+from autoprune.proxy._sessions import Session, Sessions
+from autoprune.proxy._settings import Settings
+
+STEP_SECONDS = 0.01
+BACKLOG = 1_024  # connections that wait to be taken
+
+
+@dataclass(frozen=True)
+class Running:
+    """A proxy that is running. `url` is its address, `page` that of its page with the token in it."""
+
+    url: str
+    page: str
+    traffic: Sessions
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """The conversations that went through, the newest last."""
+        return tuple(self.traffic)
+
+
+def server(settings: Settings) -> tuple[uvicorn.Server, Proxy]:
+    """Return a server that is not started yet, with its application."""
+    proxy = Proxy(settings)
+    config = uvicorn.Config(
+        lifespan(proxy, pages(proxy)),
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        ws="none",
+        timeout_graceful_shutdown=2,
+    )
+    return uvicorn.Server(config), proxy
+
+
+@contextmanager
+def running(settings: Settings) -> Iterator[Running]:
+    """Run a proxy in a thread of this process while the context lasts.
+
+    Raises SettingsError where it cannot listen on its address.
+    """
+    listening = listen(settings)
+    known, proxy = server(settings)
+    thread = threading.Thread(target=known.run, args=([listening],), name="autoprune-proxy", daemon=True)
+    thread.start()
+    while not known.started and thread.is_alive():
+        time.sleep(STEP_SECONDS)
+    port = listening.getsockname()[1]
+    url = f"http://{f'[{settings.host}]' if ':' in settings.host else settings.host}:{port}"
+    try:
+        yield Running(url, f"{url}/?token={settings.token}", proxy.sessions)
+    finally:
+        known.should_exit = True
+        thread.join()
+
+
+def listen(settings: Settings) -> socket.socket:
+    """Return the socket that a proxy listens on. Raises SettingsError where its address cannot be had."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        where = f"{settings.host}:{settings.port}"
+        words = error.strerror or str(error)
+        raise SettingsError(f"cannot listen on {where}: {words}; take another port, or 0 for any free one") from error

@@ -1,0 +1,116 @@
+"""What a proxy has done, session by session and conversation by conversation: figures for a person, and ledgers.
+
+A session is a client's, as its headers name it; its conversations are told apart by how they begin, so that the side
+questions of an assistant do not count as its work.
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from autoprune.economics import Ledger, Sent
+from autoprune.errors import SettingsError
+from autoprune.proxy._pruning import Account, Cleared, Done, Job
+
+NAMED_BY = ("x-claude-code-session-id", "session-id", "session_id", "x-session-id", "x-session-affinity")
+MOST_SESSIONS = 200
+MOST_POINTS, MOST_CLEARED = 2_000, 5_000  # of a conversation
+
+
+@dataclass(frozen=True)
+class Point:
+    """One request: the tokens of its prompt without pruning and with it, and what was decided."""
+
+    request: int
+    at: float
+    before: int
+    after: int
+    cleared: int
+    seconds: float
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a ledger takes of a prune."""
+
+    sent: Sent
+
+
+@dataclass
+class Session:
+    """One conversation of a client with a provider, as it went through the proxy.
+
+    `ledger` says what pruning has saved, `points` what each request came to. `refused` counts answers with a status of
+    400 and more, `failed` the requests that the upstream did not answer.
+    """
+
+    name: str
+    client: str
+    path: str
+    started: float
+    model: str | None = None
+    safe_zone: int = 0
+    requests: int = 0
+    refused: int = 0
+    failed: int = 0
+    ledger: Ledger = field(default_factory=Ledger, repr=False)
+    points: list[Point] = field(default_factory=list, repr=False)
+    cleared: list[Cleared] = field(default_factory=list, repr=False)
+    decisions: tuple[str, ...] = ()
+    notes: dict[str, int] = field(default_factory=dict)
+    usage: Mapping[str, Any] | None = None
+
+    def sent(self, account: Account, done: Done, job: Job) -> None:
+        """Note a request that is sent now."""
+        if not self.requests:
+            self.model, self.ledger = account.model, Ledger(model=account.model)
+        self.requests += 1
+        self.safe_zone = account.safe_zone
+        self._account(Measured(account.sent), {account.messages: account.pause})
+        figures = account.before, account.after, len(account.cleared), done.seconds
+        self.points.append(Point(self.requests, job.at, *figures, done.note))
+        self.cleared += account.cleared
+        self.decisions = account.decisions
+        if done.note:
+            self.notes[done.note] = self.notes.get(done.note, 0) + 1
+        del self.points[:-MOST_POINTS], self.cleared[:-MOST_CLEARED]
+
+    def _account(self, measured: Measured, pauses: Mapping[int, float]) -> None:
+        """Enter a prune into the ledger, with the usage of the answer before, where that can be read."""
+        try:
+            self.ledger.add(measured, usage=self.usage, pauses=pauses)
+        except SettingsError:
+            self.ledger.add(measured, pauses=pauses)
+        self.usage = None
+
+
+class Sessions:
+    """The conversations that went through, the newest last; the oldest go where there are too many."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._known: OrderedDict[str, Session] = OrderedDict()
+        self.passed = 0  # requests without a conversation
+        self.requests = 0
+        self.refused = 0
+        self.failed = 0
+
+    def __iter__(self) -> Any:
+        """Iterate over what went through, the newest last."""
+        return iter(list(self._known.values()))
+
+    def of(self, done: Done, job: Job, client: str) -> Session:
+        """Return the conversation that a request goes on with."""
+        known = self._known.pop(done.conversation, None)
+        found = known or Session(done.conversation, client, job.path, job.at)
+        self._known[done.conversation] = found
+        while len(self._known) > MOST_SESSIONS:
+            self._known.popitem(last=False)
+        return found
+
+
+def session_of(headers: Mapping[str, str]) -> str:
+    """Return the name of a session, as its client gives it; "" where it gives none."""
+    return next((headers[name] for name in NAMED_BY if headers.get(name)), "")

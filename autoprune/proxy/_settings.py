@@ -1,0 +1,74 @@
+"""What a proxy is told: where it listens, what stands behind it, how it prunes. Starts nothing."""
+
+import os
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from secrets import token_urlsafe
+from urllib.parse import urlsplit
+
+from autoprune.errors import SettingsError
+from autoprune.settings import budget_tokens
+from autoprune.strategies.by_name import clearing_named
+
+LOOPBACK = "127.0.0.1"
+SHARE, UNKNOWN_ZONE = 0.6, 100_000  # of the model's window; tokens, where that is not known
+MOST_JOBS = 4
+
+
+def new_token() -> str:
+    """Return a token that nobody can guess."""
+    return token_urlsafe(16)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a proxy.
+
+    `upstream` is the address of the API behind it, as https://gateway.example; where it is None each request goes to
+    the vendor whose API its path names. `safe_zone` is a budget as `PruneArgs` takes it; None is 0.6 of the window of
+    the request's model, and 100,000 tokens where that is not known. `strategy` is a name, with parameters if need be.
+
+    `host` is an address to listen on, and `port` 0 any free port. On any other address than the loopback every request
+    needs the `token`, the page needs it always. `jobs` are the processes that prune; 0 prunes in the proxy's own.
+    """
+
+    upstream: str | None = None
+    safe_zone: int | float | str | None = None
+    strategy: str = "cache_aware"
+    host: str = LOOPBACK
+    port: int = 0
+    token: str = field(default_factory=new_token, repr=False)
+    jobs: int = 0
+
+    def __post_init__(self) -> None:
+        """Check what can be checked before there is a request. Raises SettingsError for what cannot be used."""
+        clearing_named(self.strategy)
+        if self.safe_zone is not None:
+            budget_tokens(self.safe_zone, window_tokens=UNKNOWN_ZONE)
+        if self.upstream is not None and not is_address(self.upstream):
+            raise SettingsError(f"upstream is {self.upstream!r}: give an address such as https://gateway.example")
+        if not self.token:
+            raise SettingsError("the token is empty: leave it out, and one is made")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether others than the programs of this machine can reach it."""
+        return self.host != "localhost" and not _is_loopback(self.host)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:  # a name
+        return False
+
+
+def is_address(text: str) -> bool:
+    """Return whether a text is the address of a server."""
+    parts = urlsplit(text)
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
+
+
+def usual_jobs() -> int:
+    """Return how many processes prune where many talk to a proxy at once: one for each core, up to four."""
+    return min(MOST_JOBS, os.cpu_count() or 1)

@@ -1,0 +1,75 @@
+"""What stands behind the proxy: which address a request goes to, with which headers, and errors in its own shape."""
+
+import json
+from collections.abc import Iterable, Mapping
+from urllib.parse import urlsplit
+
+VENDORS = {
+    "anthropic": "https://api.anthropic.com",
+    "openai": "https://api.openai.com",
+    "gemini": "https://generativelanguage.googleapis.com",
+}
+# What belongs to one connection and not to the message. Source: RFC 9110, section 7.6.1.
+HOP = frozenset(
+    (
+        *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection"),
+        *("te", "trailer", "transfer-encoding", "upgrade"),
+    )
+)
+OWN = frozenset(("host", "content-length", "x-autoprune-token"))
+STATUSES = {502: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED", 403: "PERMISSION_DENIED", 401: "UNAUTHENTICATED"}
+
+Headers = list[tuple[bytes, bytes]]
+
+
+def vendor(path: str, headers: Mapping[str, str]) -> str:
+    """Return whose API a request is for, by its path and headers."""
+    if "anthropic-version" in headers or path.startswith("/v1/messages"):
+        return "anthropic"
+    if path.startswith(("/v1beta/", "/v1alpha/", "/v1internal", "/upload/v1beta/")) or "x-goog-api-key" in headers:
+        return "gemini"
+    return "openai"
+
+
+def address(upstream: str | None, path: str, query: str, headers: Mapping[str, str]) -> str:
+    """Return the address that a request goes to."""
+    base = (upstream or VENDORS[vendor(path, headers)]).rstrip("/")
+    return f"{base}{path}?{query}" if query else f"{base}{path}"
+
+
+def passed_on(headers: Iterable[tuple[bytes, bytes]], *others: str) -> Headers:
+    """Return the headers that go on: all but those of the connection, and those that it names as such."""
+    known = [(name, value) for name, value in headers]
+    named = (value.decode("latin-1") for name, value in known if name.lower() == b"connection")
+    own = {word.strip().lower() for value in named for word in value.split(",")}
+    gone = {each.encode("latin-1") for each in {*HOP, *own, *others}}
+    return [(name, value) for name, value in known if name.lower() not in gone]
+
+
+def with_changed(headers: Headers, changed: Mapping[str, str]) -> Headers:
+    """Return headers with some in the place of those of the same name."""
+    names = {name.lower().encode("latin-1") for name in changed}
+    kept = [(name, value) for name, value in headers if name.lower() not in names]
+    return [*kept, *((name.encode("latin-1"), value.encode("latin-1")) for name, value in changed.items())]
+
+
+def error(path: str, headers: Mapping[str, str], status: int, words: str) -> bytes:
+    """Return the body of an error as the API writes its own, so that its clients can read it."""
+    whose = vendor(path, headers)
+    if "/model/" in path:
+        body: object = {"message": words}
+    elif whose == "anthropic":
+        body = {
+            "type": "error",
+            "error": {"type": "api_error" if status >= 500 else "permission_error", "message": words},
+        }
+    elif whose == "gemini":
+        body = {"error": {"code": status, "message": words, "status": STATUSES.get(status, "UNKNOWN")}}
+    else:
+        body = {"error": {"message": words, "type": "api_error", "param": None, "code": "autoprune"}}
+    return json.dumps(body).encode()
+
+
+def host_of(url: str) -> str:
+    """Return the host of an address, for words."""
+    return urlsplit(url).netloc

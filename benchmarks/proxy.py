@@ -1,0 +1,283 @@
+"""What the proxy costs: time, memory, and what becomes of requests when the upstream fails.
+
+    python benchmarks/proxy.py                  all of them
+    python benchmarks/proxy.py --requests 1000  fewer with failures
+
+The upstream is a server of its own on the loopback that streams a short answer at once, so that what is measured is the
+proxy. Each figure stands beside that of the direct connection in the same run.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import httpx
+
+SESSION = "x-claude-code-session-id"
+MODEL = "claude-sonnet-4-5"
+LARGE, STREAM = 4_000_000, 475_000  # bytes of a body
+STREAMS, RESULT = 100, 8_000  # at once; characters of a result
+CODE = "".join(path.read_text() for path in sorted((Path(__file__).parent.parent / "autoprune").rglob("*.py")))
+EVENTS = (
+    ("message_start", {"message": {"usage": {"output_tokens": 1}}}),
+    ("content_block_delta", {"delta": {"type": "text_delta", "text": "Done."}}),
+    ("message_stop", {}),
+)
+ANSWER = b"".join(f"event: {kind}\ndata: {json.dumps({'type': kind, **said})}\n\n".encode() for kind, said in EVENTS)
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+FAILURES = ("refuse", "close before", "close in the head", "close in the body", "status 529", "stall")
+
+
+# The upstream
+
+
+async def upstream() -> None:
+    """Serve, print the port, and keep count of each request by the id in its headers."""
+    seen: Counter[str] = Counter()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while await answer(reader, writer, seen):
+                pass
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=1 << 20, backlog=1_024)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seen: "Counter[str]") -> bool:
+    """Answer one request, or fail as its header says; False where the connection ends."""
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    headers = dict(line.lower().split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
+    if "/seen" in head.partition("\r\n")[0]:
+        said = json.dumps(seen).encode()
+        writer.write(
+            b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(said) + said
+        )
+        return True
+    await reader.readexactly(int(headers.get("content-length", 0)))
+    seen.update(filter(None, [headers.get("x-id")]))
+    fails = headers.get("x-fail", "")
+    if fails == "close before":
+        return False
+    if fails == "status 529":
+        said = b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'
+        writer.write(b"HTTP/1.1 529 Overloaded\r\ncontent-length: %d\r\n\r\n" % len(said) + said)
+        return True
+    if fails == "close in the head":
+        writer.write(HEAD[:20])
+        return False
+    if fails == "stall":
+        await asyncio.sleep(0.05)
+    body = ANSWER if fails != "close in the body" else ANSWER[:40]
+    writer.write(HEAD + b"%x\r\n" % len(body) + body + b"\r\n")
+    await writer.drain()
+    if fails == "close in the body":
+        return False
+    writer.write(b"0\r\n\r\n")
+    await writer.drain()
+    return fails != "refuse"  # an idle connection that is closed under the pool
+
+
+# What is sent
+
+
+def conversation(size: int, seed: int) -> bytes:
+    """Return the body of a request with a conversation of so many bytes, in results of 8 kB."""
+    draw = random.Random(seed)
+    messages: list[Any] = [{"role": "user", "content": f"Mend number {seed}."}]
+    written = 0
+    while written < size:
+        at, start = len(messages), draw.randrange(len(CODE) - RESULT)
+        text = CODE[start : start + RESULT]
+        call = {"type": "tool_use", "id": f"t{at}", "name": "read", "input": {"path": f"src/{at}.py"}}
+        result = {"type": "tool_result", "tool_use_id": f"t{at}", "content": text}
+        messages += [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+        written += len(json.dumps(text)) + 200
+    return json.dumps({"model": MODEL, "max_tokens": 100, "stream": True, "messages": messages}).encode()
+
+
+def longer(body: bytes) -> bytes:
+    """Return the next request of a conversation."""
+    known = json.loads(body)
+    at = len(known["messages"])
+    call = {"type": "tool_use", "id": f"t{at}", "name": "read", "input": {"path": f"src/{at}.py"}}
+    result = {"type": "tool_result", "tool_use_id": f"t{at}", "content": "def other(): pass\n" * 400}
+    known["messages"] += [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    return json.dumps(known).encode()
+
+
+async def first_event(client: httpx.AsyncClient, url: str, body: bytes, session: str) -> float:
+    """Return the seconds to the first event of an answer; the whole of it is read."""
+    started, first = time.perf_counter(), 0.0
+    headers = {SESSION: session, "anthropic-version": "2023-06-01", "x-api-key": "none"}
+    async with client.stream("POST", f"{url}/v1/messages", content=body, headers=headers) as response:
+        async for piece in response.aiter_raw():
+            first = first or (time.perf_counter() - started if piece else 0.0)
+    return first
+
+
+async def large(url: str, tries: int = 12) -> list[float]:
+    """Return the seconds to the first event of requests of a conversation of 4 MB that goes on; the first is cold."""
+    body, found = conversation(LARGE, 0), []
+    async with httpx.AsyncClient(timeout=60) as client:
+        for _ in range(tries):
+            found.append(await first_event(client, url, body, "large"))
+            body = longer(body)
+    return found
+
+
+async def streams(url: str, bodies: list[bytes], tag: str) -> list[float]:
+    """Return the seconds to the first event of many requests at once."""
+    limits = httpx.Limits(max_connections=None)
+    async with httpx.AsyncClient(timeout=120, limits=limits) as client:
+        return await asyncio.gather(*(first_event(client, url, body, f"{tag}-{at}") for at, body in enumerate(bodies)))
+
+
+async def failing(url: str, direct: str, requests: int) -> tuple["Counter[str]", int, int]:
+    """Send requests of which half fail upstream; return what came back, how many came twice, how many were unread."""
+    draw, came, gate = random.Random(7), Counter[str](), asyncio.Semaphore(32)
+    body = conversation(9_000, 1)
+
+    async def one(client: httpx.AsyncClient, at: int) -> None:
+        fails = draw.choice(FAILURES) if at % 2 else ""
+        headers = {"x-id": str(at), "x-fail": fails, "anthropic-version": "2023-06-01", SESSION: str(at % 50)}
+        async with gate:
+            try:
+                response = await client.post(f"{url}/v1/messages", content=body, headers=headers)
+                came[f"{fails or 'no failure'}: {outcome(response)}"] += 1
+            except httpx.TransportError as error:
+                came[f"{fails or 'no failure'}: broken off ({type(error).__name__})"] += 1
+
+    async with httpx.AsyncClient(timeout=60) as client:
+        await asyncio.gather(*(one(client, at) for at in range(requests)))
+        seen = (await client.get(f"{direct}/seen")).json()
+    return came, sum(count > 1 for count in seen.values()), requests - len(seen)
+
+
+def outcome(response: httpx.Response) -> str:
+    """Return what an answer is, in a few words."""
+    if response.status_code == 200:
+        return "whole answer" if response.content == ANSWER else "another answer"
+    known = response.json()
+    is_own = known.get("type") == "error" and "message" in known.get("error", {})
+    return f"{response.status_code} in {'its own' if is_own else 'another'} shape"
+
+
+# The run
+
+
+@contextmanager
+def process(*command: str) -> Iterator[tuple[str, int]]:
+    """Start a program; yield the first line that it prints, and its number."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as known:
+        assert known.stdout
+        try:
+            yield known.stdout.readline().strip(), known.pid
+        finally:
+            known.terminate()
+
+
+def memory(pid: int) -> float:
+    """Return the megabytes that a program and those that it started hold, shared pages counted once each."""
+    pids = [pid, *map(int, children(pid))]
+    return sum(pss(each) for each in pids) / 1_024
+
+
+def children(pid: int) -> list[str]:
+    """Return the programs that a program has started."""
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split() + [
+        each
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        if task.name != str(pid)
+        for each in (task / "children").read_text().split()
+    ]
+
+
+def pss(pid: int) -> int:
+    """Return the kilobytes of a program, with its share of what it shares."""
+    rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(row.split()[1]) for row in rows if row.startswith("Pss:"))
+
+
+def ms(seconds: float) -> str:
+    """Return seconds as milliseconds."""
+    return f"{1_000 * seconds:,.0f} ms"
+
+
+def compared(what: str, direct: list[float], proxied: list[float], most: str = "") -> None:
+    """Print what the proxy adds in the median, and to the slowest."""
+    plain, through = median(direct), median(proxied)
+    wanted = f", to reach {most}" if most else ""
+    print(f"{what}: direct {ms(plain)}, proxied {ms(through)} ({through / plain:.1f} times)")
+    print(f"  adds {ms(through - plain)} in the median{wanted}; the slowest took {ms(max(proxied))}")
+
+
+async def measure(direct: str, proxied: str, pid: int, requests: int) -> None:
+    """Print everything."""
+    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    print(f"memory at the start: {memory(pid):,.0f} MB in all\n")
+    plain, through = await large(direct), await large(proxied)
+    compared(f"a body of {LARGE:,} bytes, cold", plain[:1], through[:1])
+    compared("the same conversation, which goes on", plain[1:], through[1:], "60 ms")
+    bodies = [conversation(STREAM, at) for at in range(1, STREAMS + 1)]
+    for tag in ("cold", "which go on"):
+        plain, through = await streams(direct, bodies, tag), await streams(proxied, bodies, "stream")
+        compared(f"{STREAMS} streams of {STREAM:,} bytes at once, {tag}", plain, through, "1,000 ms")
+        bodies = [longer(body) for body in bodies]
+    each = ", ".join(f"{pss(one) / 1_024:,.0f}" for one in (pid, *map(int, children(pid))))
+    print(f"memory: {memory(pid):,.0f} MB in all ({each}), to reach 300\n")
+    came, twice, unsent = await failing(proxied, direct, requests)
+    print(f"{requests:,} requests, of which half fail upstream; sent twice: {twice}, never sent: {unsent}")
+    print(*(f"  {count:6,}  {what}" for what, count in sorted(came.items())), sep="\n")
+
+
+def main() -> None:
+    """Start the upstream and the proxy, and measure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--requests", type=int, default=10_000)
+    parser.add_argument("--jobs", default="2")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        asyncio.run(upstream())
+        return
+    started = time.perf_counter()
+    with process(sys.executable, __file__, "--serve") as (port, _):
+        direct = f"http://127.0.0.1:{port}"
+        command = (
+            sys.executable,
+            "-m",
+            "autoprune",
+            "proxy",
+            "--port",
+            "0",
+            "--upstream",
+            direct,
+            "--jobs",
+            options.jobs,
+        )
+        started = time.perf_counter()
+        with process(*command, "--safe-zone", "60k") as (line, pid):
+            print(f"started in {ms(time.perf_counter() - started)}")
+            asyncio.run(measure(direct, line.split()[-1], pid, options.requests))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""`autoprune proxy` as a program: what it says, what it refuses, how it ends."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+from proxy.conftest import body
+from raw_upstream import always, answer, serving
+
+OPTIONS = ("--port", "0", "--safe-zone", "2k", "--jobs", "1")
+
+
+@contextmanager
+def program(*args: str) -> Iterator["subprocess.Popen[str]"]:
+    command = (sys.executable, "-m", "autoprune", "proxy", *args)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as known:
+        try:
+            yield known
+        finally:
+            known.kill()
+
+
+def test_it_says_where_it_is_prunes_and_ends_with_ctrl_c():
+    with serving(always(answer(b'{"ok": 1}'))) as upstream, program(*OPTIONS, "--upstream", upstream.url) as known:
+        assert known.stdout
+        said = [known.stdout.readline().rstrip() for _ in range(6)]
+        url = said[0].removeprefix("autoprune proxy on ")
+        assert httpx.post(f"{url}/v1/messages", content=body(9)).json() == {"ok": 1}
+        known.send_signal(signal.SIGINT)
+        _, errors = known.communicate(timeout=10)
+    assert (known.returncode, errors) == (0, "")
+    assert len(upstream.requests[0][1]) < len(body(9)) / 2
+    assert f"{url}/v1 for OpenAI" in said[1]
+    assert said[2].endswith(upstream.url)
+    assert said[3].endswith("2k")
+    assert said[5].startswith(f"  page            {url}/?token=")
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--host", "0.0.0.0"), "0.0.0.0 can be reached from other machines: give a token"),
+        (("--strategy", "lowwater"), "there is no strategy 'lowwater' (did you mean low_water?)"),
+        (("--upstream", "gateway"), "upstream is 'gateway': give an address such as https://"),
+        (("--safe-zone", "much"), "the safe zone is 'much': write it as 51200"),
+        (("--host", "192.0.2.1", "--token", "t", "--port", "0"), "cannot listen on 192.0.2.1:0"),
+    ],
+)
+def test_what_cannot_be_used_is_said_in_a_line(args: tuple[str, ...], said: str) -> None:
+    with program(*args) as known:
+        _, errors = known.communicate(timeout=20)
+    assert known.returncode == 2
+    assert errors.startswith(f"autoprune: {said}")
+    assert errors.count("\n") == 1

@@ -1,0 +1,76 @@
+"""A conversation is known again by how it begins; pauses and the calibration are its own."""
+
+from copy import deepcopy
+
+from proxy.conftest import messages
+
+from autoprune.proxy._conversations import Conversation, Conversations
+
+
+def test_a_conversation_is_known_from_its_first_request_on():
+    known = Conversations(8)
+    whole = messages(3)
+    first = known.of("session", whole[:1])
+    assert known.of("session", whole[:1]) is first  # sent again
+    assert known.of("session", whole[:3]) is first
+    assert known.of("session", whole) is first
+    assert known.named(first.name) is first
+
+
+def test_two_that_begin_with_the_same_words_are_two_once_the_model_has_spoken():
+    known = Conversations(8)
+    one, other = messages(2), deepcopy(messages(2))
+    other[1]["content"][0]["id"] = "another call"
+    first = known.of("", one)
+    second = known.of("", other)
+    assert first is not second
+    assert first.name != second.name
+    assert known.of("", one) is first
+
+
+def test_a_mark_for_the_cache_that_moves_makes_no_other_conversation():
+    known = Conversations(8)
+    whole = messages(2)
+    first = known.of("", whole)
+    marked = deepcopy(whole)
+    marked[1]["content"][0]["cache_control"] = {"type": "ephemeral"}
+    assert known.of("", marked) is first
+
+
+def test_items_of_the_responses_api_are_told_apart_too():
+    known = Conversations(8)
+    call = {"type": "function_call", "call_id": "c", "name": "read", "arguments": "{}"}
+    start = [{"role": "user", "content": "Go."}]
+    assert known.of("", start) is known.of("", [*start, call])
+    assert known.of("", [*start, {**call, "call_id": "d"}]) is not known.of("", [*start, call])
+
+
+def test_only_the_newest_are_remembered():
+    known = Conversations(2)
+    first = known.of("", messages(1, tag=" one"))
+    for tag in (" two", " three"):
+        known.of("", messages(1, tag=tag))
+    assert known.named(first.name) is None
+    assert known.of("", messages(1, tag=" one")) is not first
+
+
+def test_a_request_that_is_sent_again_keeps_the_longer_pause():
+    conversation = Conversation("a")
+    assert conversation.waited(1, 100.0) == 0
+    conversation.answered(None, 110.0)
+    assert conversation.waited(3, 710.0) == 600
+    assert conversation.waited(3, 712.0) == 602
+    conversation.answered(None, 720.0)
+    assert conversation.waited(5, 721.0) == 1
+    assert conversation.pauses == {3: 602, 5: 1}
+    conversation.waited(1, 722.0)  # a history that was cut
+    assert conversation.pauses == {1: 2}
+
+
+def test_the_calibration_is_measured_once_and_stays_until_it_is_off():
+    conversation = Conversation("a", counted=10_000)
+    for tokens, expected in ((14_100, 1.4), (14_900, 1.4), (12_600, 1.4), (18_000, 1.8)):
+        conversation.answered({"input_tokens": tokens}, 0.0)
+        assert conversation.calibration == expected
+    conversation.answered({"nothing": 1}, 0.0)
+    assert conversation.calibration == 1.8

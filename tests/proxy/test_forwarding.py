@@ -1,0 +1,212 @@
+"""What passes through the proxy comes out as it went in, but for what is pruned; and what fails fails in words."""
+
+import gzip
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from proxy.conftest import body, eventually, messages
+from raw_upstream import Connection, always, answer, serving
+
+from autoprune import AgenticConversationPruner, PruneArgs
+from autoprune.proxy import Running
+
+STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+USAGE = b'data: {"type": "message_start", "message": {"usage": {"input_tokens": 700}}}\n\n'
+ProxyTo = Callable[..., Running]
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+def test_a_conversation_is_pruned_and_everything_else_of_the_request_is_as_it_was(proxy_to: ProxyTo) -> None:
+    with serving(always(answer(b'{"ok": 1}', x_own="yes"))) as upstream:
+        proxy = proxy_to(upstream.url)
+        sent = body(8, metadata={"user_id": "ünï"}, stream=False)
+        headers = {"X-Api-Key": "secret", "User-Agent": "mine/1", "anthropic-version": "2023-06-01"}
+        got = httpx.post(f"{proxy.url}/v1/messages?beta=true", content=sent, headers=headers)
+    head, came = upstream.requests[0]
+    assert head.splitlines()[0] == "POST /v1/messages?beta=true HTTP/1.1"
+    assert {"x-api-key: secret", "user-agent: mine/1"} <= set(head.lower().splitlines())
+    known = json.loads(came)
+    assert list(known) == ["model", "messages", "metadata", "stream"]
+    args = PruneArgs("2k", model="claude-sonnet-4-5", format="anthropic")
+    assert known["messages"] == AgenticConversationPruner(args).prune(messages(8), "cache_aware").conversation
+    assert known["messages"] != messages(8)
+    assert known["metadata"] == {"user_id": "ünï"}
+    assert (got.status_code, got.json(), got.headers["x-own"]) == (200, {"ok": 1}, "yes")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "content", "headers"),
+    [
+        ("GET", "/v1/models?limit=5", b"", {}),
+        ("POST", "/v1/files/a%2Fb%20c", bytes(range(256)), {"content-type": "application/octet-stream"}),
+        ("POST", "/v1/messages", b'{"messages": [{"role": "user", "content": "Go."}],  "spaces":   1}', {}),
+        ("POST", "/v1/messages", b"no JSON \xff", {}),
+        ("POST", "/v1/messages", body(8), {"content-encoding": "zstd"}),
+        ("POST", "/v1/messages", body(8), {"x-interaction-type": "conversation-compaction"}),
+        ("DELETE", "/v1/files/1", b"", {}),
+    ],
+)
+def test_what_is_no_conversation_goes_on_byte_for_byte(
+    proxy_to: ProxyTo, method: str, path: str, content: bytes, headers: dict[str, str]
+) -> None:
+    with serving(always(answer(b"\x00\xff", kind="text/plain"))) as upstream:
+        got = httpx.request(method, proxy_to(upstream.url).url + path, content=content, headers=headers)
+    head, came = upstream.requests[0]
+    assert head.splitlines()[0] == f"{method} {path} HTTP/1.1"
+    assert came == content
+    assert got.content == b"\x00\xff"
+
+
+def test_a_request_that_is_compressed_is_read_and_sent_plain(proxy_to: ProxyTo) -> None:
+    with serving(always(answer())) as upstream:
+        packed = gzip.compress(body(8))
+        httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=packed, headers={"content-encoding": "gzip"})
+    head, came = upstream.requests[0]
+    assert "content-encoding" not in head.lower()
+    assert 0 < len(came) < len(body(8)) / 2
+    assert json.loads(came)["messages"]
+
+
+def test_an_answer_that_is_compressed_passes_as_it_is_and_its_usage_is_read(proxy_to: ProxyTo) -> None:
+    packed = gzip.compress(b'{"usage": {"input_tokens": 4000}}')
+    with serving(always(answer(packed, content_encoding="gzip"))) as upstream:
+        proxy = proxy_to(upstream.url)
+        with httpx.stream("POST", f"{proxy.url}/v1/messages", content=body(8)) as got:
+            assert b"".join(got.iter_raw()) == packed
+        httpx.post(f"{proxy.url}/v1/messages", content=body(9))
+        eventually(lambda: proxy.sessions[0].ledger.reported)
+    assert proxy.sessions[0].ledger.reported[0].prompt == 4_000
+
+
+def test_events_of_a_stream_come_one_by_one_as_they_are_sent(proxy_to: ProxyTo) -> None:
+    go_on = threading.Event()
+
+    def play(connection: Connection) -> None:
+        connection.request()
+        connection.send(STREAM + chunk(USAGE))
+        assert go_on.wait(10)
+        connection.send(chunk(b"data: last\r\n\r\n") + b"0\r\n\r\n")
+
+    with (
+        serving(play) as upstream,
+        httpx.stream("POST", f"{proxy_to(upstream.url).url}/v1/messages", content=body(2)) as got,
+    ):
+        pieces = got.iter_raw()
+        assert next(pieces) == USAGE
+        go_on.set()
+        assert b"".join(pieces) == b"data: last\r\n\r\n"
+
+
+def test_a_client_that_goes_away_closes_the_connection_to_the_upstream(proxy_to: ProxyTo) -> None:
+    def play(connection: Connection) -> None:
+        connection.request()
+        connection.send(STREAM + chunk(USAGE))
+        connection.wait_until_gone()
+
+    with serving(play) as upstream:
+        with httpx.stream("POST", f"{proxy_to(upstream.url).url}/v1/messages", content=body(2)) as got:
+            next(got.iter_raw())
+        assert upstream.gone.wait(10)
+
+
+def test_a_client_that_goes_away_before_the_answer_begins_does_so_too(proxy_to: ProxyTo) -> None:
+    def play(connection: Connection) -> None:
+        connection.request()
+        connection.wait_until_gone()
+
+    with serving(play) as upstream:
+        address = urlsplit(proxy_to(upstream.url).url)
+        with socket.create_connection((address.hostname, address.port)) as client:
+            head = f"POST /v1/messages HTTP/1.1\r\nhost: {address.netloc}\r\ncontent-length: {len(body(2))}\r\n\r\n"
+            client.sendall(head.encode() + body(2))
+            while not upstream.requests:
+                time.sleep(0.01)
+        assert upstream.gone.wait(10)
+
+
+@pytest.mark.parametrize("beginning", [b"", b"HTTP/1.1 200", b"nonsense\r\n\r\n"])
+def test_an_upstream_that_breaks_before_its_answer_is_an_error_and_is_asked_once(
+    proxy_to: ProxyTo, beginning: bytes
+) -> None:
+    def play(connection: Connection) -> None:
+        connection.request()
+        connection.send(beginning)
+
+    with serving(play) as upstream:
+        proxy = proxy_to(upstream.url)
+        got = httpx.post(f"{proxy.url}/v1/messages", content=body(2))
+    assert got.status_code == 502
+    assert got.json()["error"]["message"].startswith("autoprune: 127.0.0.1:")
+    assert len(upstream.requests) == 1
+    assert proxy.sessions[0].failed == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "where"),
+    [
+        ("/v1/messages", lambda said: (said["type"], said["error"]["type"]) == ("error", "api_error")),
+        ("/v1/chat/completions", lambda said: said["error"]["type"] == "api_error"),
+        ("/v1/responses", lambda said: said["error"]["code"] == "autoprune"),
+        ("/v1beta/models/g:generateContent", lambda said: said["error"]["status"] == "UNAVAILABLE"),
+        ("/model/m/converse", lambda said: isinstance(said["message"], str)),
+    ],
+)
+def test_an_error_of_the_proxys_has_the_shape_of_the_api(
+    proxy_to: ProxyTo, path: str, where: Callable[..., bool]
+) -> None:
+    got = httpx.post(proxy_to("http://127.0.0.1:9").url + path, json={"messages": []})
+    assert got.status_code == 502
+    assert where(got.json())
+
+
+def test_an_answer_that_breaks_off_breaks_off_for_the_client_too(proxy_to: ProxyTo) -> None:
+    def play(connection: Connection) -> None:
+        connection.request()
+        connection.send(STREAM + chunk(USAGE))
+
+    with serving(play) as upstream, pytest.raises(httpx.RemoteProtocolError):
+        httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=body(2))
+
+
+def test_a_pooled_connection_that_was_closed_is_not_used_again(proxy_to: ProxyTo) -> None:
+    def play(connection: Connection) -> None:
+        connection.request()
+        connection.send(answer())  # and closes, without having said so
+
+    with serving(play) as upstream:
+        proxy = proxy_to(upstream.url)
+        for _ in range(5):
+            assert httpx.post(f"{proxy.url}/v1/messages", content=body(2)).status_code == 200
+            time.sleep(0.02)
+    assert len(upstream.requests) == 5
+
+
+def test_the_upstreams_own_errors_pass_and_are_counted(proxy_to: ProxyTo) -> None:
+    said = b'{"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}'
+    with serving(always(answer(said, "529 Overloaded", retry_after="3"))) as upstream:
+        proxy = proxy_to(upstream.url)
+        got = httpx.post(f"{proxy.url}/v1/messages", content=body(2))
+    assert (got.status_code, got.content, got.headers["retry-after"]) == (529, said, "3")
+    assert proxy.sessions[0].refused == 1
+
+
+def test_headers_of_the_connection_stay_on_their_own_side(proxy_to: ProxyTo) -> None:
+    with serving(always(answer(connection="keep-alive, x-hop", x_hop="1", x_kept="2"))) as upstream:
+        headers = {"Connection": "close, x-private", "X-Private": "1", "TE": "trailers", "X-Kept": "2"}
+        got = httpx.get(f"{proxy_to(upstream.url).url}/v1/models", headers=headers)
+    head = upstream.requests[0][0].lower()
+    assert "x-private: 1" not in head
+    assert "\nte:" not in head
+    assert "x-kept: 2" in head
+    assert head.count("\nhost:") == 1
+    assert "x-hop" not in got.headers
+    assert got.headers["x-kept"] == "2"

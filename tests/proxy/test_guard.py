@@ -1,0 +1,78 @@
+"""Who may ask: programs that mean this proxy; nobody from another site, and nobody from elsewhere without the token."""
+
+from collections.abc import Callable
+
+import httpx
+import pytest
+from proxy.conftest import body
+from raw_upstream import always, answer, serving
+
+from autoprune.errors import SettingsError
+from autoprune.proxy import Running, Settings
+from autoprune.proxy._guard import Guard
+
+ProxyTo = Callable[..., Running]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": "127.0.0.1.evil.example:80"},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://localhost:1"},
+    ],
+)
+def test_a_page_of_another_site_is_refused_before_anything_is_sent(proxy_to: ProxyTo, headers: dict[str, str]) -> None:
+    with serving(always(answer())) as upstream:
+        got = httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=body(2), headers=headers)
+    assert got.status_code == 403
+    assert got.json()["error"]["type"] == "permission_error" or got.json()["error"]["code"] == "autoprune"
+    assert upstream.requests == []
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
+def test_programs_of_this_machine_need_no_token(proxy_to: ProxyTo, name: str) -> None:
+    with serving(always(answer())) as upstream:
+        url = proxy_to(upstream.url).url.replace("127.0.0.1", name)
+        assert httpx.post(f"{url}/v1/messages", content=body(2)).status_code == 200
+
+
+def test_on_an_open_address_every_request_needs_the_token_and_it_is_not_passed_on(proxy_to: ProxyTo) -> None:
+    with serving(always(answer())) as upstream:
+        url = proxy_to(upstream.url, host="0.0.0.0", token="a secret").url.replace("0.0.0.0", "127.0.0.1")
+        for headers in ({}, {"x-autoprune-token": "another"}):
+            assert httpx.get(f"{url}/v1/models", headers=headers).status_code == 403
+        assert httpx.get(f"{url}/v1/models", headers={"x-autoprune-token": "a secret"}).status_code == 200
+    assert len(upstream.requests) == 1
+    assert "secret" not in upstream.requests[0][0]
+
+
+def test_the_page_needs_the_token_on_the_loopback_too():
+    guard = Guard(Settings(token="right"))
+    assert guard.may_look({}, "token=right")
+    assert guard.may_look({"cookie": "a=b; autoprune_token=right"}, "")
+    assert guard.may_look({"x-autoprune-token": "right"}, "")
+    assert not guard.may_look({"cookie": "autoprune_token=wrong"}, "token=")
+    assert not guard.may_look({}, "")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"upstream": "api.example"}, "upstream is 'api.example'"),
+        ({"strategy": "lowwater"}, "did you mean low_water"),
+        ({"safe_zone": "much"}, "safe zone"),
+        ({"token": ""}, "token is empty"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_refused_at_the_start(settings: dict[str, str], said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        Settings(**settings)
+
+
+def test_an_address_that_is_taken_is_an_error_that_says_so(proxy_to: ProxyTo) -> None:
+    first = proxy_to(None)
+    with pytest.raises(SettingsError, match="cannot listen on 127"):
+        proxy_to(None, port=int(first.url.rpartition(":")[2]))

@@ -1,0 +1,70 @@
+"""Lanes prune alike in a thread and in processes, and a process that dies costs one request its pruning."""
+
+import os
+import signal
+from collections.abc import Callable
+
+import httpx
+from proxy.conftest import body, eventually
+from raw_upstream import always, answer, serving
+
+from autoprune.proxy import Running, Settings
+from autoprune.proxy._lanes import LOST, Process, beginning
+from autoprune.proxy._payloads import Payloads
+from autoprune.proxy._pruning import Job, Work, zone_of
+
+ProxyTo = Callable[..., Running]
+
+
+def job(results: int, tag: str = "") -> Job:
+    return Job("/v1/messages", {}, body(results, tag=tag), "", 0.0)
+
+
+def test_a_process_does_what_a_thread_does_and_comes_back_when_it_is_killed():
+    settings = Settings(safe_zone="2k")
+    here, there = Work(settings), Process(settings)
+    try:
+        for results in (2, 8, 9):
+            expected, found = here.prune(job(results)), there.prune(job(results))
+            assert (found.body, found.conversation) == (expected.body, expected.conversation)
+            account = here.account(expected.conversation)
+            assert there.account(found.conversation) == account
+        assert account
+        assert there.account(found.conversation) is None
+        recalled = [lane.recall(account.cleared[0].id) for lane in (here, there)]
+        assert recalled[0]
+        assert recalled[0] == recalled[1]
+        os.kill(there._process.pid, signal.SIGKILL)
+        assert there.prune(job(9)) is LOST
+        assert there.prune(job(9)).body == here.prune(job(9)).body
+        assert there.recall("0" * 16) is None
+    finally:
+        there.close()
+
+
+def test_requests_of_many_sessions_go_through_processes(proxy_to: ProxyTo) -> None:
+    with serving(always(answer(b'{"usage": {"input_tokens": 900}}'))) as upstream:
+        proxy = proxy_to(upstream.url, jobs=2)
+        for results in (4, 5, 6):
+            for tag in (" one", " two", " three"):
+                assert httpx.post(f"{proxy.url}/v1/messages", content=body(results, tag=tag)).status_code == 200
+        eventually(lambda: sorted(session.requests for session in proxy.sessions) == [3, 3, 3])
+        assert all(session.ledger.requests == 3 and session.ledger.reported for session in proxy.sessions)
+
+
+def test_a_session_that_its_client_does_not_name_goes_where_it_went_before():
+    assert beginning(job(1)) == beginning(job(9)) != beginning(job(1, " another"))
+    assert beginning(Job("/v1/messages", {}, b"no JSON", "", 0.0)) == ""
+
+
+def test_the_newest_payloads_are_kept_up_to_so_many_bytes():
+    kept = Payloads(10)
+    for id in ("a", "b", "c"):
+        kept.put(id, id * 4)
+    assert [kept.get(id) for id in ("a", "b", "c")] == [None, "bbbb", "cccc"]
+
+
+def test_the_safe_zone_is_a_share_of_the_models_window():
+    assert zone_of("gpt-4o") == 0.6 * 128_000
+    assert zone_of("a model of nobody's") == 100_000
+    assert zone_of(None) == 100_000

@@ -1,0 +1,43 @@
+"""An hour of a team's traffic, without the waiting: what the proxy holds does not grow."""
+
+import gc
+import json
+from pathlib import Path
+
+import pytest
+from proxy.conftest import messages
+
+from autoprune.proxy import Settings
+from autoprune.proxy._pruning import Job, Work
+
+SESSIONS, REQUESTS = 240, 15  # one request a second
+ALLOWED = 24  # megabytes, of some 400 that pass through in the second half
+
+
+def resident() -> float:
+    """The megabytes that this process holds."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4_096 / 1e6
+
+
+def session(work: Work, number: int) -> None:
+    """One conversation from its first request to its last, of results of 14 kB that are like no others."""
+    whole = messages(REQUESTS, tag=f" {number}", lines=1_600)
+    for at in range(REQUESTS):
+        known = {"model": "claude-sonnet-4-5", "messages": whole[: 2 * at + 1]}
+        done = work.prune(Job("/v1/messages", {}, json.dumps(known).encode(), f"s{number}", float(at)))
+        work.account(done.conversation)
+        work.answered(done.conversation, {"input_tokens": 9_000}, float(at))
+
+
+@pytest.mark.full
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads the memory of a process from /proc")
+def test_memory_is_flat():
+    work = Work(Settings(safe_zone="8k"))
+    half = 0.0
+    for number in range(SESSIONS):
+        session(work, number)
+        if number == SESSIONS // 2:
+            gc.collect()
+            half = resident()
+    gc.collect()
+    assert resident() - half < ALLOWED

@@ -1,0 +1,74 @@
+"""The usage in an answer is read as it passes, however it is cut into pieces."""
+
+import gzip
+import json
+import zlib
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from profiles import examples
+
+from autoprune.proxy._usage import UsageReader
+from autoprune.tokens import prompt_tokens
+
+ANTHROPIC = (
+    {
+        "type": "message_start",
+        "message": {"usage": {"input_tokens": 5, "cache_read_input_tokens": 90, "output_tokens": 1}},
+    },
+    {"type": "content_block_delta", "delta": {"text": "the word usage\n\ndata: {}"}},
+    {"type": "message_delta", "usage": {"output_tokens": 42}},
+)
+CHAT = ({"choices": [], "usage": None}, {"choices": [], "usage": {"prompt_tokens": 95, "completion_tokens": 42}})
+RESPONSES = ({"type": "response.completed", "response": {"usage": {"input_tokens": 95, "output_tokens": 42}}},)
+GEMINI = (
+    {"usageMetadata": {"promptTokenCount": 95}},
+    {"usageMetadata": {"promptTokenCount": 95, "candidatesTokenCount": 42}},
+)
+
+
+def events(said: tuple[object, ...]) -> bytes:
+    return b"".join(b"event: some\r\ndata: " + json.dumps(each).encode() + b"\r\n\r\n" for each in said)
+
+
+@pytest.mark.parametrize("said", [ANTHROPIC, CHAT, RESPONSES, GEMINI])
+def test_a_stream_is_read_however_it_is_cut(said: tuple[object, ...]) -> None:
+    whole = events(said) + b"data: [DONE]\n\n"
+
+    @examples(15)
+    @given(st.lists(st.integers(0, len(whole)), max_size=12), st.sampled_from(["", "gzip", "deflate"]))
+    def holds(cuts: list[int], encoding: str) -> None:
+        data = {"gzip": gzip.compress, "deflate": zlib.compress}.get(encoding, bytes)(whole)
+        reader = UsageReader("text/event-stream; charset=utf-8", encoding)
+        places = [0, *sorted(min(each, len(data)) for each in cuts), len(data)]
+        for start, stop in pairwise(places):
+            reader.feed(data[start:stop])
+        assert prompt_tokens(reader.end())[0] == 95
+
+    holds()
+
+
+@pytest.mark.parametrize(
+    ("kind", "encoding", "data"),
+    [
+        ("application/json", "", b'{"error": {"message": "usage"}}'),
+        ("application/json", "", b'{"usage": 7}'),
+        ("application/json", "", b"[1, 2"),
+        ("application/json", "br", b"\x0b\x02\x80"),
+        ("application/json", "gzip", b"no gzip"),
+        ("text/event-stream", "", b'data: usage\n\ndata: {"usage": [1]}\n\n'),
+        ("image/png", "", b'{"usage": {"input_tokens": 1}}'),
+    ],
+)
+def test_what_says_no_usage_or_cannot_be_read_is_passed_over(kind: str, encoding: str, data: bytes) -> None:
+    reader = UsageReader(kind, encoding)
+    reader.feed(data)
+    assert reader.end() == {}
+
+
+def test_a_list_of_answers_in_one_body_is_read():
+    reader = UsageReader("application/json", "")
+    reader.feed(json.dumps(GEMINI).encode())
+    assert reader.end() == {"promptTokenCount": 95, "candidatesTokenCount": 42}
