@@ -30,6 +30,7 @@ MAY_SEE = {
         *("summarizers", "strategies", "providers", "report"),
     },
     "requests": {"errors", "providers", "pruners"},
+    "integrations": {"errors", "settings", "conversation", "planning", "providers", "pruners", "requests"},
     "replay": {
         *("errors", "settings", "tokens", "economics", "sessions", "conversation", "formats", "planning"),
         *("strategies", "providers", "pruners"),
@@ -56,6 +57,10 @@ ONLY_IN = {
     "starlette": {"proxy"},
     "uvicorn": {"proxy"},
     "matplotlib": {"replay"},
+    "agents": {"integrations"},
+    "google": {"integrations"},
+    "litellm": {"integrations"},
+    "strands": {"integrations"},
     "genai_prices": {"economics", "settings", "summarizers"},
 }
 

@@ -1,0 +1,73 @@
+"""Pruning for Google's Agent Development Kit: what the model gets is pruned.
+
+    agent = LlmAgent(model="gemini-2.5-pro", tools=[...], before_model_callback=before_model_callback("50k"))
+    app = App(name="logs", root_agent=agent, plugins=[PruningPlugin("50k")])  # or this, for all agents of an app
+
+The events of the session are not changed.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from google.adk.agents.callback_context import CallbackContext
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
+from google.adk.plugins.base_plugin import BasePlugin
+
+from autoprune.integrations._hooks import AnyPruner, Pruning, pruned, pruner_of
+from autoprune.planning.view import Strategy
+
+
+def before_model_callback(
+    pruning: Pruning, *, strategy: str | Strategy | None = None
+) -> Callable[[CallbackContext, LlmRequest], None]:
+    """Return the callback to give to an `LlmAgent`: it prunes the contents of each of the agent's requests.
+
+    `pruning` is a safe zone, settings, or a pruner. Contents that are not pruned stay the same objects. The system
+    instruction and the tools count.
+    """
+    pruner = pruner_of(pruning)
+
+    def callback(callback_context: CallbackContext, llm_request: LlmRequest) -> None:
+        _prune(pruner, strategy, llm_request)
+
+    return callback
+
+
+class PruningPlugin(BasePlugin):
+    """Prunes the contents of each request that the agents of an app make, as `before_model_callback` does for one."""
+
+    def __init__(
+        self,
+        pruning: Pruning,
+        *,
+        strategy: str | Strategy | None = None,
+        name: str = "autoprune",
+    ) -> None:
+        """Take a safe zone, settings, or a pruner; `name` tells the plugin from the others of the app."""
+        super().__init__(name)
+        self._pruner = pruner_of(pruning)
+        self._strategy = strategy
+
+    async def before_model_callback(
+        self, *, callback_context: CallbackContext, llm_request: LlmRequest
+    ) -> LlmResponse | None:
+        """Prune the contents of a request; the model answers it."""
+        _prune(self._pruner, self._strategy, llm_request)
+        return None
+
+
+def _prune(pruner: AnyPruner, strategy: str | Strategy | None, request: LlmRequest) -> None:
+    body = {
+        "contents": request.contents,
+        "systemInstruction": request.config.system_instruction,
+        "tools": [_schema(tool) for tool in request.config.tools or ()],
+        "cachedContent": request.config.cached_content,
+    }
+    path = f"/v1beta/models/{request.model}:generateContent"
+    request.contents = pruned(pruner, strategy, body, path).body["contents"]
+
+
+def _schema(tool: Any) -> object:
+    """Return a tool as JSON-like data, without the fields that it leaves open."""
+    return tool.model_dump(mode="json", exclude_none=True) if hasattr(tool, "model_dump") else tool

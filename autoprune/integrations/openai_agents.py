@@ -1,0 +1,48 @@
+"""Pruning for the OpenAI Agents SDK: what the model gets is pruned.
+
+    config = RunConfig(call_model_input_filter=call_model_input_filter("50k"))
+    result = await Runner.run(agent, "Find the error.", run_config=config)
+
+The run's items and its session are not changed.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from agents import Agent, FunctionTool
+from agents.run import CallModelData, ModelInputData
+
+from autoprune.integrations._hooks import Pruning, pruned, pruner_of
+from autoprune.planning.view import Strategy
+
+PATH = "/v1/responses"  # the SDK's items are those of the Responses API, whatever the model
+
+
+def call_model_input_filter(
+    pruning: Pruning, *, strategy: str | Strategy | None = None
+) -> Callable[[CallModelData[Any]], ModelInputData]:
+    """Return the filter to give to a `RunConfig`: it prunes the items of each request.
+
+    `pruning` is a safe zone, settings, or a pruner. Items that are not pruned stay the same objects, as the SDK wants
+    it. The instructions and the agent's own function tools are counted; for tools of MCP servers and hosted ones give
+    `overhead_tokens` in the settings.
+    """
+    pruner = pruner_of(pruning)
+
+    def filtered(data: CallModelData[Any]) -> ModelInputData:
+        given = data.model_data
+        beside = {"instructions": given.instructions, "tools": _schemas(data.agent), "model": _model(data.agent)}
+        sent = pruned(pruner, strategy, {**beside, "input": given.input}, PATH)
+        return ModelInputData(input=sent.body["input"], instructions=given.instructions)
+
+    return filtered
+
+
+def _schemas(agent: Agent[Any]) -> list[dict[str, Any]]:
+    own = (tool for tool in agent.tools if isinstance(tool, FunctionTool))
+    return [{"name": tool.name, "description": tool.description, "parameters": tool.params_json_schema} for tool in own]
+
+
+def _model(agent: Agent[Any]) -> object:
+    """Return the name of an agent's model, which the pruner takes where it is a string."""
+    return getattr(agent.model, "model", agent.model)

@@ -1,0 +1,169 @@
+"""What pruning does to the prompts of each framework, beside what the framework itself offers.
+
+    python benchmarks/integrations.py                       those that are installed
+    python benchmarks/integrations.py strands               one of them
+
+Each runs the same loop against the strict provider of the tests: 40 files of 7 to 10 kB are read, with a safe zone of
+20,480 tokens. Printed are the requests and what was refused of them, how often a prompt did not begin with the whole
+one before it, the tokens of the largest and the last prompt, and the bill: at Anthropic's prices for what is read from
+the cache and written to it, as a share of the unpruned one, or "–" where the loop did not come to its end.
+"""
+
+import argparse
+import asyncio
+import logging
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
+
+from reading_loop import SAFE_ZONE, SCRIPT, TASK, figures
+from strict_provider.server import Provider, serve
+
+from autoprune import AgenticConversationPruner, PruneArgs
+
+Run = Callable[[Provider], object]
+STRATEGIES = {"`tool_output_cleanup`, the literal rule": "tool_output_cleanup", "`cache_aware`": "cache_aware"}
+
+
+def pruner() -> AgenticConversationPruner:
+    """Return a pruner of its own for each loop."""
+    return AgenticConversationPruner(PruneArgs(SAFE_ZONE))
+
+
+def openai_agents() -> Iterator[tuple[str, Run]]:
+    """Yield the loops of the OpenAI Agents SDK."""
+    import openai_agents_loop as loop
+    from agents.extensions import ToolOutputTrimmer
+
+    from autoprune.integrations.openai_agents import call_model_input_filter
+
+    filters = {"unpruned": None, "`ToolOutputTrimmer()`": ToolOutputTrimmer()}
+    filters |= {name: call_model_input_filter(pruner(), strategy=strategy) for name, strategy in STRATEGIES.items()}
+    for name, given in filters.items():
+        yield name, lambda provider, given=given: asyncio.run(loop.run_over_http(provider, given))
+
+
+def adk() -> Iterator[tuple[str, Run]]:
+    """Yield the loops of Google's ADK."""
+    import adk_loop as loop
+    from google.adk.plugins.context_filter_plugin import ContextFilterPlugin
+
+    from autoprune.integrations.adk import before_model_callback
+
+    hooks: dict[str, dict[str, Any]] = {"unpruned": {}}
+    hooks["`ContextFilterPlugin(2)`"] = {"plugins": [ContextFilterPlugin(2)]}
+    for name, strategy in STRATEGIES.items():
+        hooks[name] = {"callback": before_model_callback(pruner(), strategy=strategy)}
+    for name, given in hooks.items():
+        yield name, lambda provider, given=given: loop.run(loop.over_http(provider), **given)
+
+
+def strands() -> Iterator[tuple[str, Run]]:
+    """Yield the loops of Strands."""
+    import strands_loop as loop
+    from strands.agent.conversation_manager import NullConversationManager, SlidingWindowConversationManager
+
+    from autoprune.integrations.strands import PruningHook
+
+    options: dict[str, dict[str, Any]] = {"unpruned": {"conversation_manager": NullConversationManager()}}
+    options["`SlidingWindowConversationManager()`"] = {"conversation_manager": SlidingWindowConversationManager()}
+    each = SlidingWindowConversationManager(per_turn=True)
+    options["`SlidingWindowConversationManager(per_turn=True)`"] = {"conversation_manager": each}
+    for name, strategy in STRATEGIES.items():
+        options[name] = {"hooks": [PruningHook(pruner(), strategy=strategy)]}
+    for name, given in options.items():
+        yield name, lambda provider, given=given: loop.agent(loop.over_http(provider), **given)(TASK)
+
+
+def litellm() -> Iterator[tuple[str, Run]]:
+    """Yield the loops of LiteLLM's SDK."""
+    import litellm_loop as loop
+    from litellm import completion
+    from litellm.utils import trim_messages
+
+    from autoprune.integrations.litellm import prunes
+
+    def trimmed(messages: list[Any], **options: Any) -> Any:
+        return completion(messages=trim_messages(messages, "gpt-4.1", max_tokens=SAFE_ZONE), **options)
+
+    functions = {"unpruned": completion, f"`trim_messages(max_tokens={SAFE_ZONE})`": trimmed}
+    functions |= {name: prunes(completion, pruner(), strategy=strategy) for name, strategy in STRATEGIES.items()}
+    for name, given in functions.items():
+        yield name, lambda provider, given=given: loop.chat(given, provider)
+
+
+def clients() -> Iterator[tuple[str, Run]]:
+    """Yield the loops of the plain client of Anthropic."""
+    import anthropic
+    from client_loops import MESSAGES
+
+    from autoprune.integrations.clients import attach
+
+    def run(provider: Provider, strategy: str | None) -> None:
+        with anthropic.Anthropic(base_url=provider.url, api_key="none", max_retries=0) as client:
+            MESSAGES.run(client if strategy is None else attach(client, pruner(), strategy=strategy))
+
+    for name, strategy in {"unpruned": None, **STRATEGIES}.items():
+        yield name, lambda provider, strategy=strategy: run(provider, strategy)
+
+
+FRAMEWORKS: Mapping[str, tuple[str, Callable[[], Iterator[tuple[str, Run]]]]] = {
+    "openai-agents": ("agents", openai_agents),
+    "adk": ("google.adk", adk),
+    "strands": ("strands", strands),
+    "litellm": ("litellm", litellm),
+    "clients": ("anthropic", clients),
+}
+
+
+def row(name: str, run: Run, unpruned: float | None) -> tuple[str, float]:
+    """Return a row of the table, and the bill; `unpruned` is that of the first row."""
+    with serve(SCRIPT) as provider:
+        try:
+            run(provider)
+        except Exception:  # of any framework: what was refused stands in the table
+            if not provider.refusals:
+                raise
+    found = figures([_messages(request.body) for request in provider.requests])
+    refused = f"request {found.requests}" if provider.refusals else "none"
+    share = "–" if provider.refusals else f"{found.bill / (unpruned or found.bill):.2f}"
+    cells = name, found.requests, refused, found.breaks, f"{found.largest:,}", f"{found.last:,}", share
+    return f"| {' | '.join(map(str, cells))} |", found.bill
+
+
+def _messages(body: Mapping[str, Any]) -> list[Any]:
+    return next(body[field] for field in ("messages", "input", "contents") if field in body)
+
+
+def table(loops: Iterator[tuple[str, Run]]) -> None:
+    """Print the table of a framework."""
+    print("| pruned by | requests | refused | prefix breaks | largest prompt | last prompt | bill |")
+    print("|---|---|---|---|---|---|---|")
+    unpruned = None
+    for name, run in loops:
+        line, bill = row(name, run, unpruned)
+        unpruned = unpruned or bill
+        print(line, flush=True)
+
+
+def main() -> None:
+    """Print a table for each framework that is installed, or for those that are named."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("frameworks", nargs="*", choices=[[], *FRAMEWORKS])
+    wanted = parser.parse_args().frameworks or FRAMEWORKS
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)  # what the frameworks say of refusals
+    for name in wanted:
+        package, loops = FRAMEWORKS[name]
+        if find_spec(package.partition(".")[0]) and find_spec(package):
+            print(f"\n{name}\n")
+            table(loops())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""The callback and the plugin for Google's ADK, in a loop against a strict provider and with a scripted model."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("google.adk", reason="Google's ADK is not installed")
+
+import adk_loop as loop
+from google.adk.events import Event
+from google.adk.models import LlmRequest
+from google.genai import types
+from reading_loop import CALLS, DONE, PATHS, SAFE_ZONE, SCRIPT, TASK, figures, read_file
+from strict_provider.server import Provider
+
+from autoprune import AgenticConversationPruner, PruneArgs
+from autoprune.integrations.adk import PruningPlugin, before_model_callback
+
+# What google-genai does with aiohttp.
+pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
+
+
+def pruner() -> AgenticConversationPruner:
+    return AgenticConversationPruner(PruneArgs(SAFE_ZONE))
+
+
+def by_callback() -> dict[str, Any]:
+    return {"callback": before_model_callback(pruner())}
+
+
+def by_plugin() -> dict[str, Any]:
+    return {"plugins": [PruningPlugin(pruner())]}
+
+
+def kept(events: list[Event]) -> list[str]:
+    """The results in the events of a session."""
+    return [answer.response["result"] for event in events for answer in event.get_function_responses()]
+
+
+@pytest.mark.parametrize("hook", [by_callback, by_plugin])
+def test_a_long_loop_stays_within_the_safe_zone_and_the_session_keeps_every_result(
+    hook: Callable[[], dict[str, Any]], strict_provider: Provider
+):
+    strict_provider.play.script = SCRIPT
+    events = loop.run(loop.over_http(strict_provider), **hook())
+    found = figures([request.body["contents"] for request in strict_provider.requests])
+    assert events[-1].content.parts[0].text == DONE
+    assert strict_provider.refusals == []
+    assert found.requests == CALLS + 1
+    assert found.largest <= SAFE_ZONE
+    assert kept(events) == list(map(read_file, PATHS))
+
+
+def test_a_streamed_run_is_pruned_alike():
+    plain, streamed = loop.Scripted(), loop.Scripted()
+    loop.run(plain, **by_callback())
+    events = loop.run(streamed, is_streaming=True, **by_callback())
+    assert streamed.prompts == plain.prompts
+    assert figures(streamed.prompts).largest <= SAFE_ZONE
+    assert kept(events) == list(map(read_file, PATHS))
+
+
+def request(results: int, **config: Any) -> LlmRequest:
+    """A request after a number of results."""
+    contents = [types.Content(role="user", parts=[types.Part(text=TASK)])]
+    for path in PATHS[:results]:
+        call = types.FunctionCall(name="read_file", args={"path": path})
+        answer = types.FunctionResponse(name="read_file", response={"result": read_file(path)})
+        contents.append(types.Content(role="model", parts=[types.Part(function_call=call)]))
+        contents.append(types.Content(role="user", parts=[types.Part(function_response=answer)]))
+    return LlmRequest(model="gemini-2.5-pro", contents=contents, config=types.GenerateContentConfig(**config))
+
+
+def pruned(request: LlmRequest) -> list[types.Content]:
+    before_model_callback(pruner())(None, request)
+    return request.contents
+
+
+def test_contents_that_are_not_pruned_are_the_same_objects():
+    asked = request(10)
+    given = asked.contents
+    changed = [one for one, other in zip(given, pruned(asked), strict=True) if one is not other]
+    assert changed
+    assert all(content.parts[0].function_response.response["result"] in map(read_file, PATHS) for content in changed)
+
+
+def test_the_system_instruction_and_the_tools_take_room_of_the_safe_zone():
+    words = "word " * 8_000
+    tool = types.Tool(function_declarations=[types.FunctionDeclaration(name="read_file", description=words)])
+    plain = request(6)
+    assert pruned(plain) == request(6).contents
+    assert pruned(request(6, system_instruction=words)) != plain.contents
+    assert pruned(request(6, tools=[tool])) != plain.contents
+
+
+def test_a_history_that_the_provider_keeps_is_left_alone():
+    asked = request(20, cached_content="cachedContents/1")
+    given = asked.contents
+    assert pruned(asked) is given

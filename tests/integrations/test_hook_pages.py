@@ -1,0 +1,65 @@
+"""What the pages on hooks show, and the examples of them, run as they stand there."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pages import ROOT, blocks
+
+
+def names_of_openai_agents() -> dict[str, Any]:
+    agents = pytest.importorskip("agents")
+    pytest.importorskip("agents.testing")
+    from openai_agents_loop import agent, scripted
+
+    return {"RunConfig": agents.RunConfig, "Runner": agents.Runner, "agent": agent(scripted(last=3))}
+
+
+def names_of_adk() -> dict[str, Any]:
+    pytest.importorskip("google.adk")
+    from adk_loop import App, LlmAgent, Scripted, read_file
+
+    return {"App": App, "LlmAgent": LlmAgent, "model": Scripted(), "tools": [read_file]}
+
+
+def names_of_strands() -> dict[str, Any]:
+    strands = pytest.importorskip("strands")
+    from strands_loop import Scripted, read_file
+
+    return {"Agent": strands.Agent, "model": Scripted(), "tools": [read_file]}
+
+
+NAMES: dict[str, Callable[[], dict[str, Any]]] = {
+    "openai_agents": names_of_openai_agents,
+    "adk": names_of_adk,
+    "strands": names_of_strands,
+}
+EXAMPLES = {
+    "openai_agents": ("agents.testing", "openai_agents_agent.py"),
+    "adk": ("google.adk", "adk_agent.py"),
+    "strands": ("strands", "strands_agent.py"),
+    "litellm": ("litellm", "litellm_calls.py"),
+    "clients": ("openai", "attached_client.py"),
+}
+
+
+def text(page: str) -> str:
+    return (ROOT / "docs" / "integrations" / f"{page}.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", NAMES)
+def test_the_code_of_a_page_runs_one_block_after_the_other(page: str):
+    names = NAMES[page]()
+    for block in blocks(text(page), "python"):
+        exec(compile(block, page, "exec"), names)
+
+
+@pytest.mark.parametrize("page", EXAMPLES)
+def test_an_example_prints_what_its_page_shows(page: str):
+    package, example = EXAMPLES[page]
+    pytest.importorskip(package)
+    command = [sys.executable, f"examples/{example}"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True).stdout
+    assert f"```\n{said}```\n" in text(page)

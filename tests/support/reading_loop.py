@@ -1,0 +1,63 @@
+"""The tool loop that every framework is run with: its script, its tool, and what became of the prompts."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise, takewhile
+from typing import Any
+
+from strict_provider.counting import PIECE_TOKENS, tokens
+from strict_provider.scripts import Call, Turn
+
+CALLS = 40
+SAFE_ZONE = 20_480  # tokens
+TASK = "Read the modules one by one, and say where the queue loses a job."
+DONE = "The queue loses a job in module_07.py."
+LEAST, MOST = 7_000, 10_000  # characters of a result
+VERBS = ("load", "store", "parse", "merge", "retry", "close", "drain", "split", "check", "fetch", "build", "apply")
+NOUNS = ("queue", "job", "worker", "lease", "batch", "token", "shard", "record", "cursor", "lock", "frame", "index")
+WRITTEN, READ = 1.25, 0.1  # input tokens for a token written to the cache and one read from it, as Anthropic's are
+
+PATHS = tuple(f"src/module_{number:02}.py" for number in range(1, CALLS + 1))
+SCRIPT = (*(Turn(calls=(Call("read_file", {"path": path}),)) for path in PATHS), Turn(text=DONE))
+
+
+def read_file(path: str) -> str:
+    """Return the text of a file."""
+    source = random.Random(path)
+    length = source.randint(LEAST, MOST)
+    text = "\n".join(_function(source) for _ in range(length // 100))
+    return text[:length]
+
+
+def _function(source: random.Random) -> str:
+    name = f"{source.choice(VERBS)}_{source.choice(NOUNS)}_{source.randrange(1_000)}"
+    given, made = source.sample(NOUNS, 2)
+    body = f"{made} = self.{source.choice(VERBS)}_{made}({given}, {source.randrange(100)})"
+    return f"def {name}(self, {given}):\n    {body}\n    return {made}.{source.choice(VERBS)}()\n"
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What became of the prompts of a loop: how often the prefix broke, their tokens, the bill in input tokens."""
+
+    requests: int
+    breaks: int
+    largest: int
+    last: int
+    bill: float
+
+
+def figures(prompts: Sequence[list[Any]]) -> Figures:
+    """Return the figures of a loop, given the messages of each request in the order in which they came."""
+    sizes = [[PIECE_TOKENS + tokens(message) for message in prompt] for prompt in prompts]
+    kept = [0, *(_kept(before, after) for before, after in pairwise(prompts))]
+    breaks = sum(same < len(before) for before, same in zip(prompts, kept[1:], strict=False))
+    bills = (READ * sum(size[:same]) + WRITTEN * sum(size[same:]) for size, same in zip(sizes, kept, strict=True))
+    totals = [sum(size) for size in sizes]
+    return Figures(len(prompts), breaks, max(totals), totals[-1], sum(bills))
+
+
+def _kept(before: list[Any], after: list[Any]) -> int:
+    """Return how many messages at the head of a prompt were there before."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
