@@ -37,6 +37,7 @@ MAY_SEE = {
     "proxy": {
         *("errors", "settings", "tokens", "economics", "conversation", "strategies", "pruners", "requests"),
     },
+    "integrations": {"errors", "formats", "planning", "providers", "pruners", "tokens"},
 }
 MOST_ROOMS, MOST_FLOORS = 20, 11
 STRANGERS = {"summarizers.driver", "replay.corpus"}  # call what callers pass, which may raise anything
@@ -55,6 +56,9 @@ ONLY_IN = {
     "starlette": {"proxy"},
     "uvicorn": {"proxy"},
     "matplotlib": {"replay"},
+    "langchain": {"integrations"},
+    "langchain_core": {"integrations"},
+    "pydantic_ai": {"integrations"},
     "genai_prices": {"economics", "settings", "summarizers"},
 }
 
