@@ -29,6 +29,7 @@ from autoprune.formats import (
     listed,
     native_call,
     native_result,
+    nested,
     payload,
     text_block,
     texts,
@@ -48,7 +49,7 @@ CALL_BLOCKS = frozenset(("tool_use", "tool_call", "function_call", "invalid_tool
 BOUND = frozenset(("thinking", "redacted_thinking"))  # Anthropic's, which may be bound to what precedes it
 THINKING = BOUND | {"reasoning", "reasoning_content"}
 ENCRYPTED = frozenset(("encrypted_content", "data"))
-UNREAD = frozenset(("type", "id", "index", "signature", "cache_control", "extras", "status"))
+UNREAD = ENCRYPTED | {"type", "id", "index", "signature", "cache_control", "extras", "status"}
 
 
 def seen(message: Mapping[str, object]) -> str | None:
@@ -127,9 +128,15 @@ def _block_tokens(block: object, parser: Parser) -> int:
     """Return the tokens of a block; of thinking what the model reads, without signatures and ids."""
     if _kind(block) not in THINKING:
         return parser.tokens(block)
-    held = fields_of(block)
-    read = (value for name, value in held.items() if name not in UNREAD and name not in ENCRYPTED)
-    return sum(map(parser.tokens, read)) + sum(encrypted_tokens(held.get(name)) for name in ENCRYPTED)
+    total = 0
+    open_values = [block]
+    for value in nested(open_values):
+        held = fields_of(value)
+        total += parser.count(value) if isinstance(value, str) else 0
+        total += sum(encrypted_tokens(held.get(name)) for name in ENCRYPTED)
+        open_values.extend(value if isinstance(value, list) else ())
+        open_values.extend(inner for name, inner in held.items() if name not in UNREAD)
+    return total
 
 
 def _kind(block: object) -> object:
