@@ -1,4 +1,4 @@
-"""LangChain's own models send pruned requests that a strict provider does not refuse, with thinking and with pictures."""
+"""LangChain's own models send pruned requests that a strict provider does not refuse."""
 
 import base64
 from collections.abc import Callable
