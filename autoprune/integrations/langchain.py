@@ -22,7 +22,7 @@ from autoprune.pruners.result import Result
 MODEL_NAMES = ("model_name", "model", "model_id")  # what the classes of models call it
 
 
-class PruningMiddleware(AgentMiddleware[Any, Any, Any]):
+class PruningMiddleware(AgentMiddleware):
     """Middleware that prunes the messages of each request, in agents that run, stream, or do so asynchronously.
 
     `safe_zone` is a budget such as `"50k"`, or settings (`PruneArgs`). It is compared with all that is sent: messages,
@@ -39,33 +39,33 @@ class PruningMiddleware(AgentMiddleware[Any, Any, Any]):
         self._attached = Attached(langchain_messages, safe_zone, pruner, strategy)
 
     def wrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> ModelResponse[Any] | AIMessage:
+        self, request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]
+    ) -> ModelResponse | AIMessage:
         """Hand the pruned request on. Raises what the pruner raises; then nothing is sent."""
         return handler(_sent(request, self._attached.prune(request.messages, _model(request), _beside(request))))
 
     async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelResponse[Any] | AIMessage:
+        self, request: ModelRequest, handler: Callable[[ModelRequest], Awaitable[ModelResponse]]
+    ) -> ModelResponse | AIMessage:
         """Hand the pruned request on, as `wrap_model_call` does."""
         result = await self._attached.aprune(request.messages, _model(request), _beside(request))
         return await handler(_sent(request, result))
 
 
-def _model(request: ModelRequest[Any]) -> str | None:
+def _model(request: ModelRequest) -> str | None:
     """Return the name of a request's model; None where its class does not say."""
     said = (getattr(request.model, name, None) for name in MODEL_NAMES)
     return next((name for name in said if isinstance(name, str) and name), None)
 
 
-def _beside(request: ModelRequest[Any]) -> Sequence[Any]:
+def _beside(request: ModelRequest) -> Sequence[Any]:
     """Return what a request sends beside its messages, as messages: the system prompt, and the schemas of its tools."""
     schemas = [tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in request.tools]
     tools = [{"role": "system", "content": json_text(schemas)}] if schemas else []
     return [*([request.system_message] if request.system_message else []), *tools]
 
 
-def _sent(request: ModelRequest[Any], result: Result) -> ModelRequest[Any]:
+def _sent(request: ModelRequest, result: Result) -> ModelRequest:
     """Return the request with pruned messages; itself where nothing was pruned."""
     if result.conversation is request.messages:
         return request
@@ -73,7 +73,7 @@ def _sent(request: ModelRequest[Any], result: Result) -> ModelRequest[Any]:
     return pruned.override(model=_saying(request, result)) if result.request_parameters else pruned
 
 
-def _saying(request: ModelRequest[Any], result: Result) -> Any:
+def _saying(request: ModelRequest, result: Result) -> Any:
     """Return a copy of the request's model that says what the pruned messages need: to drop thinking bound to others.
 
     Raises SettingsError for a model that cannot say so.
