@@ -74,20 +74,26 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
     """Return the entry of a message. What its model never gets, an artifact or metadata, is not counted."""
     who = speaker(message)
     content = listed(message.get("content"))
+    if who is Speaker.TOOL:
+        return _result(message, content, at, parser)
     name = message.get("name")
     weight = MESSAGE_TOKENS + (NAME_TOKENS + parser.count(name) if isinstance(name, str) else 0)
-    if who is Speaker.TOOL:
-        held = payload(content, parser.count, text_block)
-        failed = message.get("status") == "error"
-        call = parser.answered(message.get("tool_call_id", name))
-        result = native_result(parser, (at, "content"), held, call, kind=NAME, tool=name, is_error=failed)
-        return Entry(who, weight + held.tokens, (result,))
     if who is Speaker.USER:
         results, spent = texts.user_content(content, (at, "content"), parser)
         return Entry(who, weight + spent, results)
     if who is Speaker.MODEL:
         return _answer(message, content, at, weight, parser)
     return Entry(who, weight + parser.tokens(content))
+
+
+def _result(message: Mapping[str, object], content: object, at: int, parser: Parser) -> Entry:
+    """Return the entry of a tool's message, whose name is not sent."""
+    name = message.get("name")
+    call = parser.answered(message.get("tool_call_id", name))
+    held = payload(content, parser.count, text_block)
+    failed = message.get("status") == "error"
+    result = native_result(parser, (at, "content"), held, call, kind=NAME, tool=name, is_error=failed)
+    return Entry(Speaker.TOOL, MESSAGE_TOKENS + held.tokens, (result,))
 
 
 def _answer(message: Mapping[str, object], content: object, at: int, weight: int, parser: Parser) -> Entry:
