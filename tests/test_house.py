@@ -37,7 +37,7 @@ MAY_SEE = {
     "proxy": {
         *("errors", "settings", "tokens", "economics", "conversation", "strategies", "pruners", "requests"),
     },
-    "integrations": {"errors", "formats", "planning", "providers", "pruners", "tokens"},
+    "integrations": {"errors", "formats", "planning", "providers", "pruners"},
 }
 MOST_ROOMS, MOST_FLOORS = 20, 11
 STRANGERS = {"summarizers.driver", "replay.corpus"}  # call what callers pass, which may raise anything

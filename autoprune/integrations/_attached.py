@@ -1,4 +1,4 @@
-"""A pruner that works for a framework: it reads the framework's messages, and is told what each request sends beside."""
+"""A pruner at work for a framework: it reads the messages there, and is told what each request sends beside them."""
 
 from collections.abc import Sequence
 from copy import copy

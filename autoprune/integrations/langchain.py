@@ -58,11 +58,10 @@ def _model(request: ModelRequest) -> str | None:
     return next((name for name in said if isinstance(name, str) and name), None)
 
 
-def _beside(request: ModelRequest) -> Sequence[Any]:
-    """Return what a request sends beside its messages, as messages: the system prompt, and the schemas of its tools."""
+def _beside(request: ModelRequest) -> Sequence[str]:
+    """Return what a request sends beside its messages, as texts: the system prompt, and the schemas of its tools."""
     schemas = [tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in request.tools]
-    tools = [{"role": "system", "content": json_text(schemas)}] if schemas else []
-    return [*([request.system_message] if request.system_message else []), *tools]
+    return [request.system_prompt or "", *map(json_text, schemas)]
 
 
 def _sent(request: ModelRequest, result: Result) -> ModelRequest:

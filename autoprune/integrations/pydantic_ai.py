@@ -55,16 +55,14 @@ class Pruning(AbstractCapability[Any]):
         return replace(request_context, messages=result.conversation, model_settings=settings)
 
 
-def _beside(request: ModelRequestContext) -> Sequence[Any]:
-    """Return what a request sends beside its messages, as messages: the instructions, and the schemas of its tools."""
+def _beside(request: ModelRequestContext) -> Sequence[str]:
+    """Return what a request sends beside its messages, as texts: the instructions, and the schemas of its tools."""
     parameters = request.model_request_parameters
-    held = [part.content for part in parameters.instruction_parts or ()]
     tools = [
         {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema}
         for tool in (*parameters.function_tools, *parameters.output_tools)
     ]
-    sent = ["\n\n".join(held), json_text(tools) if tools else ""]
-    return [{"role": "system", "content": text} for text in sent if text]
+    return [*(part.content for part in parameters.instruction_parts or ()), *map(json_text, tools)]
 
 
 def _saying(parameters: Mapping[str, object], settings: Any, system: str) -> Any:
