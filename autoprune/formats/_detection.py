@@ -18,15 +18,14 @@ from autoprune.tokens import Count
 
 SHIPPED: tuple[Format, ...] = (openai_chat, openai_responses, anthropic_messages, bedrock_converse, gemini_contents)
 
+RECIPE = "see docs/integrations/recipes.md"
 # How the messages of frameworks are pruned, by the packages that define them.
 ADAPTERS = {
     "langchain_core": "use autoprune.integrations.langchain, or formats=[autoprune.integrations.langchain_messages]",
     "pydantic_ai": "use autoprune.integrations.pydantic_ai, or formats=[autoprune.integrations.pydantic_ai_messages]",
-    "haystack": "convert with [message.to_openai_dict_format() for message in messages]",
+    **dict.fromkeys(("haystack", "autogen_core", "smolagents"), RECIPE),
     "llama_index": "convert with llama_index.llms.openai.utils.to_openai_message_dicts(messages)",
     "semantic_kernel": "convert with [message.to_dict() for message in messages]",
-    "autogen_core": "convert to [{'role': …, 'content': …}, …] as the API takes them",
-    "smolagents": "convert with [message.dict() for message in messages]",
 }
 
 

@@ -184,3 +184,41 @@ def test_agno():
     check([pruner.count_tokens(prompt) for prompt in prompts])
     kept = [message.content for message in run.messages if message.role == "tool"]
     assert kept == [tool_loops.result(number) for number in range(tool_loops.FILES)]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_crewai(monkeypatch: pytest.MonkeyPatch):
+    for variable in ("CREWAI_DISABLE_TELEMETRY", "OTEL_SDK_DISABLED"):
+        monkeypatch.setenv(variable, "true")
+    pytest.importorskip("crewai")
+    from crewai import Agent, BaseLLM, Task
+    from crewai.hooks import clear_before_llm_call_hooks
+    from crewai.tools import tool
+
+    prompts: list[Any] = []
+
+    class Scripted(BaseLLM):
+        def call(self, messages: Any, *rest: Any, **options: Any) -> Any:
+            prompts.append([*messages])
+            number = len(prompts) - 1
+            function = {"name": "read", "arguments": json.dumps(arguments(number))}
+            call = {"id": f"call_{number}", "type": "function", "function": function}
+            return [call] if number < tool_loops.FILES else "Final Answer: Done."
+
+        def supports_function_calling(self) -> bool:
+            return True
+
+        def get_context_window_size(self) -> int:
+            return 1_000_000
+
+    made = recipe("CrewAI")
+    made["pruner"].args = tool_loops.SAFE_ZONE
+    model = Scripted(model="scripted")
+    agent = Agent(
+        role="r", goal="g", backstory="b", llm=model, tools=[tool("read")(read)], max_iter=2 * tool_loops.FILES
+    )
+    try:
+        agent.execute_task(Task(description="Read all files.", expected_output="A word.", agent=agent))
+    finally:
+        clear_before_llm_call_hooks()
+    check([pruner.count_tokens(prompt) for prompt in prompts])
