@@ -70,6 +70,17 @@ def message(role: str, text: str) -> Any:
     return (AIMessage if role == "assistant" else HumanMessage)(text)
 
 
+def bare(message: Any, at: int) -> Any:
+    """Return message number `at` with its number in the place of its artifact; itself where it has none."""
+    return message if getattr(message, "artifact", None) is None else message.model_copy(update={"artifact": at})
+
+
+def whole(message: Any, messages: Sequence[Any]) -> Any:
+    """Return a bare message with the artifact of the message whose number it bears; itself where it bears none."""
+    at = getattr(message, "artifact", None)
+    return message if at is None else message.model_copy(update={"artifact": messages[at].artifact})
+
+
 def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
     """Return the entry of a message. What its model never gets, an artifact or metadata, is not counted."""
     who = speaker(message)

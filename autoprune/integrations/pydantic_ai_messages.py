@@ -35,6 +35,7 @@ from autoprune.formats import (
 from autoprune.formats import media as by_rule
 
 NAME = "pydantic_ai"
+MARK = "autoprune: number of the message"
 KINDS = {"request": Speaker.USER, "response": Speaker.MODEL}
 RETURN, RETRY = "tool-return", "retry-prompt"
 FAILED = {"failed": True, "retried": True, "success": False}  # outcomes; others are no errors of a tool
@@ -63,6 +64,31 @@ def message(role: str, text: str) -> Any:
     from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
 
     return ModelResponse([TextPart(text)]) if role == "assistant" else ModelRequest([UserPromptPart(text)])
+
+
+def bare(message: Any, at: int) -> Any:
+    """Return message number `at` with its number in the place of its metadata; itself where it has none."""
+    is_request = message.kind == "request"
+    if not _keeps(message) and not (is_request and any(map(_keeps, message.parts))):
+        return message
+    parts = [replace(part, metadata=None) if is_request and _keeps(part) else part for part in message.parts]
+    return replace(message, parts=parts, metadata={MARK: at})
+
+
+def whole(message: Any, messages: Sequence[Any]) -> Any:
+    """Return a bare message with the metadata of the message whose number it bears; itself where it bears none."""
+    at = (message.metadata or {}).get(MARK)
+    if at is None:
+        return message
+    before, parts = messages[at], message.parts
+    if message.kind == "request":
+        pairs = zip(before.parts, parts, strict=True)
+        parts = [replace(new, metadata=old.metadata) if _keeps(old) else new for old, new in pairs]
+    return replace(message, parts=parts, metadata=before.metadata)
+
+
+def _keeps(value: Any) -> bool:
+    return getattr(value, "metadata", None) is not None
 
 
 def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:

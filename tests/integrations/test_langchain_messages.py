@@ -17,6 +17,7 @@ from langchain_core.messages import (
 
 from autoprune import AgenticConversationPruner, PruneArgs
 from autoprune.integrations import langchain_messages
+from autoprune.integrations._attached import Attached
 
 LONG = "a line of output\n" * 200
 CALL: Any = {"id": "c", "name": "read", "args": {"path": "a.py"}}
@@ -115,6 +116,21 @@ INVALID: Any = {"id": "c", "name": "read", "args": '{"path', "error": "no JSON",
 def test_a_result_is_that_of_its_call(asked: Any, target: str):
     (row,) = pruner.prune([asked, ToolMessage(LONG, tool_call_id="c", status="error"), ANSWER]).report.rows
     assert (row["tool"], row["target"], row["failed"], row["cleared"]) == ("read", target, True, True)
+
+
+def test_an_artifact_is_not_looked_into():
+    endless: list[Any] = []
+    endless.append(endless)
+    messages = [
+        HumanMessage("Go."),
+        *(ASKED, ToolMessage(LONG, tool_call_id="c", artifact=endless, id="m")),
+        *(ANSWER, HumanMessage("Go on."), ASKED, ToolMessage("x", tool_call_id="c", artifact=endless)),
+    ]
+    result = Attached(langchain_messages, 100, None, "tool_output_cleanup").prune(messages)
+    assert [one is other for one, other in zip(result.conversation, messages, strict=True)] == [1, 1, 0, 1, 1, 1, 1]
+    cleared = result.conversation[2]
+    assert (cleared.content, cleared.id, cleared.artifact is endless) == (SENTENCE, "m", True)
+    assert messages[2].artifact is endless
 
 
 def test_messages_of_old_kinds_are_read():

@@ -25,6 +25,7 @@ from pydantic_ai.messages import (
 
 from autoprune import AgenticConversationPruner, PruneArgs
 from autoprune.integrations import pydantic_ai_messages
+from autoprune.integrations._attached import Attached
 
 LONG = "a line of output\n" * 200
 CALL = ToolCallPart("read", {"path": "a.py"}, "c")
@@ -88,6 +89,32 @@ def test_a_cleared_return_keeps_everything_but_its_content(content: Any):
     assert cleared == replace(request, parts=[replace(result, content=SENTENCE), request.parts[1]])
     assert cleared.parts[1] is request.parts[1]
     assert request.parts[0].content is content
+
+
+def test_metadata_are_not_looked_into():
+    endless: dict[str, Any] = {}
+    endless["itself"] = endless
+    kept = ToolReturnPart("read", LONG, "c", metadata=endless)
+    messages = [
+        ModelRequest([UserPromptPart("Go.")], metadata=endless),
+        *(ASKED, ModelRequest([kept, ToolReturnPart("list", LONG, "d"), UserPromptPart("b.py?")], run_id="r")),
+        *(replace(ANSWER, metadata=endless), ModelRequest([UserPromptPart("Go on.")]), ASKED),
+        ModelRequest([replace(kept, content="x")]),
+    ]
+    result = Attached(pydantic_ai_messages, 100, None, "tool_output_cleanup").prune(messages)
+    assert [one is other for one, other in zip(result.conversation, messages, strict=True)] == [1, 1, 0, 1, 1, 1, 1]
+    cleared = result.conversation[2]
+    assert (cleared.run_id, cleared.metadata, cleared.parts[2] is messages[2].parts[2]) == ("r", None, True)
+    assert [part.content for part in cleared.parts[:2]] == [SENTENCE, SENTENCE]
+    assert [part.metadata is endless for part in cleared.parts[:2]] == [True, False]
+
+
+def test_thinking_is_taken_out_of_a_message_with_metadata():
+    args = PruneArgs(100, thinking_policy="strip")
+    thought = ModelResponse([ThinkingPart("Hm.", signature="s"), TextPart("It is line 9.")], metadata={"mine": 1})
+    result, again = ModelRequest([ToolReturnPart("read", LONG, "c")]), ModelRequest([UserPromptPart("Go on.")])
+    got = Attached(pydantic_ai_messages, args, None, "low_water").prune([ASKED, result, thought, again]).conversation
+    assert got[2] == replace(thought, parts=thought.parts[1:])
 
 
 def test_a_file_in_a_return_counts_by_rule_and_goes_with_it():
