@@ -30,7 +30,9 @@ MAY_SEE = {
         *("summarizers", "strategies", "providers", "report"),
     },
     "requests": {"errors", "providers", "pruners"},
-    "integrations": {"errors", "settings", "conversation", "planning", "providers", "pruners", "requests"},
+    "integrations": {
+        *("errors", "settings", "conversation", "formats", "planning", "providers", "pruners", "requests"),
+    },
     "replay": {
         *("errors", "settings", "tokens", "economics", "sessions", "conversation", "formats", "planning"),
         *("strategies", "providers", "pruners"),
@@ -61,6 +63,9 @@ ONLY_IN = {
     "google": {"integrations"},
     "litellm": {"integrations"},
     "strands": {"integrations"},
+    "langchain": {"integrations"},
+    "langchain_core": {"integrations"},
+    "pydantic_ai": {"integrations"},
     "genai_prices": {"economics", "settings", "summarizers"},
 }
 
