@@ -111,9 +111,9 @@ class Proxy:
         finally:
             gone.cancel()
             await noting
-        if session and job and usage is not None:
-            session.usage = usage or None
-            await self.lanes.answered(job, session.name, session.usage, self._clock())
+        if session and job and usage:
+            session.usage = usage
+            await self.lanes.answered(job, session.name, usage)
 
     async def _note(self, session: Session | None, done: Done, job: Job | None) -> None:
         """Enter a request into its session's account, while it is on its way."""
@@ -146,8 +146,8 @@ class Proxy:
 
     async def _forward(
         self, asked: Asked, outgoing: Outgoing, send: Send, gone: asyncio.Future[None], session: Session | None
-    ) -> dict[str, Any] | None:
-        """Send a request on and its answer back; return the usage in it, None where it is no answer but an error."""
+    ) -> dict[str, Any]:
+        """Send a request on and its answer back; return the usage in it, {} where there is none."""
         self._client = self._client or new_client()
         try:
             async with answered(self._client, outgoing, gone) as response:
@@ -160,8 +160,8 @@ class Proxy:
             if session:
                 session.failed += 1
             await refuse(send, asked, failure.status, str(failure))
-            return None
-        return reader.end() if response.status_code < REFUSED else None
+            return {}
+        return reader.end() if response.status_code < REFUSED else {}
 
     def _status(self, status: int, session: Session | None) -> None:
         self.sessions.refused += status >= REFUSED
