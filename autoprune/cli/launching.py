@@ -78,6 +78,7 @@ def waited(process: subprocess.Popen[bytes]) -> int:
     handlers: Mapping[int, Callable[[int, FrameType | None], None]] = {
         signal.SIGINT: lambda number, frame: None,
         signal.SIGTERM: hand_on,
+        signal.SIGHUP: hand_on,
     }
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:

@@ -203,6 +203,8 @@ async def live(proxy: Proxy, receive: Receive, send: Send) -> None:
     """Begin and end with the server."""
     while True:
         event = (await receive())["type"]
+        if event == "lifespan.startup":
+            proxy.lanes.warm()
         if event == "lifespan.shutdown":
             await proxy.close()
         await send({"type": f"{event}.complete"})

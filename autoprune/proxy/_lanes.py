@@ -24,6 +24,9 @@ from autoprune.requests import place
 LOST = Done(note="the process that prunes has died: the request went on unpruned")
 # For glibc: what a large request took is given back when it is done.
 THRIFTY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "131072"}
+# A model with a price, whose list is loaded too, and a text, for which the vocabulary is.
+WARM_BODY = b'{"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": "Are you warm?"}]}'
+WARMING = Job("/v1/messages", {}, WARM_BODY, "autoprune", 0.0)
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
 
@@ -123,6 +126,11 @@ class Lanes:
         self._processes = [Process(settings) for _ in range(settings.jobs)]
         self._lanes: Sequence[Lane] = self._processes or [Work(settings)]
         self._threads = [ThreadPoolExecutor(1, f"prune-{at}") for at, _ in enumerate(self._lanes)]
+
+    def warm(self) -> None:
+        """Have each lane prune something in the meantime, so that no request waits for what a first prune loads."""
+        for thread, lane in zip(self._threads, self._lanes, strict=True):
+            thread.submit(lane.prune, WARMING)
 
     async def prune(self, job: Job) -> Done:
         """Return a request with its conversation pruned."""

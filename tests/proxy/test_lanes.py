@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 
 import httpx
@@ -18,6 +20,17 @@ ProxyTo = Callable[..., Running]
 
 def job(results: int, tag: str = "") -> Job:
     return Job("/v1/messages", {}, body(results, tag=tag), "", 0.0)
+
+
+def test_what_a_first_prune_loads_is_loaded_before_there_is_a_request():
+    program = """if True:
+        import sys, time
+        from autoprune.proxy import Settings, running
+        with running(Settings()):
+            while "genai_prices" not in sys.modules or "splintr" not in sys.modules:
+                time.sleep(0.01)
+    """
+    subprocess.run([sys.executable, "-c", program], timeout=20, check=True)
 
 
 def test_a_process_does_what_a_thread_does_and_comes_back_when_it_is_killed():
