@@ -18,8 +18,8 @@ Label: TypeAlias = tuple[str, str]  # a client's name, and a model's
 class Figures:
     """Conversations, their requests, the tokens of their prompts without pruning and with it, results cleared.
 
-    `saved` is the net of their ledgers in input tokens. `times` counts requests by the seconds of their pruning, for
-    each of `BUCKETS` those that took no longer, and no less than the one before; `seconds` is the sum.
+    `saved` is the net of their ledgers in input tokens. `times` counts requests by the seconds of their pruning: those
+    up to the first of `BUCKETS`, from there up to the second, and so on, and those above the last; `seconds` is the sum.
     """
 
     sessions: int = 0
