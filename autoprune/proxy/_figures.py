@@ -18,8 +18,8 @@ Label: TypeAlias = tuple[str, str]  # a client's name, and a model's
 class Figures:
     """Conversations, their requests, the tokens of their prompts without pruning and with it, results cleared.
 
-    `saved` is the net of their ledgers in input tokens. `times` counts requests by the seconds of their pruning: those
-    up to the first of `BUCKETS`, from there up to the second, and so on, and those above the last; `seconds` is the sum.
+    `saved` is the net of their ledgers in input tokens. `seconds` were spent on pruning, and `times` counts requests by
+    theirs: those up to the first of `BUCKETS`, from there up to the second, and so on, and those above the last.
     """
 
     sessions: int = 0
