@@ -43,11 +43,16 @@ def hostile(results: int = 12) -> list[Any]:
     return [*messages, {"role": "assistant", "content": "Done."}]
 
 
-def drive(proxy: Running, messages: Sequence[Any], client: str = "mini/2.4.6 (linux)", session: str = "one") -> None:
-    """Send a conversation as an agent does: for each of the model's messages all that stands before it."""
+def drive(
+    proxy: Running, messages: Sequence[Any], client: str = "mini/2.4.6 (linux)", session: str = "one", done: int = 0
+) -> None:
+    """Send a conversation as an agent does: for each of the model's messages all that stands before it.
+
+    The first `done` messages went through already.
+    """
     headers = {"user-agent": client, "x-session-id": session, "content-type": "application/json"}
     with httpx.Client(base_url=proxy.url, headers=headers) as http:
         for at, message in enumerate(messages):
-            if message["role"] == "assistant":
+            if message["role"] == "assistant" and at >= done:
                 body = json.dumps({"model": "gpt-5.1", "messages": messages[:at]})
                 http.post("/v1/chat/completions", content=body)
