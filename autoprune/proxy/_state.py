@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
@@ -33,6 +32,7 @@ def state(settings: Settings, sessions: Sessions, wanted: str | None = None) -> 
         "upstream": urlsplit(settings.upstream).hostname if settings.upstream else None,
         "strategy": settings.strategy,
         **{name: getattr(sessions, name) for name in ("requests", "passed", "refused", "failed")},
+        "saved": sum(each.saved for each in sessions.figures().values()),
         "sessions": [told(each, in_full=wanted in (None, each.name)) for each in known],
     }
 
@@ -74,8 +74,8 @@ def saved(session: Session) -> Json:
 
 def _details(session: Session) -> Json:
     return {
-        "points": [asdict(each) for each in session.points],
-        "cleared": [{**asdict(each), "reason": sentence(each.reason)} for each in session.cleared],
+        "points": [vars(each) for each in session.points],
+        "cleared": [{**vars(each), "reason": sentence(each.reason)} for each in session.cleared],
         "decisions": [*map(counted_from_one, session.decisions)],
         "notes": _notes(session.notes),
     }

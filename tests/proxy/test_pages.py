@@ -114,6 +114,7 @@ def test_the_state_says_what_went_through_and_what_pruning_came_to(proxy: Runnin
     found = browser.get("/autoprune/state").json()
     assert (found["requests"], found["passed"], found["failed"]) == (56, 1, 0)
     assert found["upstream"] == "127.0.0.1"
+    assert found["saved"] == pytest.approx(sum(each.ledger.total.net for each in proxy.sessions))
     session = next(each for each in found["sessions"] if each["client"] == "opencode")
     known = proxy.sessions[0]
     assert (session["model"], session["requests"], session["safe_zone"]) == ("gpt-5.1", 42, 20_480)

@@ -66,8 +66,7 @@ function choose(name) {
   timer = setTimeout(ask, 0);
 }
 
-function whole({ upstream, strategy, requests, passed, refused, failed, sessions }) {
-  const saved = sessions.reduce((sum, each) => sum + each.saved.tokens, 0);
+function whole({ upstream, strategy, requests, passed, refused, failed, saved }) {
   const parts = [
     `to ${upstream ?? "each request’s own vendor"}, pruned by ${strategy}`,
     `${counted(requests, "request")}, ${count(passed)} of them passed on as they came`,
@@ -82,6 +81,7 @@ function itemOf(session) {
   if (!items.has(session.name)) items.set(session.name, made(session.name));
   const item = items.get(session.name), button = item.firstChild;
   const [name, size, saved] = button.children;
+  button.title = `${session.agent}\n${session.name}`;
   button.setAttribute("aria-current", String(session.name === chosen));
   say(name, `${session.client} · ${session.model}`);
   const last = session.prompt ? `, ${tokens(session.prompt.after)} of ${tokens(session.prompt.before)} tokens` : "";

@@ -52,8 +52,7 @@ function figures(session) {
     ["sent in all", tokens(sums.after), smaller],
     ["results cleared", count(session.results_cleared), `safe zone ${tokens(session.safe_zone)}`],
     ["pruning takes", `${Math.max(1, Math.round(1_000 * median))} ms`, "in the median"],
-    ["refused", count(session.refused), "by the provider"],
-    ["failed", count(session.failed), "no answer came"],
+    ["refused · failed", `${count(session.refused)} · ${count(session.failed)}`, "by the provider · on the way to it"],
   ];
   at("figures").replaceChildren(
     ...rows.map(([name, value, beside]) => element("div", "", element("dt", "", name), element("dd", "", value, element("small", "", beside)))),
