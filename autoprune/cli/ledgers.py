@@ -1,7 +1,7 @@
 """The ledgers of a proxy's conversations on disk: a private file each, with figures and no word of a conversation.
 
-    kept = Ledgers()                # in $XDG_STATE_HOME/autoprune/ledgers, or below ~/.local/state
-    kept.write(proxy.sessions)      # every now and then, and at the end: what has changed since the last time
+    with running(settings) as proxy, keeping(lambda: proxy.sessions):
+        ...  # every half minute, and at the end, what has gone on is written
 
 A file has the client, the model, when the conversation began and was gone on with, its requests, and the ledger without
 the digests of messages that it would need to go on. It is replaced in one step, and so is whole whenever it is read.
@@ -9,7 +9,10 @@ the digests of messages that it would need to go on. It is replaced in one step,
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from autoprune.proxy import Session
 
 PRIVATE = 0o700
+EVERY_SECONDS = 30.0
 VERSION = 1  # of a file
 DIGEST_BYTES = 8
 STAMP = "%Y%m%d-%H%M%S"
@@ -63,7 +67,7 @@ class Ledgers:
         for session in sessions:
             path = self.folder / _name(session)
             requests = session.requests
-            if self._written.get(path) != requests:
+            if self._written.get(path, 0) != requests:
                 self._put(path, json.dumps(_record(session)))
                 self._written[path] = requests
 
@@ -74,6 +78,33 @@ class Ledgers:
             replace_private(path, text)
         except OSError as error:
             raise SessionError(f"the ledger {path} cannot be written: {error.strerror}") from error
+
+
+@contextmanager
+def keeping(sessions: Callable[[], Iterable["Session"]], every: float = EVERY_SECONDS) -> Iterator[None]:
+    """Write ledgers every so many seconds while the context lasts, and at its end.
+
+    Nothing is printed while it lasts, since the terminal may be somebody else's; what could not be written is said at
+    the end.
+    """
+    ledgers, is_over = Ledgers(), threading.Event()
+
+    def write() -> None:
+        while not is_over.wait(every):
+            with suppress(SessionError):
+                ledgers.write(sessions())
+
+    thread = threading.Thread(target=write, name="autoprune-ledgers", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+        try:
+            ledgers.write(sessions())
+        except SessionError as error:
+            print(f"note: {error}", file=sys.stderr)
 
 
 def usual_folder() -> Path:
@@ -92,13 +123,13 @@ def _name(session: "Session") -> str:
 
 def _record(session: "Session") -> dict[str, Any]:
     client, model = session.label
-    times = {"started": session.started, "ended": session.points[-1].at if session.points else session.started}
     ledger = {**session.ledger.as_json(), **WITHOUT}
     return {
         "autoprune_ledger": VERSION,
         "client": client,
         "model": model,
-        **times,
+        "started": session.started,
+        "ended": session.at,
         "requests": session.requests,
         "ledger": ledger,
     }

@@ -63,13 +63,18 @@ class Session:
     decisions: tuple[str, ...] = ()
     notes: dict[str, int] = field(default_factory=dict)
     usage: Mapping[str, Any] | None = None
-    _figures: Figures = field(default=Figures(sessions=1), repr=False)
+    _figures: Figures = field(default=Figures(), repr=False)
     _total: Entry | None = field(default=None, repr=False)
 
     @property
     def label(self) -> Label:
         """The client and the model, without what tells sessions of one client apart."""
         return product(self.client), self.model or UNKNOWN
+
+    @property
+    def at(self) -> float:
+        """When it was gone on with last, in seconds since 1970."""
+        return self.points[-1].at if self.points else self.started
 
     @property
     def total(self) -> Entry:
@@ -92,7 +97,8 @@ class Session:
         self._account(Measured(account.sent), {account.messages: account.pause})
         figures = account.before, account.after, len(account.cleared), done.seconds
         self.points.append(Point(self.requests, job.at, *figures, done.note))
-        self._figures += Figures(0, 1, *figures[:3], seconds=done.seconds, times=timed(done.seconds))
+        is_new = int(self.requests == 1)
+        self._figures += Figures(is_new, 1, *figures[:3], seconds=done.seconds, times=timed(done.seconds))
         self._total = None
         self.cleared += (replace(each, request=self.requests) for each in account.cleared)
         self.decisions = account.decisions
@@ -144,6 +150,8 @@ class Sessions:
 
 
 def _sum_up(session: Session, sums: dict[Label, Figures]) -> None:
+    if not session.requests:  # the first is still under way, and may name another model
+        return
     label = room_for(session.label, sums)
     sums[label] = sums.get(label, Figures()) + session.figures
 

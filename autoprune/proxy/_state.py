@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
@@ -22,12 +23,14 @@ def revision(sessions: Sessions) -> str:
 
 
 def state(settings: Settings, sessions: Sessions, wanted: str | None = None) -> Json:
-    """Return what went through a proxy, its newest conversation first.
+    """Return what went through a proxy, the conversation first that began last.
 
     Each conversation comes with its requests, what was cleared and what was decided; where one is `wanted` by its name,
     that one alone does, and the others with their sums.
     """
-    known: Sequence[Session] = sorted(sessions, key=_last, reverse=True)
+    known: Sequence[Session] = sorted(
+        (each for each in sessions if each.requests), key=attrgetter("started"), reverse=True
+    )
     return {
         "upstream": urlsplit(settings.upstream).hostname if settings.upstream else None,
         "strategy": settings.strategy,
@@ -40,17 +43,18 @@ def state(settings: Settings, sessions: Sessions, wanted: str | None = None) -> 
 def told(session: Session, *, in_full: bool) -> Json:
     """Return a conversation: who has it, and its sums; in full also its requests, what was cleared, and why."""
     client, model = session.label
-    known = {name: getattr(session, name) for name in ("name", "path", "started", "requests", "refused", "failed")}
-    figures, last = session.figures, session.points[-1] if session.points else None
+    known = {
+        name: getattr(session, name) for name in ("name", "path", "started", "at", "requests", "refused", "failed")
+    }
+    figures, last = session.figures, session.points[-1]
     sums: Json = {
         **known,
         "client": client,
         "agent": session.client,
         "model": model,
-        "at": _last(session),
         "safe_zone": session.safe_zone,
         "tokens": {"before": figures.before, "after": figures.after},
-        "prompt": {"before": last.before, "after": last.after} if last else None,
+        "prompt": {"before": last.before, "after": last.after},
         "results_cleared": figures.cleared,
         "saved": saved(session),
     }
@@ -88,8 +92,3 @@ def _notes(notes: Mapping[str, int]) -> Iterable[Json]:
 def counted_from_one(decision: str) -> str:
     """Return a decision with its request counted from 1, as the page counts them."""
     return NUMBERED.sub(lambda match: f"request {int(match[1]) + 1}", decision)
-
-
-def _last(session: Session) -> float:
-    """Return when a conversation was gone on with last."""
-    return session.points[-1].at if session.points else session.started

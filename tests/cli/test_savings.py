@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+import time
 from datetime import datetime
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from command_line import run_text
 from proxied import drive, proxied, recorded
 
 from autoprune import AgenticConversationPruner, SessionError
-from autoprune.cli.ledgers import Ledgers, read_ledgers, usual_folder
+from autoprune.cli.ledgers import Ledgers, keeping, read_ledgers, usual_folder
 from autoprune.economics import Ledger, Prices
 from autoprune.proxy import Session
 
@@ -81,6 +82,31 @@ def test_what_has_not_gone_on_is_not_written_again(kept: Ledgers):
     known.requests += 1
     kept.write([known])
     assert list(kept.folder.iterdir()) == [path]
+
+
+def test_ledgers_are_kept_while_a_proxy_runs_and_at_its_end(
+    state: Path, kept: Ledgers, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    known = [session("one")]
+    with keeping(lambda: known, every=0.01):
+        while not kept.folder.exists() or not read_ledgers(kept.folder)[0]:
+            time.sleep(0.01)
+    with keeping(lambda: [*known, session("two")]):
+        pass
+    assert len(read_ledgers(kept.folder)[0]) == 2
+
+
+def test_what_cannot_be_kept_is_said_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    with keeping(lambda: [session("one")], every=0.01):
+        time.sleep(0.05)
+        assert capsys.readouterr() == ("", "")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("note: the ledger ")
 
 
 def test_savings_are_told_by_client_and_model_with_a_total(state: Path, kept: Ledgers):

@@ -1,6 +1,7 @@
 """A running proxy in front of the strict provider, and conversations that go through it request by request."""
 
 import json
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,8 +52,16 @@ def drive(
     The first `done` messages went through already.
     """
     headers = {"user-agent": client, "x-session-id": session, "content-type": "application/json"}
+    noted = _noted(proxy)
     with httpx.Client(base_url=proxy.url, headers=headers) as http:
         for at, message in enumerate(messages):
             if message["role"] == "assistant" and at >= done:
                 body = json.dumps({"model": "gpt-5.1", "messages": messages[:at]})
                 http.post("/v1/chat/completions", content=body)
+                noted += 1
+    while _noted(proxy) < noted:  # an account is kept while a request is on its way
+        time.sleep(0.01)
+
+
+def _noted(proxy: Running) -> int:
+    return sum(each.requests for each in proxy.sessions)

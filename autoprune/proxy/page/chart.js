@@ -9,15 +9,13 @@ const STEPS = [1, 2, 5, 10];
 /** Draw the points of a conversation into an svg element, as wide as that is; return what tells the request at an x. */
 export function draw(svg, points, zone) {
   const width = svg.clientWidth, height = svg.clientHeight, low = height - BOTTOM;
-  const known = points.filter(point => point.before);
-  const most = 1.05 * Math.max(1, ...known.map(point => Math.max(point.before, point.after)));
-  const first = points.length ? points[0].request : 1;
-  const step = (width - LEFT) / Math.max(1, points.length);
-  const x = point => LEFT + (point.request - first) * step;
+  const most = 1.05 * Math.max(1, ...points.map(point => Math.max(point.before, point.after)));
+  const step = (width - LEFT) / points.length;
+  const x = point => LEFT + (point.request - points[0].request) * step;
   const y = value => low - (low - TOP) * Math.min(1, value / most);
   const drawn = [...scale(most, y, width), ...requests(points, x, step, low, width)];
-  drawn.push(area(known, "before", "cleared", x, y, step, low), area(known, "after", "sent", x, y, step, low));
-  drawn.push(line(known, x, y, step), ...ticks(points, x, step, low));
+  drawn.push(area(points, "before", "cleared", x, y, step, low), area(points, "after", "sent", x, y, step, low));
+  drawn.push(line(points, x, y, step), ...ticks(points, x, step, low));
   if (zone && zone < most) drawn.push(shape("line", { class: "zone", x1: LEFT, x2: width, y1: y(zone), y2: y(zone) }));
   const pointed = shape("rect", { class: "pointed", y: TOP, width: Math.max(1, step), height: low - TOP, visibility: "hidden" });
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
@@ -28,7 +26,6 @@ export function draw(svg, points, zone) {
 /** Return a request in words. */
 export function told(point) {
   const took = `${Math.max(1, Math.round(1_000 * point.seconds))} ms`;
-  if (!point.before) return `Request ${count(point.request)} went on unpruned.`;
   const cleared = point.cleared ? ` ${counted(point.cleared, "result")} cleared,` : "";
   return `Request ${count(point.request)}: ${count(point.after)} tokens sent, ${count(point.before)} without pruning;${cleared} ${took}.`;
 }
@@ -76,7 +73,7 @@ function area(points, field, name, x, y, step, low) {
 }
 
 function line(points, x, y, step) {
-  return shape("path", { class: "unpruned", d: points.length ? `M${path(stairs(points, "before", x, y, step))}` : "" });
+  return shape("path", { class: "unpruned", d: `M${path(stairs(points, "before", x, y, step))}` });
 }
 
 /** Yield a mark below each request that cleared something. */

@@ -84,8 +84,8 @@ function itemOf(session) {
   button.title = `${session.agent}\n${session.name}`;
   button.setAttribute("aria-current", String(session.name === chosen));
   say(name, `${session.client} · ${session.model}`);
-  const last = session.prompt ? `, ${tokens(session.prompt.after)} of ${tokens(session.prompt.before)} tokens` : "";
-  say(size, `${ago(session.at)} · ${counted(session.requests, "request")}${last}`);
+  const { requests, prompt } = session;
+  say(size, `${ago(session.at)} · ${counted(requests, "request")}, ${tokens(prompt.after)} of ${tokens(prompt.before)} tokens`);
   say(saved, briefly(session.saved));
   saved.className = judged(session.saved);
   return item;

@@ -28,7 +28,7 @@ export function show(session) {
 
 function chart() {
   requestAt = draw(at("chart"), shown.points, shown.safe_zone);
-  say(at("chart-words"), shown.points.length ? told(shown.points.at(-1)) : "");
+  say(at("chart-words"), told(shown.points.at(-1)));
 }
 
 function point(event) {
@@ -48,7 +48,7 @@ function figures(session) {
   const smaller = sums.before ? `${percent(1 - sums.after / sums.before)} less than ${tokens(sums.before)}` : "";
   const rows = [
     ["requests", count(session.requests), `since ${when(session.started)}`],
-    ["last prompt", prompt ? tokens(prompt.after) : "–", prompt ? `${tokens(prompt.before)} without pruning` : ""],
+    ["last prompt", tokens(prompt.after), `${tokens(prompt.before)} without pruning`],
     ["sent in all", tokens(sums.after), smaller],
     ["results cleared", count(session.results_cleared), `safe zone ${tokens(session.safe_zone)}`],
     ["pruning takes", `${Math.max(1, Math.round(1_000 * median))} ms`, "in the median"],

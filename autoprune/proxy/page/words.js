@@ -57,7 +57,7 @@ export function saving(session) {
     const pays = from === null ? "It will not pay by itself." : `It pays from request ${count(from)} on.`;
     return `This conversation has lost ${amount(saved)} so far: behind what was cleared, the cache is written anew. ${pays}`;
   }
-  if (cleared || !prompt || !prompt.before) return "Nothing saved and nothing lost so far.";
+  if (cleared) return "Nothing saved and nothing lost so far.";
   const within = prompt.after <= zone ? `, within the safe zone of ${tokens(zone)}` : "";
   return `Nothing was cleared so far: the prompt has ${tokens(prompt.after)} tokens${within}.`;
 }
