@@ -21,7 +21,7 @@ SAMPLE = re.compile(rf"([a-z_]+)(?:\{{({LABEL}(?:,{LABEL})*)\}})? (-?[0-9.e+-]+)
 def proxy() -> Iterator[Running]:
     """A proxy through which the recorded session went, and one of hostile tools, and a request that is none."""
     with proxied() as running:
-        drive(running, recorded(), "opencode/1.18.33 (linux)", "recorded")
+        drive(running, recorded()[:60], "opencode/1.18.33 (linux)", "recorded")
         drive(running, hostile(), f'evil"\\{MARKUP}', "hostile")
         httpx.get(f"{running.url}/v1/models")
         yield running
@@ -112,12 +112,12 @@ def test_on_an_open_address_metrics_need_the_token_too(http: httpx.Client):
 
 def test_the_state_says_what_went_through_and_what_pruning_came_to(proxy: Running, browser: httpx.Client):
     found = browser.get("/autoprune/state").json()
-    assert (found["requests"], found["passed"], found["failed"]) == (56, 1, 0)
+    assert (found["requests"], found["passed"], found["failed"]) == (40, 1, 0)
     assert found["upstream"] == "127.0.0.1"
     assert found["saved"] == pytest.approx(sum(each.ledger.total.net for each in proxy.sessions))
     session = next(each for each in found["sessions"] if each["client"] == "opencode")
     known = proxy.sessions[0]
-    assert (session["model"], session["requests"], session["safe_zone"]) == ("gpt-5.1", 42, 20_480)
+    assert (session["model"], session["requests"], session["safe_zone"]) == ("gpt-5.1", 26, 20_480)
     assert [(each["before"], each["after"]) for each in session["points"]] == [
         (p.before, p.after) for p in known.points
     ]
@@ -180,15 +180,15 @@ def test_metrics_can_be_read_by_prometheus_and_add_up(proxy: Running, http: http
     found = {(match[1], match[2]): float(match[3]) for match in samples if match}
     assert len(found) == len(samples)
     mine = 'client="opencode",model="gpt-5.1"'
-    assert found["autoprune_requests_total", None] == 56
+    assert found["autoprune_requests_total", None] == 40
     assert found["autoprune_requests_passed_total", None] == 1
-    assert found["autoprune_conversation_requests_total", mine] == 42
+    assert found["autoprune_conversation_requests_total", mine] == 26
     assert found["autoprune_prompt_tokens_before_total", mine] == sum(each.before for each in proxy.sessions[0].points)
     assert found["autoprune_saved_input_tokens", mine] == proxy.sessions[0].ledger.total.net
-    assert found["autoprune_pruning_seconds_count", None] == 55
+    assert found["autoprune_pruning_seconds_count", None] == 39
     buckets = [value for (name, _), value in found.items() if name == "autoprune_pruning_seconds_bucket"]
     assert buckets == sorted(buckets)
-    assert buckets[-1] == 55
+    assert buckets[-1] == 39
 
 
 def test_metrics_name_no_session_and_no_version_of_a_client(proxy: Running, http: httpx.Client):
