@@ -14,7 +14,6 @@ import json
 from collections.abc import Mapping
 from pkgutil import get_data
 from typing import Any
-from zlib import crc32
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
@@ -92,7 +91,7 @@ class Pages:
 
     def _state(self, request: Request) -> Response:
         wanted = request.query_params.get("session")
-        mark = f'"{revision(self._proxy.sessions)}-{crc32((wanted or "").encode("utf-8", "replace"))}"'
+        mark = f'"{revision(self._proxy.sessions, wanted)}"'
         if request.headers.get("if-none-match") == mark:
             return Response(status_code=304, headers={"etag": mark})
         found = state(self._proxy.settings, self._proxy.sessions, wanted)

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
 from operator import attrgetter
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -12,14 +13,15 @@ from autoprune.proxy._sessions import Session, Sessions
 from autoprune.proxy._settings import Settings
 
 Json: TypeAlias = dict[str, Any]
+DIGEST_BYTES = 8
 NUMBERED = re.compile(r"^request (\d+)(?=:)")  # how a strategy begins a decision; it counts requests from 0
 
 
-def revision(sessions: Sessions) -> str:
-    """Return a text that is another one whenever the state is."""
-    known = [(each.requests, each.refused, each.failed) for each in sessions]
-    whole = sessions.requests, sessions.passed, sessions.refused, sessions.failed
-    return "-".join(map(str, (*whole, len(known), *map(sum, zip(*known, strict=True)))))
+def revision(sessions: Sessions, wanted: str | None = None) -> str:
+    """Return a short text that is another one whenever the state is."""
+    known = [(each.name, each.requests, each.refused, each.failed) for each in sessions]
+    whole = wanted, sessions.requests, sessions.passed, sessions.refused, sessions.failed
+    return blake2b(repr((whole, known)).encode(), digest_size=DIGEST_BYTES).hexdigest()
 
 
 def state(settings: Settings, sessions: Sessions, wanted: str | None = None) -> Json:
