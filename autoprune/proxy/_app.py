@@ -196,7 +196,7 @@ def lifespan(proxy: Proxy, pages: Any) -> Any:
 
 def is_page(scope: Scope) -> bool:
     """Return whether a request is for the proxy's own pages."""
-    return scope["path"] in ("/", "/metrics") or scope["path"].startswith("/autoprune/")
+    return scope["path"] in ("/", "/metrics", "/favicon.ico") or scope["path"].startswith("/autoprune/")
 
 
 async def live(proxy: Proxy, receive: Receive, send: Send) -> None:
