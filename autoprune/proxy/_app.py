@@ -41,6 +41,7 @@ from autoprune.proxy._usage import UsageReader
 from autoprune.requests import place
 
 COMPACTION = ("x-interaction-type", "conversation-compaction")  # how Copilot marks its own
+SIGNED = "AWS4-"  # a signature of the whole request, its body too
 DECODERS: Mapping[str, Callable[[bytes], bytes]] = {"": bytes, "identity": bytes, "gzip": gzip.decompress}
 REFUSED = 400
 NO_UPGRADE = 426  # by which Codex knows at once that it must go on over HTTP; after any other it tries five times
@@ -124,7 +125,8 @@ class Proxy:
         """Return what there is to prune in a request; None where it is passed on as it is."""
         decode = DECODERS.get(asked.headers.get("content-encoding", ""))
         is_theirs = asked.headers.get(COMPACTION[0]) == COMPACTION[1]
-        if decode is None or is_theirs or asked.scope["method"] != "POST" or place(asked.path, {}) is None:
+        is_signed = asked.headers.get("authorization", "").startswith(SIGNED)
+        if decode is None or is_theirs or is_signed or asked.scope["method"] != "POST" or place(asked.path, {}) is None:
             return None
         try:
             body = decode(asked.body)
