@@ -21,7 +21,7 @@ EXAMPLES = options.examples(
     "proxy --host 0.0.0.0 --token SECRET",
 )
 PORT = 8484
-NEEDED = ("httpx", "starlette", "uvicorn")
+NEEDED = ("httpx", "starlette", "uvicorn", "zstandard")
 STEP_SECONDS = 0.5
 
 Upstream = Annotated[

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
+from zstandard import ZstdDecompressor, ZstdError
 
 from autoprune.proxy._forward import (
     ClientGoneError,
@@ -42,7 +43,12 @@ from autoprune.requests import place
 
 COMPACTION = ("x-interaction-type", "conversation-compaction")  # how Copilot marks its own
 SIGNED = "AWS4-"  # a signature of the whole request, its body too
-DECODERS: Mapping[str, Callable[[bytes], bytes]] = {"": bytes, "identity": bytes, "gzip": gzip.decompress}
+DECODERS: Mapping[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    "identity": bytes,
+    "gzip": gzip.decompress,
+    "zstd": lambda body: ZstdDecompressor().decompressobj().decompress(body),
+}
 REFUSED = 400
 NO_UPGRADE = 426  # by which Codex knows at once that it must go on over HTTP; after any other it tries five times
 
@@ -130,7 +136,7 @@ class Proxy:
             return None
         try:
             body = decode(asked.body)
-        except (OSError, EOFError, zlib.error):
+        except (OSError, EOFError, zlib.error, ZstdError):
             return None
         betas = {name: value for name, value in asked.headers.items() if name == "anthropic-beta"}
         return Job(asked.path, betas, body, session_of(asked.headers), self._clock())
