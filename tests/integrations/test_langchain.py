@@ -116,7 +116,7 @@ def beside(*, system: str | None = SYSTEM, tools: Any = (read_file,)) -> int:
     """The tokens that the last report has for what is sent beside the messages."""
     events: list[PruneEvent] = []
     pruner = AgenticConversationPruner(tool_loops.SAFE_ZONE, on_pruned=events.append)
-    graph = create_agent(Scripted(), list(tools), system_prompt=system, middleware=[PruningMiddleware(pruner=pruner)])
+    graph = create_agent(Scripted(), list(tools), system_prompt=system, middleware=[PruningMiddleware(pruner)])
     invoked(graph)
     return events[-1].report.floor["sent beside"]
 
@@ -141,14 +141,14 @@ def test_the_callers_pruner_is_not_changed_and_its_archive_is_used():
     archive: dict[str, str] = {}
     pruner = AgenticConversationPruner(PruneArgs(tool_loops.SAFE_ZONE), archive=archive)
     before = dict(vars(pruner))
-    invoked(agent(Scripted(), PruningMiddleware(pruner=pruner, strategy="low_water")))
+    invoked(agent(Scripted(), PruningMiddleware(pruner, strategy="low_water")))
     assert vars(pruner) == before
     assert tool_loops.result(0) in archive.values()
 
 
 def test_a_pruner_that_folds_sums_up_in_messages_of_langchain():
     model = Scripted()
-    invoked(agent(model, PruningMiddleware(pruner=ConversationPruner(tool_loops.SAFE_ZONE))))
+    invoked(agent(model, PruningMiddleware(ConversationPruner(tool_loops.SAFE_ZONE))))
     assert max(model.run.tokens) <= tool_loops.SAFE_ZONE
     assert min(map(len, model.prompts[-5:])) < tool_loops.FILES
     assert all(isinstance(message, HumanMessage | AIMessage | ToolMessage) for message in model.prompts[-1][1:])
