@@ -6,6 +6,7 @@ AutopruneError
 ├── ConversationError   the program that builds the messages: one of them is not a message (`path` says which)
 │   └── RuleError       the same: the provider would refuse the messages (`prune(..., validate=True)`; `problems`)
 ├── ArchiveError        who asks for what was cleared: the id is wrong, or nothing is kept under it
+├── ClientError         the person who starts an assistant: its requests would go past the proxy, or cannot be led there
 └── SessionError        the person who names the file: it cannot be read as a conversation
 
     try:
@@ -51,6 +52,10 @@ class RuleError(ConversationError):
 
 class ArchiveError(AutopruneError):
     """An id by which nothing can be recalled."""
+
+
+class ClientError(AutopruneError):
+    """An assistant that cannot be led to the proxy."""
 
 
 class SessionError(AutopruneError):

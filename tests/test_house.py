@@ -30,11 +30,14 @@ MAY_SEE = {
         *("summarizers", "strategies", "providers", "report"),
     },
     "requests": {"errors", "providers", "pruners"},
-    "integrations": {"errors", "settings", "conversation", "planning", "providers", "pruners", "requests"},
+    "integrations": {
+        *("errors", "settings", "conversation", "formats", "planning", "providers", "pruners", "requests"),
+    },
     "replay": {
         *("errors", "settings", "tokens", "economics", "sessions", "conversation", "formats", "planning"),
         *("strategies", "providers", "pruners"),
     },
+    "clients": {"errors"},
     "proxy": {
         *("errors", "settings", "tokens", "economics", "conversation", "strategies", "pruners", "requests"),
     },
@@ -60,6 +63,9 @@ ONLY_IN = {
     "google": {"integrations"},
     "litellm": {"integrations"},
     "strands": {"integrations"},
+    "langchain": {"integrations"},
+    "langchain_core": {"integrations"},
+    "pydantic_ai": {"integrations"},
     "genai_prices": {"economics", "settings", "summarizers"},
 }
 

@@ -5,12 +5,15 @@ from typing import Annotated
 import typer
 
 import autoprune.cli.check as check
+import autoprune.cli.doctor as doctor
 import autoprune.cli.new_strategy as new_strategy
 import autoprune.cli.options as options
 import autoprune.cli.proxy as proxy
 import autoprune.cli.prune as prune
 import autoprune.cli.recall as recall
 import autoprune.cli.replay as replay
+import autoprune.cli.run as run
+import autoprune.cli.savings as savings
 import autoprune.cli.settings as settings
 import autoprune.cli.stats as stats
 import autoprune.cli.strategies as strategies
@@ -40,6 +43,9 @@ app.command(epilog=recall.EXAMPLES)(recall.recall)
 app.command(epilog=check.EXAMPLES)(check.check)
 app.command(epilog=replay.EXAMPLES)(replay.replay)
 app.command(epilog=proxy.EXAMPLES)(proxy.proxy)
+app.command(epilog=run.EXAMPLES, context_settings=run.CONTEXT)(run.run)
+app.command(epilog=doctor.EXAMPLES, context_settings=run.CONTEXT)(doctor.doctor)
+app.command(epilog=savings.EXAMPLES)(savings.savings)
 app.command("tune", epilog=tune.EXAMPLES)(tune.tune_settings)
 app.command("strategies", epilog=strategies.EXAMPLES)(strategies.list_strategies)
 app.command("settings", epilog=settings.EXAMPLES)(settings.list_settings)

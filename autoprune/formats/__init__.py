@@ -17,7 +17,16 @@ from autoprune.formats import texts
 from autoprune.formats._detection import SHIPPED, dominant, named, new_parser
 from autoprune.formats._media import is_media, media
 from autoprune.formats._parts import UNKNOWN, native_call, native_result
-from autoprune.formats._payloads import Payload, as_json, json_text, payload, seen_block, text_block, tokens
+from autoprune.formats._payloads import (
+    Payload,
+    as_json,
+    encrypted_tokens,
+    json_text,
+    payload,
+    seen_block,
+    text_block,
+    tokens,
+)
 from autoprune.formats.parsing import Format, Parser, parse
 from autoprune.tokens import MESSAGE_TOKENS, NAME_TOKENS, Count
 
@@ -40,6 +49,7 @@ __all__ = [
     "ToolResult",
     "as_json",
     "dominant",
+    "encrypted_tokens",
     "fields",
     "fields_of",
     "is_media",

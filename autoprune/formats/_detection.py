@@ -18,14 +18,14 @@ from autoprune.tokens import Count
 
 SHIPPED: tuple[Format, ...] = (openai_chat, openai_responses, anthropic_messages, bedrock_converse, gemini_contents)
 
-# How the messages of frameworks become those of an API, by the packages that define them.
-CONVERSIONS = {
-    "langchain_core": "langchain_core.messages.convert_to_openai_messages(messages)",
-    "llama_index": "llama_index.llms.openai.utils.to_openai_message_dicts(messages)",
-    "haystack": "[message.to_openai_dict_format() for message in messages]",
-    "semantic_kernel": "[message.to_dict() for message in messages]",
-    "pydantic_ai": "the messages that its model sends, as OpenAI's or Anthropic's API takes them",
-    "autogen_core": "[{'role': …, 'content': …}, …] as the API takes them",
+RECIPE = "see docs/integrations/recipes.md"
+# How the messages of frameworks are pruned, by the packages that define them.
+ADAPTERS = {
+    "langchain_core": "use autoprune.integrations.langchain, or formats=[autoprune.integrations.langchain_messages]",
+    "pydantic_ai": "use autoprune.integrations.pydantic_ai, or formats=[autoprune.integrations.pydantic_ai_messages]",
+    **dict.fromkeys(("haystack", "autogen_core", "smolagents"), RECIPE),
+    "llama_index": "convert with llama_index.llms.openai.utils.to_openai_message_dicts(messages)",
+    "semantic_kernel": "convert with [message.to_dict() for message in messages]",
 }
 
 
@@ -47,8 +47,8 @@ def new_parser(
 def checked(message: object, at: int, formats: Sequence[Format]) -> tuple[Mapping[str, object], Format]:
     """Return the fields of a message and its format. Raises ConversationError where it is no message of any."""
     known = message if type(message) is dict else fields(message)
-    if type(message) is not dict and (how := _conversion(type(message).__mro__)):
-        raise ConversationError(f"message {at} is {type(message).__name__} of a framework: convert with {how}", (at,))
+    if type(message) is not dict and (how := _adapter(type(message).__mro__)) and not _is_own(known, formats):
+        raise ConversationError(f"message {at} is {type(message).__name__} of a framework: {how}", (at,))
     if known is None:
         what = f"{type(message).__name__} {str(message)[:40]!r}"
         raise ConversationError(f"message {at} is no message but {what}: give a dict with 'role' and 'content'", (at,))
@@ -56,10 +56,15 @@ def checked(message: object, at: int, formats: Sequence[Format]) -> tuple[Mappin
 
 
 @lru_cache(maxsize=256)
-def _conversion(classes: tuple[type, ...]) -> str | None:
-    """Return how messages of a framework's class are converted, in words, given its bases; None for other classes."""
+def _adapter(classes: tuple[type, ...]) -> str | None:
+    """Return how messages of a framework's class are pruned, in words, given its bases; None for other classes."""
     packages = (one.__module__.partition(".")[0] for one in classes)
-    return next((CONVERSIONS[package] for package in packages if package in CONVERSIONS), None)
+    return next((ADAPTERS[package] for package in packages if package in ADAPTERS), None)
+
+
+def _is_own(known: Mapping[str, object] | None, formats: Sequence[Format]) -> bool:
+    """Return whether a message shows that it is of a format that does not ship."""
+    return known is not None and any(each.seen(known) for each in formats if each not in SHIPPED)
 
 
 def detected(message: Mapping[str, object], at: int, formats: Sequence[Format]) -> Format:

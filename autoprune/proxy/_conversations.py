@@ -2,7 +2,8 @@
 
 How it works. A conversation is known by how it begins: by its messages up to the first of the model's. Before the model
 has spoken it is known by the user's alone, and once it has, it takes that answer into its name; so two sessions that
-begin with the same words are two from their second request on. Cache marks, which clients move, do not count.
+begin with the same words are two from their second request on. Cache marks, which clients move, do not count, nor
+whether a text is a block, which it must be to be marked.
 
     request 1   [user]                          known as  user
     request 2   [user, answer, result]          user → user + answer: the same conversation
@@ -18,6 +19,7 @@ from autoprune.errors import SettingsError
 from autoprune.tokens import calibration
 
 STEADY = 0.15  # a calibration changes what is cleared, so it stays until it is off by as much
+LEAST_MEASURED = 10_000  # tokens: in smaller prompts the schemas of tools weigh most, which providers count otherwise
 STEPS = 20  # of a calibration: it is a multiple of a twentieth
 MODEL_ROLES = ("assistant", "model")
 MODEL_ITEMS = ("reasoning", "function_call", "custom_tool_call", "local_shell_call", "compaction")
@@ -27,29 +29,30 @@ DIGEST_BYTES = 8
 
 @dataclass
 class Conversation:
-    """What is known of a conversation from its requests before: pauses, when the last answer ended, the calibration."""
+    """What is known of a conversation from its requests before: pauses, when the last came, the calibration."""
 
     name: str
     pauses: dict[int, float] = field(default_factory=dict)
-    ended: float | None = None
+    asked: float | None = None
     calibration: float = 1.0
     counted: int = 0
     cleared: set[str] = field(default_factory=set)
 
     def waited(self, messages: int, at: float) -> float:
-        """Note a request with so many messages, and return the seconds since the answer before it.
+        """Note a request with so many messages, and return the seconds since the one before, whose prompt is cached.
 
         One that is sent again keeps the longer pause: what was cleared because the cache was cold stays cleared.
         """
         self.pauses = {before: pause for before, pause in self.pauses.items() if before <= messages}
-        if self.ended is not None:
-            pause = max(0.0, at - self.ended)
-            self.pauses[messages] = max(pause, self.pauses.get(messages, 0.0))
+        if self.asked is not None:
+            self.pauses[messages] = max(0.0, at - self.asked, self.pauses.get(messages, 0.0))
+        self.asked = at
         return self.pauses.get(messages, 0.0)
 
-    def answered(self, usage: object, at: float) -> None:
-        """Note the end of an answer, and what it says of the size of the prompt."""
-        self.ended = at
+    def answered(self, usage: object) -> None:
+        """Note what an answer says of the size of the prompt."""
+        if self.counted < LEAST_MEASURED:
+            return
         try:
             measured = calibration(usage, self.counted)
         except SettingsError:
@@ -100,7 +103,12 @@ def digest(value: object) -> str:
 
 
 def unmarked(value: object) -> object:
-    """Return JSON-like data without marks for the cache."""
-    if isinstance(value, Mapping):
-        return {name: unmarked(each) for name, each in value.items() if name != MOVING}
-    return [unmarked(each) for each in value] if isinstance(value, list) else value
+    """Return JSON-like data without marks for the cache; a block that is alone, as a mark wants it, is a text."""
+    match value:
+        case Mapping():
+            return {name: unmarked(each) for name, each in value.items() if name != MOVING}
+        case [{"type": "text", "text": str(text)}]:
+            return text
+        case list():
+            return [unmarked(each) for each in value]
+    return value

@@ -24,6 +24,9 @@ from autoprune.requests import place
 LOST = Done(note="the process that prunes has died: the request went on unpruned")
 # For glibc: what a large request took is given back when it is done.
 THRIFTY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "131072"}
+# A model with a price, whose list is loaded too, and a text, for which the vocabulary is.
+WARM_BODY = b'{"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": "Are you warm?"}]}'
+WARMING = Job("/v1/messages", {}, WARM_BODY, "autoprune", 0.0)
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
 
@@ -39,8 +42,8 @@ class Lane(Protocol):
         """Return what the newest prune of a conversation came to."""
         ...
 
-    def answered(self, conversation: str, usage: object, at: float) -> None:
-        """Note the end of an answer."""
+    def answered(self, conversation: str, usage: object) -> None:
+        """Note the usage that was reported with an answer."""
 
     def recall(self, id: str) -> str | None:
         """Return a cleared payload, if it is still kept."""
@@ -65,9 +68,9 @@ class Process:
         account = self._ask("account", conversation)
         return account if isinstance(account, Account) else None
 
-    def answered(self, conversation: str, usage: object, at: float) -> None:
-        """Note the end of an answer."""
-        self._ask("answered", conversation, usage, at)
+    def answered(self, conversation: str, usage: object) -> None:
+        """Note the usage that was reported with an answer."""
+        self._ask("answered", conversation, usage)
 
     def recall(self, id: str) -> str | None:
         """Return a cleared payload, if it is still kept."""
@@ -124,6 +127,11 @@ class Lanes:
         self._lanes: Sequence[Lane] = self._processes or [Work(settings)]
         self._threads = [ThreadPoolExecutor(1, f"prune-{at}") for at, _ in enumerate(self._lanes)]
 
+    def warm(self) -> None:
+        """Have each lane prune something in the meantime, so that no request waits for what a first prune loads."""
+        for thread, lane in zip(self._threads, self._lanes, strict=True):
+            thread.submit(lane.prune, WARMING)
+
     async def prune(self, job: Job) -> Done:
         """Return a request with its conversation pruned."""
         at = self._of(job)
@@ -134,10 +142,10 @@ class Lanes:
         lane = self._of(job)
         return await self._run(lane, self._lanes[lane].account, conversation)
 
-    async def answered(self, job: Job, conversation: str, usage: object, at: float) -> None:
-        """Note the end of an answer to a request."""
+    async def answered(self, job: Job, conversation: str, usage: object) -> None:
+        """Note the usage that was reported with the answer to a request."""
         lane = self._of(job)
-        await self._run(lane, self._lanes[lane].answered, conversation, usage, at)
+        await self._run(lane, self._lanes[lane].answered, conversation, usage)
 
     async def recall(self, id: str) -> str | None:
         """Return a cleared payload, if one of the lanes still keeps it."""

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from typing import Any
 
 import pytest
@@ -276,11 +277,19 @@ def test_a_role_that_nobody_knows_is_noted(role: str):
     assert note.startswith(f"role {role!r} in messages 0, 1 is not known: give 'user', 'assistant' or 'tool'")
 
 
-def test_a_message_of_a_framework_is_an_error_that_says_how_to_convert_it():
-    kind = type("HumanMessage", (), {"__module__": "langchain_core.messages.human"})
-    message = kind()
-    message.type, message.content = "human", "Hi"
-    with pytest.raises(ConversationError, match="convert_to_openai_messages"):
+@pytest.mark.parametrize(
+    ("package", "how"),
+    [
+        ("langchain_core.messages.human", "use autoprune.integrations.langchain, or formats=["),
+        ("pydantic_ai.messages", "use autoprune.integrations.pydantic_ai, or formats=["),
+        ("smolagents.models", "see docs/integrations/recipes.md"),
+        ("llama_index.core.llms", "convert with llama_index."),
+    ],
+)
+def test_a_message_of_a_framework_is_an_error_that_names_its_adapter_or_recipe(package: str, how: str):
+    message = type("HumanMessage", (), {"__module__": package})()
+    message.role, message.content = "user", "Hi"
+    with pytest.raises(ConversationError, match=re.escape(f"message 0 is HumanMessage of a framework: {how}")):
         pruner().prune([message])
 
 

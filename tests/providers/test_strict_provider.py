@@ -115,7 +115,7 @@ def test_a_turn_says_something():
 def test_what_is_no_request_is_refused(strict_provider: Provider):
     assert strict_provider.answer(exchange.Request("/v2/chat", {}, {}))[0] == 404
     for body, words in [
-        ({"stream": True}, "the strict provider does not stream"),
+        ({}, "Missing required parameter: 'messages'."),
         (BODY | {"messages": ["Go on."]}, "the strict provider cannot read this request: "),
     ]:
         status, answer = strict_provider.answer(exchange.Request("/v1/chat/completions", {}, body))

@@ -52,6 +52,7 @@ def test_a_conversation_is_pruned_and_everything_else_of_the_request_is_as_it_wa
         ("POST", "/v1/messages", b"no JSON \xff", {}),
         ("POST", "/v1/messages", body(8), {"content-encoding": "zstd"}),
         ("POST", "/v1/messages", body(8), {"x-interaction-type": "conversation-compaction"}),
+        ("POST", "/model/anthropic.m/converse", body(8), {"authorization": "AWS4-HMAC-SHA256 Credential=a"}),
         ("DELETE", "/v1/files/1", b"", {}),
     ],
 )
@@ -64,6 +65,14 @@ def test_what_is_no_conversation_goes_on_byte_for_byte(
     assert head.splitlines()[0] == f"{method} {path} HTTP/1.1"
     assert came == content
     assert got.content == b"\x00\xff"
+
+
+def test_a_websocket_is_refused_at_once_so_that_the_client_goes_on_over_http(proxy_to: ProxyTo) -> None:
+    with serving(always(answer())) as upstream:
+        url = f"{proxy_to(upstream.url).url}/v1/responses"
+        for protocol, status in (("websocket", 426), ("h2c", 200)):
+            assert httpx.get(url, headers={"Connection": "Upgrade", "Upgrade": protocol}).status_code == status
+    assert len(upstream.requests) == 1
 
 
 def test_a_request_that_is_compressed_is_read_and_sent_plain(proxy_to: ProxyTo) -> None:

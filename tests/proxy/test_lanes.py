@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 
 import httpx
@@ -18,6 +20,17 @@ ProxyTo = Callable[..., Running]
 
 def job(results: int, tag: str = "") -> Job:
     return Job("/v1/messages", {}, body(results, tag=tag), "", 0.0)
+
+
+def test_what_a_first_prune_loads_is_loaded_before_there_is_a_request():
+    program = """if True:
+        import sys, time
+        from autoprune.proxy import Settings, running
+        with running(Settings()):
+            while "genai_prices" not in sys.modules or "splintr" not in sys.modules:
+                time.sleep(0.01)
+    """
+    subprocess.run([sys.executable, "-c", program], timeout=20, check=True)
 
 
 def test_a_process_does_what_a_thread_does_and_comes_back_when_it_is_killed():
@@ -58,10 +71,11 @@ def test_a_session_that_its_client_does_not_name_goes_where_it_went_before():
 
 
 def test_the_newest_payloads_are_kept_up_to_so_many_bytes():
-    kept = Payloads(10)
-    for id in ("a", "b", "c"):
-        kept.put(id, id * 4)
-    assert [kept.get(id) for id in ("a", "b", "c")] == [None, "bbbb", "cccc"]
+    kept = Payloads(120)
+    texts = {id: "".join(map(chr, range(at, at + 40))) for id, at in (("a", 0x40), ("b", 0x400), ("c", 0xD800))}
+    for id, text in texts.items():
+        kept.put(id, text)
+    assert [kept.get(id) for id in texts] == [None, None, texts["c"]]
 
 
 def test_the_safe_zone_is_a_share_of_the_models_window():

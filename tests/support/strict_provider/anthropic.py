@@ -1,4 +1,4 @@
-"""Anthropic's Messages: its answers and its prompt cache. Never streams. `anthropic_rules` and `_thinking` refuse."""
+"""Anthropic's Messages: its answers and its prompt cache. `anthropic_rules` and `_thinking` refuse."""
 
 from strict_provider import anthropic_rules
 from strict_provider.anthropic_thinking import Originals, Prefix, Seen, has_beta, is_on, seen, thinking
@@ -39,7 +39,8 @@ class Messages:
         """The answer to a request. Raises RefusalError where Anthropic would."""
         body = request.body
         required = ("messages", "model") if request.path == COUNT else ("max_tokens", "messages", "model")
-        anthropic_rules.check(body, required, self.play.strict_alternation)
+        betas = request.headers.get("anthropic-beta", "")
+        anthropic_rules.check(body, required, self.play.strict_alternation, betas)
         if is_on(body):
             self.originals.check(body["messages"])
         view = seen(request)

@@ -18,6 +18,7 @@ TOP_FIELDS = {
     *("output_format", "user_profile_id", "workspace_id"),
 }
 MOST_MARKS = 4
+SYSTEM_TURNS, OWN_EFFORT = "mid-conversation-", "per-turn-control-"  # how betas begin that Claude Code asks for
 ID_PATTERN = "^[a-zA-Z0-9_-]+$"
 
 
@@ -59,14 +60,17 @@ def blocks(message: Json) -> list[Json]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
-def check(body: Json, required: Sequence[str], alternate: bool) -> None:
-    """Raise RefusalError for the first rule that a request breaks; `required` are fields that it must have."""
+def check(body: Json, required: Sequence[str], alternate: bool, betas: str = "") -> None:
+    """Raise RefusalError for the first rule that a request breaks; `required` are fields that it must have.
+
+    `betas` is the header that lets the system speak between the others, and a message have an effort of its own.
+    """
     for name in required:
         if name not in body:
             raise RefusalError(f"{name}: Field required")
     _check_top(body)
     for index, message in enumerate(body["messages"]):
-        _check_shape(message, f"messages.{index}")
+        _check_shape(message, f"messages.{index}", betas)
     _check_ends(body["messages"])
     for index, message in enumerate(body["messages"]):
         _check_texts(message, index, index == len(body["messages"]) - 1)
@@ -90,13 +94,14 @@ def _check_top(body: Json) -> None:
         raise RefusalError(f"A maximum of {MOST_MARKS} blocks with cache_control may be provided. Found {found}.")
 
 
-def _check_shape(message: Json, path: str) -> None:
+def _check_shape(message: Json, path: str, betas: str) -> None:
     role = message.get("role")
-    if role == "system":
+    if role == "system" and SYSTEM_TURNS not in betas:
         raise RefusalError("role 'system' is not supported on this model")
-    if role not in ("user", "assistant"):
+    if role not in ("user", "assistant", "system"):
         raise RefusalError(f'messages: Unexpected role "{role}". Allowed roles are "user" or "assistant".')
-    if strange := message.keys() - {"role", "content"}:
+    own_effort = {"output_config"} if OWN_EFFORT in betas else set()
+    if strange := message.keys() - {"role", "content"} - own_effort:
         raise RefusalError(f"{path}.{min(strange)}: Extra inputs are not permitted")
     if "content" not in message:
         raise RefusalError(f"{path}.content: Field required")

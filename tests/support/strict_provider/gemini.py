@@ -1,4 +1,4 @@
-"""Gemini's generateContent: its answers and its implicit cache. Never streams. `gemini_rules` refuses."""
+"""Gemini's generateContent: its answers and its implicit cache. `gemini_rules` refuses."""
 
 import re
 from typing import Any
@@ -10,7 +10,8 @@ from strict_provider.gemini_rules import SIGNING_MODELS, check
 from strict_provider.scripts import Play, Turn
 from strict_provider.seals import digest, seal
 
-PATHS = (r"/v1(?:beta|alpha)?/models/[^/]+:generateContent",)
+STREAM, COUNT = ":streamGenerateContent", ":countTokens"
+PATHS = (rf"/v1(?:beta|alpha)?/models/[^/]+(?::generateContent|{STREAM}|{COUNT})",)
 # The fewest tokens that are cached, by how a model's name begins. Source: Google's context caching guide.
 CACHE_MINIMA = {"gemini-2.5": 2_048}
 USUAL_MINIMUM = 4_096
@@ -32,10 +33,12 @@ class GenerateContent:
     def respond(self, request: Request) -> Json:
         """The answer to a request. Raises RefusalError where Google would."""
         body = request.body
-        model = re.sub(r".*/models/|:generateContent$", "", request.path)
+        model = re.sub(r".*/models/|:\w+$", "", request.path)
         check(body, model, self.play.strict_alternation)
         head = [*(body.get("tools") or ()), body.get("systemInstruction") or {}]
         pieces = [piece(each) for each in (*head, *body["contents"])]
+        if request.path.endswith(COUNT):
+            return {"totalTokens": sum(each.tokens for each in pieces)}
         cached = self.cache.automatic(model, pieces, cache_minimum(model))
         spoken = sum(content.get("role") == "model" for content in body["contents"])
         turn = self.play.turn(request, spoken)

@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions: the rules of its messages, and its answers. Never streams.
+"""OpenAI's Chat Completions: the rules of its messages, and its answers.
 
 The sentences are OpenAI's, as public issue threads quote them.
 """

@@ -1,4 +1,4 @@
-"""OpenAI's Responses: its answers, what it stores, and its prompt cache. Never streams. `responses_rules` refuses."""
+"""OpenAI's Responses: its answers, what it stores, and its prompt cache. `responses_rules` refuses."""
 
 import json
 from itertools import pairwise

@@ -22,6 +22,7 @@ FIELDS = {
     "custom_tool_call_output": {"type", "id", "call_id", "output", "status", "caller"},
     "reasoning": {"type", "id", "summary", "content", "encrypted_content", "status"},
 }
+EVERYWHERE = {"internal_chat_message_metadata_passthrough"}  # which Codex sends with every item
 PREFIXES = {"function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
 REQUIRED = {
     "function_call": ("call_id", "name", "arguments"),
@@ -110,7 +111,7 @@ def check(items: list[Item], shelf: Shelf, *, is_stored: bool) -> None:
 def _check_item(item: Item, path: str) -> None:
     if kind(item) not in TYPES:
         raise wrong_value(path, kind(item), TYPES)
-    if kind(item) in FIELDS and (strange := item.keys() - FIELDS[kind(item)]):
+    if kind(item) in FIELDS and (strange := item.keys() - FIELDS[kind(item)] - EVERYWHERE):
         raise unknown(f"{path}.{min(strange)}")
     for name in REQUIRED.get(kind(item), ()):
         if name not in item:

@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -41,6 +41,7 @@ class Turn:
 
 
 Script: TypeAlias = Sequence[Turn]
+ASIDE = Turn("Very well.")  # to what an assistant asks beside its conversation: a title, whether there is quota left
 
 
 @dataclass
@@ -50,12 +51,16 @@ class Play:
     script: Script
     strict_alternation: bool = False
     answered: Counter[str] = field(default_factory=Counter)
+    is_aside: Callable[[Request], bool] = lambda request: False
 
     def turn(self, request: Request, spoken: int) -> Turn:
         """The turn for a request: by the count of answers to its named conversation, else after `spoken` model turns.
 
         A conversation that is named plays on when old turns are folded. Past its end the script repeats its last turn.
+        A request that is beside the script is answered with ASIDE.
         """
+        if self.is_aside(request):
+            return ASIDE
         name = request.conversation
         number = spoken if name is None else self.answered[name]
         if name is not None:

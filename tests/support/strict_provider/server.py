@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
-from strict_provider import anthropic, bedrock, gemini, openai_chat, openai_responses
+from strict_provider import anthropic, bedrock, gemini, openai_chat, openai_responses, streaming
 from strict_provider.exchange import Json, Refusal, RefusalError, Request
 from strict_provider.scripts import Play, Script
 
@@ -22,6 +22,20 @@ APIS = (
     (gemini, gemini.GenerateContent),
     (bedrock, bedrock.Converse),
 )
+
+
+STREAMED = (
+    (openai_chat, streaming.openai_chat),
+    (openai_responses, streaming.openai_responses),
+    (anthropic, streaming.anthropic),
+    (gemini, streaming.gemini),
+)
+MODELS: Json = {
+    "object": "list",
+    "data": [],
+    "models": [],
+    "has_more": False,
+}  # what a list of models is, if it is asked for
 
 
 class Api(Protocol):
@@ -56,10 +70,14 @@ class Provider:
             words = f"Invalid URL (POST {request.path})"
             return self._refused(request, RefusalError(words, status=404), openai_chat.envelope)
 
+    def events(self, request: Request, answer: Json) -> Iterator[str] | None:
+        """The events of an answer that is to be streamed; None where a request asks for none."""
+        if not (request.body.get("stream") or request.path.endswith(gemini.STREAM)):
+            return None
+        return next(stream(answer) for module, stream in STREAMED if re.fullmatch("|".join(module.PATHS), request.path))
+
     def _respond(self, request: Request, api: Api, envelope: Any) -> tuple[int, Json]:
         try:
-            if request.body.get("stream"):
-                raise RefusalError("the strict provider does not stream")
             return 200, api.respond(request)
         except RefusalError as refusal:
             return self._refused(request, refusal, envelope)
@@ -112,7 +130,28 @@ class _Handler(BaseHTTPRequestHandler):
         except ValueError:
             words = "We could not parse the JSON body of your request."
             return self._send(400, openai_chat.envelope(RefusalError(words)))
-        return self._send(*self.provider.answer(Request(path, headers, body)))
+        request = Request(path, headers, body)
+        status, answer = self.provider.answer(request)
+        events = self.provider.events(request, answer) if status == 200 else None
+        return self._send(status, answer) if events is None else self._stream(events)
+
+    def do_GET(self) -> None:
+        if self.headers.get("Upgrade"):
+            return self._send(426, {})
+        is_list = urlsplit(self.path).path.endswith("/models")
+        return self._send(200 if is_list else 404, MODELS if is_list else {})
+
+    def do_HEAD(self) -> None:
+        self._send(200, {})
+
+    def _stream(self, events: Iterator[str]) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        for event in events:
+            self.wfile.write(event.encode())
+            self.wfile.flush()
 
     def _send(self, status: int, body: Json) -> None:
         data = json.dumps(body).encode()
@@ -123,7 +162,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("x-amzn-ErrorType", "ValidationException" if status >= 400 else "")
         self.send_header("Connection", "close")
         self.end_headers()
-        self.wfile.write(data)
+        if self.command != "HEAD":
+            self.wfile.write(data)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Keep the standard error stream for faults."""

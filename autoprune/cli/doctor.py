@@ -1,0 +1,102 @@
+"""`autoprune doctor`: whether an assistant's requests would arrive at a proxy, and what it loses behind one."""
+
+import subprocess
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+from urllib.error import HTTPError, URLError
+from urllib.request import ProxyHandler, build_opener
+
+import typer
+
+import autoprune.cli.options as options
+from autoprune.cli.launching import program, started, user
+from autoprune.cli.proxy import wanted
+from autoprune.cli.run import Arguments, ClientName, Upstream, shown
+from autoprune.clients import Client, Route, named
+
+if TYPE_CHECKING:
+    from autoprune.proxy import Running
+
+EXAMPLES = options.examples("doctor claude", "doctor opencode -m anthropic/claude-sonnet-4-5")
+NOBODY = "http://127.0.0.1:9"  # the port of "discard", at which nothing listens: no request gets further than the proxy
+STEP_SECONDS, VERSION_SECONDS, LEAST_BAD_GATEWAY = 0.05, 30, 502
+
+
+def doctor(
+    client: ClientName,
+    arguments: Arguments = None,
+    upstream: Upstream = None,
+    patience: Annotated[
+        float, typer.Option("--wait", metavar="SECONDS", min=1, help="How long to wait for its first request.")
+    ] = 60,
+) -> None:
+    """Say whether an assistant's requests would arrive at a proxy, and what it loses behind one.
+
+    The assistant is asked a question that goes no further than the proxy, so it costs nothing. Exit code 1 where no
+    request arrives, or the provider behind the proxy does not answer.
+    """
+    chosen = named(client)
+    wanted()
+    path = program(chosen)
+    print(f"installed     {path}, {version(path)} (tried with {chosen.tried})")
+    route = chosen.route(user((*chosen.question, *(arguments or ())), upstream))
+    print("would be set", *shown(chosen, route), sep="\n  ")
+    arrived = arrival(path, route, patience)
+    print(f"requests      {arrived or f'none arrived within {patience:g} seconds'}")
+    reached = answer(route)
+    print(f"upstream      {reached or 'does not answer'}: {route.upstream or 'by the path of each request'}")
+    print(*losses(chosen), sep="\n")
+    raise typer.Exit(int(not (arrived and reached)))
+
+
+def version(path: str) -> str:
+    """Return what a program says of its version."""
+    try:
+        done = subprocess.run(
+            [path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=VERSION_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return "which does not say its version"
+    return done.stdout.decode(errors="replace").strip().partition("\n")[0] or "which does not say its version"
+
+
+def arrival(path: str, route: Route, patience: float) -> str:
+    """Return what arrived at a proxy with nothing behind it, when a client was asked something; "" for nothing."""
+    from autoprune.proxy import Settings, running
+
+    silent = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    with running(Settings(NOBODY)) as proxy, started(path, route, proxy.url, **silent) as process:
+        end = time.monotonic() + patience
+        while not proxy.sessions and process.poll() is None and time.monotonic() < end:
+            time.sleep(STEP_SECONDS)
+        process.kill()
+        return next(told(proxy), "")
+
+
+def told(proxy: "Running") -> Iterator[str]:
+    """Yield what is known of the conversations that came through."""
+    for session in proxy.sessions:
+        yield f"arrive: {session.path}, {session.model or 'a model'} of {session.points[-1].before:,} tokens"
+
+
+def answer(route: Route) -> str:
+    """Return how the provider behind a proxy answers a request without a key; "" where it does not."""
+    from autoprune.proxy import Settings, running
+
+    with running(Settings(route.upstream)) as proxy:
+        try:
+            with build_opener(ProxyHandler({})).open(f"{proxy.url}/v1/models") as response:
+                status = response.status
+        except HTTPError as error:
+            status = error.code
+            error.close()
+        except URLError:
+            return ""
+    return "" if status >= LEAST_BAD_GATEWAY else f"answers ({status} to a request without a key)"
+
+
+def losses(client: Client) -> Iterator[str]:
+    """Yield what a client loses behind a foreign address."""
+    for loss in client.losses or ("nothing that is known",):
+        yield f"it loses      {loss}"

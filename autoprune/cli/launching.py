@@ -1,0 +1,89 @@
+"""What `run` and `doctor` have in common: who the user is, and a client started so that it uses a proxy."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path, PurePath
+from types import FrameType
+from typing import Any
+
+import typer
+
+from autoprune.clients import Client, Route, User
+from autoprune.errors import ClientError
+
+NOT_FOUND, BY_SIGNAL = 127, 128  # exit codes, as a shell reports them
+OTHER_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+
+
+def user(arguments: tuple[str, ...], upstream: str | None) -> User:
+    """Return who runs this command, with arguments for the client."""
+    return User(dict(os.environ), arguments, Path.home(), Path.cwd(), read, upstream)
+
+
+def read(path: PurePath) -> str | None:
+    """Return the text of one of the user's files; None where there is none. Raises ClientError for one of no use."""
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ClientError(f"{path} cannot be read, and may name another address: {error}") from error
+
+
+def program(client: Client) -> str:
+    """Return the path of a client's program. Ends with exit code 127 where it is not installed."""
+    found = shutil.which(client.program)
+    if found is None:
+        typer.echo(f"autoprune: {client.program} is not installed: {client.install}", err=True)
+        raise typer.Exit(NOT_FOUND)
+    return found
+
+
+@contextmanager
+def started(path: str, route: Route, proxy: str, **streams: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a client's program at `path` so that it uses the proxy; its temporary files last as long as the context."""
+    with tempfile.TemporaryDirectory(prefix="autoprune-") as folder:
+        real = route.through(proxy, folder)
+        for name, text in real.files.items():
+            Path(folder, name).write_text(text, encoding="utf-8")
+        having = {**os.environ, **past_other_proxies(os.environ), **real.environ}
+        with subprocess.Popen([path, *real.arguments], env=having, **streams) as process:
+            yield process
+
+
+def past_other_proxies(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables by which a client reaches this machine directly, where it goes out through another proxy."""
+    if not any(name.lower() in OTHER_PROXIES for name in environ):
+        return {}
+    known = environ.get("NO_PROXY") or environ.get("no_proxy")
+    direct = f"{known},127.0.0.1" if known else "127.0.0.1"
+    return {"NO_PROXY": direct, "no_proxy": direct}
+
+
+def waited(process: subprocess.Popen[bytes]) -> int:
+    """Wait for a client, which has the terminal: Ctrl-C is its own, and an end that is asked of this program too.
+
+    Returns its exit code; 128 and the number of the signal where one ended it.
+    """
+
+    def hand_on(number: int, frame: FrameType | None) -> None:
+        process.send_signal(number)
+
+    # Handlers, and not SIG_IGN, which the client would have been started with.
+    handlers: Mapping[int, Callable[[int, FrameType | None], None]] = {
+        signal.SIGINT: lambda number, frame: None,
+        signal.SIGTERM: hand_on,
+        signal.SIGHUP: hand_on,
+    }
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        code = process.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return code if code >= 0 else BY_SIGNAL - code

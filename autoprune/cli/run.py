@@ -1,0 +1,112 @@
+"""`autoprune run`: an assistant behind a proxy of its own, for as long as it runs."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import autoprune.cli.options as options
+from autoprune.cli.launching import program, started, user, waited
+from autoprune.cli.proxy import SafeZone, Strategy, wanted
+from autoprune.clients import CLIENTS, Client, Route, named
+
+if TYPE_CHECKING:
+    from autoprune.proxy import Running, Session
+
+EXAMPLES = options.examples("run claude", "run --safe-zone 60k codex exec 'Fix the tests.'", "run --print opencode")
+NAMES = ", ".join(client.name for client in CLIENTS)
+SECRET = re.compile(r'("[^"]*(?:key|token|secret)[^"]*"\s*:\s*)"[^"]*"', re.IGNORECASE)
+UNKNOWN = "http://127.0.0.1:PORT", "FOLDER"  # what a proxy's address and a temporary folder are shown as
+# What stands behind the client's name is the client's own, options and all.
+CONTEXT = {"allow_interspersed_args": False, "ignore_unknown_options": True}
+
+ClientName = Annotated[str, typer.Argument(metavar="CLIENT", help=f"The assistant: {NAMES}.")]
+Arguments = Annotated[list[str] | None, typer.Argument(metavar="[ARGUMENTS]...", help="What it is given.")]
+Upstream = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="The base address behind the proxy, in place of the one that the client has."),
+]
+
+
+def run(
+    client: ClientName,
+    arguments: Arguments = None,
+    upstream: Upstream = None,
+    safe_zone: SafeZone = None,
+    strategy: Strategy = "cache_aware",
+    only_print: Annotated[
+        bool, typer.Option("--print", metavar=options.FLAG, help="Print what would be set, and start nothing.")
+    ] = False,
+) -> None:
+    """Run an assistant with its conversations pruned. Ends with its exit code, and says what pruning has saved.
+
+    A proxy is started on a free port for it. Nothing of its configuration is changed; it has the terminal to itself.
+    """
+    chosen = named(client)
+    route = chosen.route(user(tuple(arguments or ()), upstream))
+    if only_print:
+        print(*shown(chosen, route), sep="\n")
+        return
+    wanted()
+    path = program(chosen)
+    from autoprune.proxy import Settings, running
+
+    settings = Settings(route.upstream, safe_zone, strategy)
+    with running(settings) as proxy, started(path, route, proxy.url) as process:
+        code = waited(process)
+    typer.echo("\n".join(account(proxy)), err=True)
+    if words := silence(chosen, proxy, code):
+        typer.echo(f"autoprune: {words}", err=True)
+    raise typer.Exit(code or int(bool(words)))
+
+
+def shown(client: Client, route: Route) -> Iterator[str]:
+    """Yield lines on what a run sets: variables and the command, as a shell takes them, then the temporary files."""
+    real = route.through(*UNKNOWN)
+    variables = (f"{name}={shlex.quote(value)}" for name, value in real.environ.items())
+    yield hidden(" ".join((*variables, client.program, *map(shlex.quote, real.arguments))))
+    yield f"# the proxy passes requests on to {route.upstream or 'the vendor whose API each is for'}"
+    for name, text in real.files.items():
+        yield f"# {UNKNOWN[1]}/{name}:"
+        yield from hidden(text).splitlines()
+
+
+def hidden(text: str) -> str:
+    """Return a text of JSON without the values of its keys and tokens."""
+    return SECRET.sub(r'\1"…"', text)
+
+
+def account(proxy: "Running") -> Iterator[str]:
+    """Yield lines on what went through a proxy: a ledger for each conversation, those of one request in one line."""
+    worked = [session for session in proxy.sessions if session.requests > 1]
+    for session in worked:
+        yield introduction(session)
+        if session.ledger.total.removed:
+            yield str(session.ledger)
+    if others := len(proxy.sessions) - len(worked):
+        yield f"autoprune: {others} side question{'s' if others > 1 else ''} besides"
+
+
+def introduction(session: "Session") -> str:
+    """Return the line above a conversation's ledger."""
+    last = session.points[-1]
+    size = f"the last prompt {last.after:,} tokens, {last.before:,} without pruning"
+    zone = f"safe zone {session.safe_zone:,}"
+    return f"autoprune: {session.model or session.path}: {session.requests} requests, {size}, {zone}"
+
+
+def silence(client: Client, proxy: "Running", code: int) -> str:
+    """Return why nothing was pruned, where no conversation came through or none was answered; "" where one was."""
+    traffic, sessions = proxy.traffic, proxy.sessions
+    if not traffic.requests:
+        return (
+            f"no request of {client.title} came through the proxy: it ended with {code} before it asked anything, or "
+            f"has an address that is not known here; see `autoprune doctor {client.name}`"
+        )
+    if not sessions:
+        return f"{traffic.requests} requests came through the proxy, and none was a conversation that can be read"
+    if all(session.requests == session.failed for session in sessions):
+        return f"the upstream did not answer any of {traffic.failed} requests: is it there, and the network up?"
+    return ""

@@ -1,0 +1,98 @@
+"""Clients that take their address from variables alone: Qwen Code, Copilot CLI, mini-swe-agent."""
+
+from autoprune.clients._route import (
+    ANTHROPIC,
+    GEMINI,
+    OPENAI,
+    QUESTION,
+    Client,
+    Route,
+    User,
+    all_led,
+    inside,
+    led,
+    without,
+)
+from autoprune.errors import ClientError
+
+OF_QWEN = "--openai-base-url"
+OF_COPILOT, MOST_OF_COPILOT = "COPILOT_PROVIDER_BASE_URL", "COPILOT_PROVIDER_MAX_PROMPT_TOKENS"
+OUT_OF_REACH = "900000"  # tokens: more than what is pruned will ever count
+# Of each provider of mini-swe-agent: the variables that may name its address, and the usual one.
+OF_MINI = {
+    "openai": (("OPENAI_BASE_URL", "OPENAI_API_BASE"), OPENAI),
+    "anthropic": (("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL"), ANTHROPIC),
+    "gemini": (("GEMINI_API_BASE",), f"{GEMINI}/v1beta"),
+}
+
+
+def qwen(user: User) -> Route:
+    """Lead Qwen Code by OPENAI_BASE_URL, or by the option that counts before it where that or a setting is in use."""
+    settings = inside(user.json(user.home / ".qwen" / "settings.json"), "security", "auth")
+    login = user.option("--auth-type") or inside(settings, "selectedType") or "openai"
+    if login != "openai":
+        raise ClientError(
+            f"Qwen Code would go past the proxy with the login {login}: give --auth-type openai, and a key"
+        )
+    named = user.option(OF_QWEN) or inside(settings, "baseUrl")
+    upstream, at_proxy = led(user, named or user.variable("OPENAI_BASE_URL") or OPENAI, "OPENAI_BASE_URL")
+    others = without(user.arguments, lambda each: each.startswith(f"{OF_QWEN}="))
+    return Route(upstream, {"OPENAI_BASE_URL": at_proxy}, (OF_QWEN, at_proxy, *others) if named else others)
+
+
+def copilot(user: User) -> Route:
+    """Lead Copilot CLI where it uses a provider of the user's own; GitHub's routing would go past the proxy."""
+    is_anthropic = user.variable("COPILOT_PROVIDER_TYPE") == "anthropic"
+    named = user.variable(OF_COPILOT) or (user.upstream and (ANTHROPIC if is_anthropic else OPENAI))
+    if named is None:
+        raise ClientError(
+            f"Copilot CLI would go to GitHub, past the proxy: set {OF_COPILOT}, COPILOT_PROVIDER_API_KEY and "
+            "COPILOT_MODEL for a provider of your own (`copilot help providers`)"
+        )
+    upstream, at_proxy = led(user, named, OF_COPILOT)
+    most = user.variable(MOST_OF_COPILOT) or OUT_OF_REACH
+    return Route(upstream, {OF_COPILOT: at_proxy, MOST_OF_COPILOT: most}, user.arguments)
+
+
+def mini(user: User) -> Route:
+    """Lead mini-swe-agent by the variables of LiteLLM: those of the model's provider, or of all where none is named."""
+    model = user.option("-m", "--model") or user.variable("MSWEA_MODEL_NAME") or ""
+    provider = model.partition("/")[0]
+    names = [provider] if provider in OF_MINI else [*OF_MINI]
+    addresses = {name: user.variable(*OF_MINI[name][0]) or OF_MINI[name][1] for name in names}
+    upstream, at_proxy = all_led(user, addresses, {name: usual for name, (_, usual) in OF_MINI.items()})
+    environ = {variable: at_proxy[name] for name in at_proxy for variable in OF_MINI[name][0]}
+    return Route(upstream, environ, user.arguments)
+
+
+QWEN = Client(
+    name="qwen",
+    title="Qwen Code",
+    program="qwen",
+    install="npm install -g @qwen-code/qwen-code",
+    route=qwen,
+    question=("-p", QUESTION),
+    tried="0.15.10",
+)
+COPILOT = Client(
+    name="copilot",
+    title="Copilot CLI",
+    program="copilot",
+    install="npm install -g @github/copilot",
+    route=copilot,
+    question=("-p", QUESTION),
+    tried="1.0.102",
+    losses=(
+        "nothing, but it compacts by its own count of the unpruned history: "
+        f"{MOST_OF_COPILOT}={OUT_OF_REACH} is set, unless you set it, so that it does not",
+    ),
+)
+MINI = Client(
+    name="mini",
+    title="mini-swe-agent",
+    program="mini",
+    install="pip install mini-swe-agent",
+    route=mini,
+    question=("-t", QUESTION, "-y", "--exit-immediately"),
+    tried="2.4.6",
+)

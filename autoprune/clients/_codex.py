@@ -1,0 +1,76 @@
+"""Codex: `-c` overrides of its configuration. With a ChatGPT login the upstream is ChatGPT's backend."""
+
+import json
+import tomllib
+from itertools import pairwise
+from pathlib import PurePath
+from typing import Any
+
+from autoprune.clients._route import OPENAI, QUESTION, Client, Route, User, inside, led, without
+from autoprune.errors import ClientError
+
+CHATGPT = "https://chatgpt.com/backend-api/codex"
+OPTIONS = ("-c", "--config")
+ELSEWHERE = ("amazon-bedrock", "ollama", "lmstudio")  # whose addresses are Codex's own
+
+
+def route(user: User) -> Route:
+    """Lead Codex by the key of its configuration that names the address of its model provider."""
+    config = user.toml(_file(user, "config.toml"))
+    given = _overrides(user)
+    provider = _provider(user, config, given)
+    key = "openai_base_url" if provider == "openai" else f"model_providers.{provider}.base_url"
+    of_config = inside(config, *key.split("."))
+    upstream, at_proxy = led(user, given.get(key) or of_config or _usual(user, provider), key)
+    arguments = without(user.arguments, lambda each: each.startswith(tuple(f"{option}={key}=" for option in OPTIONS)))
+    return Route(upstream, {}, ("-c", f"{key}={json.dumps(at_proxy)}", *arguments))
+
+
+def _file(user: User, name: str) -> PurePath:
+    return user.folder_of("CODEX_HOME", ".codex") / name
+
+
+def _overrides(user: User) -> dict[str, Any]:
+    """Return what `-c key=value` among the arguments sets: TOML, or else a text."""
+    pairs = [pair for option, pair in pairwise(user.arguments) if option in OPTIONS]
+    pairs += [each.removeprefix("--config=") for each in user.arguments if each.startswith("--config=")]
+    found: dict[str, Any] = {}
+    for key, _, value in (pair.partition("=") for pair in pairs):
+        try:
+            found[key] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            found[key] = value
+    return found
+
+
+def _provider(user: User, config: dict[str, Any], given: dict[str, Any]) -> str:
+    """Return the model provider in use. Raises ClientError for one whose address cannot be set."""
+    profile = user.option("-p", "--profile") or config.get("profile")
+    of_profile = inside(config, "profiles", str(profile), "model_provider")
+    named = given.get("model_provider") or of_profile or config.get("model_provider") or "openai"
+    if "--oss" in user.arguments or named in ELSEWHERE:
+        which = "--oss" if "--oss" in user.arguments else f"the model provider {named}"
+        raise ClientError(f"Codex would go past the proxy with {which}: write it as one of [model_providers] by hand")
+    return str(named)
+
+
+def _usual(user: User, provider: str) -> str:
+    """Return where Codex goes when nobody names an address: it depends on how it is logged in."""
+    if provider != "openai":
+        raise ClientError(f"config.toml has no model_providers.{provider}.base_url: write it there, or give --upstream")
+    if user.variable("CODEX_API_KEY"):
+        return OPENAI
+    login = user.json(_file(user, "auth.json"))
+    return CHATGPT if login.get("tokens") and login.get("auth_mode", "chatgpt") == "chatgpt" else OPENAI
+
+
+CLIENT = Client(
+    name="codex",
+    title="Codex",
+    program="codex",
+    install="npm install -g @openai/codex",
+    route=route,
+    question=("exec", "--skip-git-repo-check", QUESTION),
+    tried="0.169.0",
+    losses=("its WebSocket: the proxy refuses it, and Codex goes on over HTTPS by itself, with the whole history",),
+)

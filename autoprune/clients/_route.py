@@ -1,0 +1,189 @@
+"""How a client is led to a proxy: what is known of its user, and what is set for one run. Reads nothing by itself.
+
+How it works. A client's base address is split: where it goes today is the upstream that the proxy passes requests on
+to, and its path stays, so that the proxy sees the paths that the provider would have seen.
+
+    https://openrouter.ai/api/v1  →  upstream https://openrouter.ai, base address {proxy}/api/v1
+
+A route is written before the proxy has a port and the temporary folder a name: `{proxy}` and `{folder}` stand for them.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import urlsplit
+
+from autoprune.errors import ClientError
+
+PROXY, FOLDER = "{proxy}", "{folder}"
+QUESTION = "Say that you are there."
+ANTHROPIC, OPENAI = "https://api.anthropic.com", "https://api.openai.com/v1"
+GEMINI = "https://generativelanguage.googleapis.com"
+
+
+@dataclass(frozen=True)
+class User:
+    """Who starts a client: their variables, their arguments for it, their home and working folder.
+
+    `read` returns the text of a file of theirs, None where there is none. `upstream` is the base address that
+    `--upstream` names in place of the client's own.
+    """
+
+    environ: Mapping[str, str]
+    arguments: tuple[str, ...]
+    home: PurePath
+    folder: PurePath
+    read: Callable[[PurePath], str | None] = field(repr=False)
+    upstream: str | None = None
+
+    def variable(self, *names: str) -> str | None:
+        """Return the first of these variables that is set to something."""
+        return next((self.environ[name] for name in names if self.environ.get(name)), None)
+
+    def folder_of(self, variable: str, *usual: str) -> PurePath:
+        """Return the folder that a variable names, or else the usual one in the home folder."""
+        named = self.environ.get(variable)
+        return PurePath(named) if named else self.home.joinpath(*usual)
+
+    def json(self, path: PurePath) -> dict[str, Any]:
+        """Return an object from a JSON file, comments allowed; {} where there is none. Raises ClientError."""
+        return as_json(self.read(path) or "{}", str(path))
+
+    def toml(self, path: PurePath) -> dict[str, Any]:
+        """Return the table of a TOML file; {} where there is none. Raises ClientError."""
+        try:
+            return tomllib.loads(self.read(path) or "")
+        except tomllib.TOMLDecodeError as error:
+            raise ClientError(f"{path} is no TOML: {error}") from error
+
+    def option(self, *names: str) -> str | None:
+        """Return the value of an option among the arguments: `-m VALUE`, `--model VALUE` or `--model=VALUE`."""
+        for index, argument in enumerate(self.arguments):
+            name, equals, value = argument.partition("=")
+            if name in names and (equals or index + 1 < len(self.arguments)):
+                return value if equals else self.arguments[index + 1]
+        return None
+
+
+@dataclass(frozen=True)
+class Route:
+    """What one run of a client is given. `upstream` is where the proxy passes requests on; None: by their paths.
+
+    `environ` is set besides the user's variables, `arguments` are all of the client's, `files` are temporary ones by
+    their names in `{folder}`. Nothing else is written.
+    """
+
+    upstream: str | None
+    environ: Mapping[str, str] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def through(self, proxy: str, folder: str) -> "Route":
+        """Return the route with the proxy's address and the temporary folder in their places."""
+
+        def put(text: str) -> str:
+            return text.replace(PROXY, proxy).replace(FOLDER, folder)
+
+        return replace(
+            self,
+            environ={name: put(value) for name, value in self.environ.items()},
+            arguments=tuple(map(put, self.arguments)),
+            files={name: put(text) for name, text in self.files.items()},
+        )
+
+
+@dataclass(frozen=True)
+class Client:
+    """An assistant that can be led to a proxy.
+
+    `name` is what is typed, `program` what is run, `install` the command that installs it. `route` returns how it is
+    led, or raises ClientError where its requests would go past the proxy. `tried` is the version that was seen to work,
+    `losses` are sentences on what it does without behind a foreign address.
+    """
+
+    name: str
+    title: str
+    program: str
+    install: str
+    route: Callable[[User], Route] = field(repr=False)
+    question: tuple[str, ...]
+    tried: str
+    losses: tuple[str, ...] = ()
+
+
+def led(user: User, address: str, called: str) -> tuple[str, str]:
+    """Return the upstream of a client's base address, and the same address at the proxy.
+
+    An upstream that the user names takes its place; one without a path has the path of the client's. Raises ClientError
+    for what is no address; `called` names it.
+    """
+    if user.upstream:
+        upstream, at_proxy = _split(user.upstream, "--upstream")
+        return upstream, at_proxy if at_proxy != PROXY else PROXY + urlsplit(address).path.rstrip("/")
+    return _split(address, called)
+
+
+def _split(address: str, called: str) -> tuple[str, str]:
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ClientError(f"{called} is {address!r}: give an address such as https://gateway.example/v1")
+    return f"{parts.scheme}://{parts.netloc}", PROXY + parts.path.rstrip("/")
+
+
+def all_led(user: User, addresses: Mapping[str, str], usual: Mapping[str, str]) -> tuple[str | None, dict[str, str]]:
+    """Return the upstream of several providers' base addresses, and the addresses at the proxy.
+
+    Where all are the `usual` ones the upstream is None: the proxy knows it by the path. One that is not decides, and
+    the others are not led. Raises ClientError where two such are different.
+    """
+    own = {name: address for name, address in addresses.items() if address != usual.get(name)}
+    split = {name: led(user, address, name) for name, address in (own or addresses).items()}
+    upstreams = {upstream for upstream, _ in split.values()}
+    if own and len(upstreams) > 1:
+        raise ClientError(f"{' and '.join(own)} have different addresses: choose one with the client's own option")
+    return (upstreams.pop() if len(upstreams) == 1 else None), {name: at_proxy for name, (_, at_proxy) in split.items()}
+
+
+def is_on(value: str | None) -> bool:
+    """Return whether a variable is switched on: set, and not to 0, false, no or off."""
+    return (value or "").strip().lower() not in ("", "0", "false", "no", "off")
+
+
+def as_json(text: str, called: str) -> dict[str, Any]:
+    """Return the object of a JSON text in which comments and trailing commas may stand. Raises ClientError."""
+    strings = r'("(?:\\.|[^"\\])*")'
+    bare = re.sub(rf"{strings}|//[^\n]*|/\*.*?\*/", lambda match: match[1] or "", text, flags=re.DOTALL)
+    plain = re.sub(rf"{strings}|,(?=\s*[}}\]])", lambda match: match[1] or "", bare)
+    try:
+        value = json.loads(plain)
+    except ValueError as error:
+        raise ClientError(f"{called} is no JSON: {error}") from error
+    return value if isinstance(value, dict) else {}
+
+
+def inside(value: object, *names: str) -> Any:
+    """Return what stands in an object under these names, one in the other; None where there is nothing."""
+    for name in names:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def without(arguments: Sequence[str], dropped: Callable[[str], bool]) -> tuple[str, ...]:
+    """Return arguments without the pairs of an option and a value for which `dropped` says so of `option=value`."""
+    kept: list[str] = []
+    index = 0
+    while index < len(arguments):
+        pair = "=".join(arguments[index : index + 2])
+        if dropped(arguments[index]):
+            index += 1
+        elif index + 1 < len(arguments) and dropped(pair):
+            index += 2
+        else:
+            kept.append(arguments[index])
+            index += 1
+    return tuple(kept)

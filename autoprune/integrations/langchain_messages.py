@@ -1,0 +1,161 @@
+"""LangChain's messages as a format: read as they are, cleared in copies that keep their ids. Needs no LangChain.
+
+`PruningMiddleware` and `pre_model_hook` bring it along. A pruner of your own takes it as
+`AgenticConversationPruner(args, formats=[langchain_messages])`.
+
+How it works. Classes are told apart by their field `type`, which streaming writes otherwise (`AIMessageChunk`). An
+answer names its calls in `tool_calls`, and models that write blocks repeat them in the content; they count once:
+
+    AIMessage(content=[{"type": "thinking", …}, {"type": "tool_use", "id": "c1", …}], tool_calls=[{"id": "c1", …}])
+    ToolMessage(content="…", tool_call_id="c1", artifact=…, id="m7")    only the content is sent, counted and cleared
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from autoprune.formats import (
+    MESSAGE_TOKENS,
+    NAME_TOKENS,
+    Entry,
+    Location,
+    Parser,
+    Path,
+    Speaker,
+    Thought,
+    ToolCall,
+    encrypted_tokens,
+    fields_of,
+    json_text,
+    listed,
+    native_call,
+    native_result,
+    nested,
+    payload,
+    text_block,
+    texts,
+)
+
+NAME = "langchain"
+MARKS = ("additional_kwargs", "response_metadata")
+SPEAKERS: Mapping[object, Speaker] = {
+    **dict.fromkeys(("system", "SystemMessageChunk", "developer"), Speaker.SYSTEM),
+    **dict.fromkeys(("human", "HumanMessageChunk", "user"), Speaker.USER),
+    **dict.fromkeys(("ai", "AIMessageChunk", "assistant"), Speaker.MODEL),
+    **dict.fromkeys(("tool", "ToolMessageChunk", "function", "FunctionMessageChunk"), Speaker.TOOL),
+}
+WITH_ROLE = ("chat", "ChatMessageChunk")
+CALLS = ("tool_calls", "invalid_tool_calls")  # an invalid one, whose arguments are no JSON, is sent and answered too
+CALL_BLOCKS = frozenset(("tool_use", "tool_call", "function_call", "invalid_tool_call", "tool_call_chunk"))
+BOUND = frozenset(("thinking", "redacted_thinking"))  # Anthropic's, which may be bound to what precedes it
+THINKING = BOUND | {"reasoning", "reasoning_content"}
+ENCRYPTED = frozenset(("encrypted_content", "data"))
+UNREAD = ENCRYPTED | {"type", "id", "index", "signature", "cache_control", "extras", "status"}
+
+
+def seen(message: Mapping[str, object]) -> str | None:
+    """Return the mark that shows that a message is LangChain's, in words; None where there is none."""
+    return f"{MARKS[0]!r}" if all(mark in message for mark in MARKS) else None
+
+
+def speaker(message: Mapping[str, object]) -> Speaker:
+    """Return who a message comes from."""
+    kind = message.get("type")
+    return SPEAKERS.get(message.get("role") if kind in WITH_ROLE else kind, Speaker.OTHER)
+
+
+def message(role: str, text: str) -> Any:
+    """Return a message that says a text. This alone needs LangChain."""
+    from langchain_core.messages import AIMessage, HumanMessage
+
+    return (AIMessage if role == "assistant" else HumanMessage)(text)
+
+
+def bare(message: Any, at: int) -> Any:
+    """Return message number `at` with its number in the place of its artifact; itself where it has none."""
+    return message if getattr(message, "artifact", None) is None else message.model_copy(update={"artifact": at})
+
+
+def whole(message: Any, messages: Sequence[Any]) -> Any:
+    """Return a bare message with the artifact of the message whose number it bears; itself where it bears none."""
+    at = getattr(message, "artifact", None)
+    return message if at is None else message.model_copy(update={"artifact": messages[at].artifact})
+
+
+def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
+    """Return the entry of a message. What its model never gets, an artifact or metadata, is not counted."""
+    who = speaker(message)
+    content = listed(message.get("content"))
+    if who is Speaker.TOOL:
+        return _result(message, content, at, parser)
+    name = message.get("name")
+    weight = MESSAGE_TOKENS + (NAME_TOKENS + parser.count(name) if isinstance(name, str) else 0)
+    if who is Speaker.USER:
+        results, spent = texts.user_content(content, (at, "content"), parser)
+        return Entry(who, weight + spent, results)
+    if who is Speaker.MODEL:
+        return _answer(message, content, at, weight, parser)
+    return Entry(who, weight + parser.tokens(content))
+
+
+def _result(message: Mapping[str, object], content: object, at: int, parser: Parser) -> Entry:
+    """Return the entry of a tool's message, whose name is not sent."""
+    name = message.get("name")
+    call = parser.answered(message.get("tool_call_id", name))
+    held = payload(content, parser.count, text_block)
+    failed = message.get("status") == "error"
+    result = native_result(parser, (at, "content"), held, call, kind=NAME, tool=name, is_error=failed)
+    return Entry(Speaker.TOOL, MESSAGE_TOKENS + held.tokens, (result,))
+
+
+def _answer(message: Mapping[str, object], content: object, at: int, weight: int, parser: Parser) -> Entry:
+    """Return the entry of the model's message."""
+    calls, spent = _calls(message, at, parser)
+    blocks = content if isinstance(content, list) else [] if content is None else [content]
+    repeated = CALL_BLOCKS if calls else frozenset[str]()
+    weight += spent + sum(_block_tokens(block, parser) for block in blocks if _kind(block) not in repeated)
+    said = texts.model_content(content, (at, "content"), parser) if content else []
+    return Entry(Speaker.MODEL, weight, (), (*calls, *said), _thinking(content, (at, "content"), parser))
+
+
+def _calls(message: Mapping[str, object], at: int, parser: Parser) -> tuple[list[ToolCall], int]:
+    """Return the calls of a message, and their tokens."""
+    found: list[ToolCall] = []
+    spent = 0
+    for name in CALLS:
+        listed = message.get(name)
+        for index, item in enumerate(listed if isinstance(listed, list | tuple) else ()):
+            call = fields_of(item)
+            tool, arguments = call.get("name"), call.get("args")
+            written = json_text(arguments) if isinstance(arguments, Mapping) else arguments
+            spent += parser.tokens(tool) + parser.tokens(written)
+            found.append(native_call(parser, (at, name, index), call.get("id"), tool, arguments, ("args",)))
+    return found, spent
+
+
+def _thinking(content: object, path: Path, parser: Parser) -> tuple[Thought, ...]:
+    """Return the blocks of thinking that may be bound to what precedes them."""
+    blocks: Sequence[object] = content if isinstance(content, list) else ()
+    bound = [(index, block) for index, block in enumerate(blocks) if _kind(block) in BOUND]
+    is_alone = len(bound) == len(blocks)
+    thoughts = ((Location((*path, index)), _block_tokens(block, parser)) for index, block in bound)
+    return tuple(Thought(place, spent, is_alone, NAME) for place, spent in thoughts)
+
+
+def _block_tokens(block: object, parser: Parser) -> int:
+    """Return the tokens of a block; of thinking what the model reads, without signatures and ids."""
+    if _kind(block) not in THINKING:
+        return parser.tokens(block)
+    total = 0
+    open_values = [block]
+    for value in nested(open_values):
+        held = fields_of(value)
+        total += parser.count(value) if isinstance(value, str) else 0
+        total += sum(encrypted_tokens(held.get(name)) for name in ENCRYPTED)
+        open_values.extend(value if isinstance(value, list) else ())
+        open_values.extend(inner for name, inner in held.items() if name not in UNREAD)
+    return total
+
+
+def _kind(block: object) -> object:
+    kind = fields_of(block).get("type")
+    return kind if isinstance(kind, str) else None

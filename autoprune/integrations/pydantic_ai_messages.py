@@ -1,0 +1,205 @@
+"""Pydantic AI's messages as a format: read as they are, cleared in copies of their parts. Needs no Pydantic AI.
+
+`pydantic_ai.Pruning` brings it along. A pruner of your own takes it as
+`AgenticConversationPruner(args, formats=[pydantic_ai_messages])`.
+
+How it works. A `ModelRequest` holds what the model is given and a `ModelResponse` what it says, both as parts. A result
+is a part that names its tool; what a tool returns may be a text or any value, and a text takes its place:
+
+    ModelResponse(parts=[ThinkingPart(…), ToolCallPart("read", {"path": "a.py"}, "c1")])
+    ModelRequest(parts=[ToolReturnPart("read", {"lines": […]}, "c1", metadata=…)])    the content is counted and cleared
+
+A return with a `tool_kind` stays: what it holds the framework looks for later.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from autoprune.formats import (
+    MESSAGE_TOKENS,
+    Count,
+    Entry,
+    Location,
+    Parser,
+    Path,
+    Payload,
+    Speaker,
+    Thought,
+    fields_of,
+    json_text,
+    native_call,
+    native_result,
+    texts,
+)
+from autoprune.formats import media as by_rule
+
+NAME = "pydantic_ai"
+MARK = "autoprune: number of the message"
+KINDS = {"request": Speaker.USER, "response": Speaker.MODEL}
+RETURN, RETRY = "tool-return", "retry-prompt"
+FAILED = {"failed": True, "retried": True, "success": False}  # outcomes; others are no errors of a tool
+CALLS = ("tool-call", "builtin-tool-call")
+URLS = {"image-url": "image", "audio-url": "audio", "document-url": "file", "video-url": "video"}
+FILES = frozenset((*URLS, "binary", "uploaded-file"))
+
+
+def seen(message: Mapping[str, object]) -> str | None:
+    """Return the mark that shows that a message is Pydantic AI's, in words; None where there is none."""
+    kind = message.get("kind")
+    return f"kind {kind!r}" if isinstance(kind, str) and kind in KINDS and "parts" in message else None
+
+
+def speaker(message: Mapping[str, object]) -> Speaker:
+    """Return who a message comes from; a request that holds only results comes from the tools."""
+    who = KINDS.get(str(message.get("kind")), Speaker.OTHER)
+    parts = [fields_of(part) for part in _parts(message)]
+    if who is Speaker.USER and parts and all(part.get("part_kind") == "system-prompt" for part in parts):
+        return Speaker.SYSTEM
+    return Speaker.TOOL if who is Speaker.USER and parts and all(map(_is_result, parts)) else who
+
+
+def message(role: str, text: str) -> Any:
+    """Return a message that says a text. This alone needs Pydantic AI."""
+    from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
+
+    return ModelResponse([TextPart(text)]) if role == "assistant" else ModelRequest([UserPromptPart(text)])
+
+
+def bare(message: Any, at: int) -> Any:
+    """Return message number `at` with its number in the place of its metadata; itself where it has none."""
+    is_request = message.kind == "request"
+    if not _keeps(message) and not (is_request and any(map(_keeps, message.parts))):
+        return message
+    parts = [replace(part, metadata=None) if is_request and _keeps(part) else part for part in message.parts]
+    return replace(message, parts=parts, metadata={MARK: at})
+
+
+def whole(message: Any, messages: Sequence[Any]) -> Any:
+    """Return a bare message with the metadata of the message whose number it bears; itself where it bears none."""
+    at = (message.metadata or {}).get(MARK)
+    if at is None:
+        return message
+    before, parts = messages[at], message.parts
+    if message.kind == "request":
+        pairs = zip(before.parts, parts, strict=True)
+        parts = [replace(new, metadata=old.metadata) if _keeps(old) else new for old, new in pairs]
+    return replace(message, parts=parts, metadata=before.metadata)
+
+
+def _keeps(value: Any) -> bool:
+    return getattr(value, "metadata", None) is not None
+
+
+def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
+    """Return the entry of a message. Each result has a frame of its own, all else has one together."""
+    who = speaker(message)
+    parts = _parts(message)
+    entry_of = _said if who is Speaker.MODEL else _given
+    read = [entry_of(fields_of(part), (at, "parts", index), parser) for index, part in enumerate(parts)]
+    return Entry(
+        who,
+        (0 if who is Speaker.TOOL else MESSAGE_TOKENS) + sum(one.tokens for one in read),
+        tuple(result for one in read for result in one.results),
+        tuple(call for one in read for call in one.calls),
+        _thinking(read),
+    )
+
+
+def media(block: Mapping[str, object], count: Count) -> int | None:
+    """Return the tokens of a picture, a sound, a video or a document; None for anything else."""
+    kind = block.get("kind")
+    if kind not in FILES:
+        return by_rule(block, count)
+    form = str(block.get("media_type") or block.get("_media_type") or "")
+    family = form.partition("/")[0]
+    known = family if family in ("image", "audio", "video") else "file"
+    held = {name: block.get(name) for name in ("data", "url", "file_id")}
+    return by_rule({"type": URLS.get(str(kind), known), "mime_type": form, **held}, count)
+
+
+def _parts(message: Mapping[str, object]) -> Sequence[object]:
+    parts = message.get("parts")
+    return parts if isinstance(parts, list | tuple) else ()
+
+
+def _is_result(part: Mapping[str, object]) -> bool:
+    """Return whether a part answers a call; one that asks to try again does where it names a tool."""
+    kind = part.get("part_kind")
+    return kind == RETURN or (kind == RETRY and isinstance(part.get("tool_name"), str))
+
+
+def _given(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
+    """Return one part of a request as an entry of its own."""
+    if _is_result(part):
+        return _result(part, path, parser)
+    content = part.get("content")
+    if part.get("part_kind") != "user-prompt":
+        return Entry(Speaker.USER, parser.tokens(content))
+    if isinstance(content, str):
+        results, spent = texts.user_text(content, (*path, "content"), parser)
+        return Entry(Speaker.USER, spent, results)
+    items: Sequence[object] = content if isinstance(content, list | tuple) else ()
+    return Entry(Speaker.USER, sum(_item_tokens(item, parser) for item in items))
+
+
+def _item_tokens(item: object, parser: Parser) -> int:
+    """Return the tokens of an item of the user's content. Of a text the metadata are not sent; a breakpoint is none."""
+    held = fields_of(item)
+    if held.get("kind") == "cache-point":
+        return 0
+    return parser.tokens(held["content"] if isinstance(held.get("content"), str) else item)
+
+
+def _result(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
+    """Return the entry of a result. One of a kind that the framework reads again is fixed."""
+    payload = _payload(part.get("content"), parser)
+    tool = part.get("tool_name")
+    result = native_result(
+        parser,
+        (*path, "content"),
+        payload._replace(is_fixed=payload.is_fixed or part.get("tool_kind") is not None),
+        parser.answered(part.get("tool_call_id")),
+        kind=NAME,
+        tool=tool,
+        is_error=True if part.get("part_kind") == RETRY else FAILED.get(str(part.get("outcome"))),
+    )
+    return Entry(Speaker.TOOL, MESSAGE_TOKENS + payload.tokens, (result,))
+
+
+def _payload(content: object, parser: Parser) -> Payload:
+    """Return the payload of a result: a text, or any other value as JSON, beside the files in it."""
+    if content is None or isinstance(content, str):
+        return Payload(content or "", parser.count(content or ""), is_fixed=content is None)
+    items = content if isinstance(content, list) else [content]
+    files = [item for item in items if _is_file(item)]
+    data = [item for item in items if not _is_file(item)]
+    text = json_text(data if len(data) > 1 or (content is items and not files) else data[0]) if data else ""
+    return Payload(text, parser.count(text) + sum(map(parser.tokens, files)), is_plain=not files)
+
+
+def _is_file(item: object) -> bool:
+    kind = fields_of(item).get("kind")
+    return isinstance(kind, str) and kind in FILES
+
+
+def _said(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
+    """Return one part of the model's message as an entry of its own."""
+    kind, content = part.get("part_kind"), part.get("content")
+    if kind in CALLS:
+        tool, arguments = part.get("tool_name"), part.get("args")
+        written = json_text(arguments) if isinstance(arguments, Mapping) else arguments
+        call = native_call(parser, path, part.get("tool_call_id"), tool, arguments, ("args",))
+        spent = parser.tokens(tool) + parser.tokens(written)
+        return Entry(Speaker.MODEL, spent, calls=(call,) if kind == CALLS[0] else ())
+    spent = parser.tokens(content)
+    if kind == "thinking":
+        return Entry(Speaker.MODEL, spent, thinking=(Thought(Location(path), spent, kind=NAME),))
+    calls = texts.calls(content, (*path, "content"), parser) if kind == "text" else ()
+    return Entry(Speaker.MODEL, spent, calls=tuple(calls))
+
+
+def _thinking(read: Sequence[Entry]) -> tuple[Thought, ...]:
+    """Return the thinking in the parts of a message, which says whether it is alone there."""
+    is_alone = all(one.thinking for one in read)
+    return tuple(replace(thought, is_alone=is_alone) for one in read for thought in one.thinking)

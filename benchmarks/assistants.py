@@ -1,0 +1,147 @@
+"""What `autoprune run claude` costs and saves on a session of forty tool calls of the real Claude Code.
+
+    npm install --prefix FOLDER @anthropic-ai/claude-code
+    ASSISTANTS=FOLDER python benchmarks/assistants.py --safe-zone 40k
+
+It runs the session twice before the strict provider of the tests: directly, and through the proxy. A bill is in tokens
+at the price of a fresh one: a token of the prefix that a prompt shares with the one before is read for 0.1, another is
+written for 1.25. Time is what pruning takes of each request; the start is from the command to the first moment at which
+the proxy listens; memory is the most that the process of `autoprune run` had.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+sys.path.append(str(Path(__file__).parent.parent / "tests" / "support"))
+
+import real_assistants as assistants
+from strict_provider.anthropic import pieces
+from strict_provider.anthropic_thinking import seen
+from strict_provider.caching import Piece
+from strict_provider.exchange import Request
+from strict_provider.server import Provider, serve
+
+READ, WRITE = 0.1, 1.25  # prices of a token, by that of a fresh one. Source: Anthropic's price list
+MEGABYTE = 1024  # in the kilobytes of getrusage
+
+
+def run_and_tell(options: argparse.Namespace) -> None:
+    """Do in this process what `autoprune run claude` does, and print what it took as JSON."""
+    from autoprune.cli.launching import program, started, user, waited
+    from autoprune.clients import named
+    from autoprune.proxy import Settings, running
+
+    client = named("claude")
+    route = client.route(user(assistants.claude(options.model).arguments, options.child))
+    path = program(client)
+    with running(Settings(route.upstream, options.safe_zone, options.strategy)) as proxy:
+        start = time.time() - options.began
+        with started(path, route, proxy.url, stdout=subprocess.DEVNULL) as process:
+            code = waited(process)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MEGABYTE
+    points = [point for session in proxy.sessions for point in session.points]
+    zone = max(session.safe_zone for session in proxy.sessions)
+    seconds = [point.seconds for point in points]
+    print(json.dumps({"code": code, "start": start, "memory": memory, "seconds": seconds, "zone": zone}))
+
+
+def played(options: argparse.Namespace, *, is_pruned: bool) -> tuple[Provider, dict[str, Any]]:
+    """Return the provider after a session, and what the run through the proxy told."""
+    claude = assistants.claude(options.model)
+    prefix = Path(os.environ["ASSISTANTS"])
+    with tempfile.TemporaryDirectory() as scratch, serve(assistants.script(claude)) as provider:
+        provider.play.is_aside = assistants.is_aside
+        folder = Path(scratch)
+        given = {"cwd": assistants.project(folder, claude), "env": assistants.environment(folder, claude, prefix)}
+        if is_pruned:
+            own = ["--model", options.model, "--strategy", options.strategy, "--child", provider.url]
+            own += ["--safe-zone", options.safe_zone] if options.safe_zone else []
+            command = [sys.executable, __file__, *own, "--began", str(time.time())]
+        else:
+            given["env"] |= {"ANTHROPIC_BASE_URL": provider.url}
+            command = ["claude", *claude.arguments]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True, **given)
+        assert len((folder / "project" / "done.txt").read_text().split()) == assistants.CALLS
+    return provider, json.loads(done.stdout) if is_pruned else {}
+
+
+def prompts(provider: Provider) -> list[list[Piece]]:
+    """Return the prompts of the conversation, as the provider's cache sees them."""
+    asked = [request for request in provider.requests if not assistants.is_aside(request)]
+    return [pieces(request.body, seen(request)) for request in asked]
+
+
+def tokens(prompt: Sequence[Piece]) -> int:
+    """Return the tokens of a prompt."""
+    return sum(each.tokens for each in prompt)
+
+
+def shared(before: Sequence[Piece], now: Sequence[Piece]) -> int:
+    """Return the tokens of the prefix that two prompts share."""
+    same = 0
+    for one, other in zip(before, now, strict=False):
+        if one.mark != other.mark:
+            break
+        same += one.tokens
+    return same
+
+
+def bill(asked: Sequence[Sequence[Piece]]) -> float:
+    """Return what prompts cost one after the other."""
+    common = [0, *(shared(before, now) for before, now in pairwise(asked))]
+    return sum(READ * same + WRITE * (tokens(prompt) - same) for prompt, same in zip(asked, common, strict=True))
+
+
+def breaks(asked: Sequence[Sequence[Piece]]) -> int:
+    """Return how often a prompt did not begin with all of the one before."""
+    return sum(shared(before, now) < tokens(before) for before, now in pairwise(asked))
+
+
+def of_messages(request: Request) -> int:
+    """Return the tokens of a request's messages."""
+    return tokens(pieces({**request.body, "tools": [], "system": []}, seen(request)))
+
+
+def main() -> None:
+    """Run the session twice, and print the figures."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--safe-zone", help="the token budget; without it, what the model's window gives")
+    parser.add_argument("--strategy", default="cache_aware")
+    parser.add_argument("--model", default="claude-opus-5-5")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--began", type=float, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        run_and_tell(options)
+        return
+    (direct, _), (through, told) = (played(options, is_pruned=each) for each in (False, True))
+    plain, pruned = prompts(direct), prompts(through)
+    milliseconds = [1000 * each for each in told["seconds"]]
+    last, unpruned = tokens(pruned[-1]), tokens(plain[-1])
+    of_last = [of_messages(each.requests[-1]) for each in (through, direct)]
+    print(f"{options.model}, {options.strategy}, safe zone {told['zone']:,}, {os.cpu_count()} cores")
+    print(f"requests          {len(pruned)}, {len(plain)} directly; refused {len(through.refusals)}")
+    print(
+        f"bill              {bill(pruned) / bill(plain):.2f} of pass-through; the prefix broke {breaks(pruned)} times"
+    )
+    print(f"last prompt       {last:,} of {unpruned:,} tokens, {last / unpruned:.0%}")
+    print(f"of its messages   {of_last[0]:,} of {of_last[1]:,} tokens, {of_last[0] / of_last[1]:.0%}")
+    print(f"largest prompt    {max(map(tokens, pruned)):,} tokens")
+    print(f"pruning           {median(milliseconds):.1f} ms in the median, {max(milliseconds):.0f} at most")
+    print(f"start             {told['start']:.2f} s")
+    print(f"memory            {told['memory']:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()

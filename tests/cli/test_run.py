@@ -1,0 +1,141 @@
+"""`autoprune run` and `autoprune doctor`, with an assistant that is none and a provider on the loopback."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command_line import run_text
+from fake_clients import install
+from strict_provider.scripts import Call, Turn
+from strict_provider.server import Provider, serve
+
+SCRIPT = [*(Turn(calls=(Call("read", {"path": f"{number}.log"}),)) for number in range(8)), Turn("All is read.")]
+WAITS = f"""#!{sys.executable}
+import pathlib, sys, time
+pathlib.Path(sys.argv[1]).touch()
+try:
+    time.sleep(30)
+except KeyboardInterrupt:
+    sys.exit(7)
+"""
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    with serve(SCRIPT) as known:
+        yield known
+
+
+def having(folder: Path, **variables: str | None) -> dict[str, str | None]:
+    """Variables of a user whose home is empty, and who has set nothing else."""
+    return {"HOME": str(folder), "ANTHROPIC_BASE_URL": None, **variables}
+
+
+def test_an_assistant_runs_behind_a_proxy_and_its_ledger_is_printed_at_the_end(
+    tmp_path: Path, provider: Provider, capfd: pytest.CaptureFixture[str]
+):
+    user = having(tmp_path, PATH=install(tmp_path), ANTHROPIC_BASE_URL=provider.url, FAKE_EXIT="3")
+    done = run_text("run", "--safe-zone", "5k", "claude", "--ask", "--help", "-s", environ=user)
+    assert (capfd.readouterr(), done.returncode) == (("arguments: --ask --help -s\n", ""), 3)
+    assert (len(provider.requests), provider.refusals) == (9, [])
+    last = provider.requests[-1].body["messages"]
+    assert "All is well" in str(last[-1])
+    assert "All is well" not in str(last[2])
+    introduction = r"autoprune: claude-opus-4-8: 9 requests, the last prompt [\d,]+ tokens, 1\d,\d+ without pruning"
+    assert re.match(introduction, done.stderr)
+    assert re.search(r"^In 9 requests, \d prunes (saved|lost money)", done.stderr, re.MULTILINE)
+
+
+def test_what_would_be_set_is_printed_and_nothing_is_started(tmp_path: Path):
+    done = run_text("run", "--print", "claude", "-p", "Fix it.", environ=having(tmp_path, PATH=""))
+    assert done.stdout.splitlines() == [
+        "ANTHROPIC_BASE_URL=http://127.0.0.1:PORT claude -p 'Fix it.'",
+        "# the proxy passes requests on to https://api.anthropic.com",
+    ]
+
+
+def test_keys_are_not_printed(tmp_path: Path):
+    settings = tmp_path / ".cline" / "data" / "settings" / "providers.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(
+        '{"lastUsedProvider": "anthropic", "providers": {"anthropic": {"settings": {"apiKey": "sk-1"}}}}'
+    )
+    printed = run_text("run", "--print", "cline", environ=having(tmp_path)).stdout
+    assert '"apiKey": "…", "baseUrl": "http://127.0.0.1:PORT/v1"' in printed
+    assert "sk-1" not in printed
+
+
+def test_a_program_that_is_not_installed_is_said_with_its_installation(tmp_path: Path):
+    for command in ("run", "doctor"):
+        done = run_text(command, "claude", environ=having(tmp_path, PATH=str(tmp_path)))
+        words = "autoprune: claude is not installed: npm install -g @anthropic-ai/claude-code\n"
+        assert (done.returncode, done.stderr) == (127, words)
+
+
+def test_a_client_that_cannot_be_led_is_refused_before_anything_is_started(tmp_path: Path):
+    done = run_text("run", "claude", environ=having(tmp_path, PATH=install(tmp_path), CLAUDE_CODE_USE_BEDROCK="1"))
+    assert done.returncode == 2
+    assert "would go past the proxy, because CLAUDE_CODE_USE_BEDROCK is set" in done.stderr
+
+
+def test_a_run_without_a_request_is_an_error_that_says_why(tmp_path: Path):
+    user = having(tmp_path, PATH=install(tmp_path), ANTHROPIC_BASE_URL="http://127.0.0.1:9")
+    done = run_text("run", "claude", environ=user)
+    assert done.returncode == 1
+    assert "no request of Claude Code came through the proxy: it ended with 0 before it asked anything" in done.stderr
+
+
+def test_a_provider_that_does_not_answer_is_said(tmp_path: Path):
+    user = having(tmp_path, PATH=install(tmp_path), ANTHROPIC_BASE_URL="http://127.0.0.1:9")
+    done = run_text("run", "claude", "--ask", environ=user)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "autoprune: the upstream did not answer any of 1 requests: is it there, and the network up?"
+    )
+
+
+def test_another_proxy_is_not_asked_for_this_machine(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    path = install(tmp_path, f"#!{sys.executable}\nimport os; print(os.environ['NO_PROXY'])")
+    run_text("run", "claude", environ=having(tmp_path, PATH=path, HTTP_PROXY="http://127.0.0.1:9", NO_PROXY="lab"))
+    assert capfd.readouterr().out == "lab,127.0.0.1\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.full)])
+def test_a_signal_is_the_assistants_and_its_exit_code_counts(number: signal.Signals, tmp_path: Path):
+    environ = {**os.environ, "PATH": install(tmp_path, WAITS), "HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "autoprune", "run", "claude", str(tmp_path / "ready")]
+    with subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, start_new_session=True) as process:
+        while not (tmp_path / "ready").exists() and process.poll() is None:
+            time.sleep(0.02)
+        time.sleep(0.1)
+        if number == signal.SIGINT:
+            os.killpg(process.pid, number)  # as a terminal sends Ctrl-C: to all in the foreground
+        else:
+            process.send_signal(number)
+        _, said = process.communicate(timeout=20)
+    assert process.returncode == (7 if number == signal.SIGINT else 128 + signal.SIGTERM)
+    assert b"no request of Claude Code" in said
+
+
+def test_the_doctor_says_whether_requests_arrive_and_asks_nobody(tmp_path: Path, provider: Provider):
+    user = having(tmp_path, PATH=install(tmp_path), ANTHROPIC_BASE_URL=provider.url)
+    done = run_text("doctor", "claude", "--ask", environ=user)
+    assert done.returncode == 0
+    assert re.search(r"^requests      arrive: /v1/messages, claude-opus-4-8 of \d+ tokens$", done.stdout, re.MULTILINE)
+    assert "upstream      answers (200 to a request without a key)" in done.stdout
+    assert "set ENABLE_TOOL_SEARCH=true" in done.stdout
+    assert provider.requests == []
+
+
+def test_the_doctor_says_where_nothing_arrives(tmp_path: Path):
+    user = having(tmp_path, PATH=install(tmp_path), ANTHROPIC_BASE_URL="http://127.0.0.1:9")
+    done = run_text("doctor", "claude", environ=user)
+    assert done.returncode == 1
+    assert "requests      none arrived" in done.stdout
+    assert "upstream      does not answer: http://127.0.0.1:9" in done.stdout

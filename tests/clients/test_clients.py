@@ -1,0 +1,265 @@
+"""What one run of each client is given, and when it is refused."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+import pytest
+from tables import each_row
+
+from autoprune.clients import CLIENTS, Route, User, named
+from autoprune.errors import ClientError
+
+HOME, FOLDER = PurePath("/home/ann"), PurePath("/work/project")
+GATEWAY = "https://gateway.example/llm/v1"
+VENDORS = ("https://api.anthropic.com", "https://api.openai.com", "https://generativelanguage.googleapis.com")
+
+
+def user(
+    *arguments: str,
+    environ: Mapping[str, str] | None = None,
+    files: Mapping[str, Any] | None = None,
+    upstream: str | None = None,
+) -> User:
+    """A user with these files below the home folder, or absolute ones; what is no text is written as JSON."""
+    texts = {HOME / name: text if isinstance(text, str) else json.dumps(text) for name, text in (files or {}).items()}
+    return User(environ or {}, arguments, HOME, FOLDER, texts.get, upstream)
+
+
+def route(client: str, *arguments: str, **given: Any) -> Route:
+    return named(client).route(user(*arguments, **given)).through("http://proxy", "/tmp/x")
+
+
+def provider(content: str) -> dict[str, str]:
+    """The base addresses in a configuration of opencode."""
+    providers = json.loads(content)["provider"]
+    return {name: each["options"]["baseURL"] for name, each in providers.items()}
+
+
+def test_claude_code_is_led_by_a_variable():
+    assert route("claude", "-p", "Hi.") == Route(VENDORS[0], {"ANTHROPIC_BASE_URL": "http://proxy"}, ("-p", "Hi."))
+
+
+def test_the_address_in_claude_codes_settings_is_the_upstream_and_gives_way_to_a_setting():
+    for file in (".claude/settings.json", "/work/project/.claude/settings.local.json"):
+        led = route("claude", "-c", files={file: {"env": {"ANTHROPIC_BASE_URL": GATEWAY}}})
+        assert led.upstream == "https://gateway.example"
+        assert led.arguments == ("--settings", '{"env": {"ANTHROPIC_BASE_URL": "http://proxy/llm/v1"}}', "-c")
+
+
+@each_row(
+    "arguments, files, upstream, first",
+    [
+        ((), {}, VENDORS[1], 'openai_base_url="http://proxy/v1"'),
+        (("exec", "-c", f'openai_base_url="{GATEWAY}"'), {}, GATEWAY[:23], 'openai_base_url="http://proxy/llm/v1"'),
+        ((f"--config=openai_base_url={GATEWAY}",), {}, GATEWAY[:23], 'openai_base_url="http://proxy/llm/v1"'),
+        ((), {"config.toml": f'openai_base_url = "{GATEWAY}"'}, GATEWAY[:23], 'openai_base_url="http://proxy/llm/v1"'),
+        (
+            ("--profile", "fast"),
+            {
+                "config.toml": '[profiles.fast]\nmodel_provider = "lab"\n[model_providers.lab]\n'
+                'base_url = "http://lab:8000/v1"'
+            },
+            "http://lab:8000",
+            'model_providers.lab.base_url="http://proxy/v1"',
+        ),
+        (
+            (),
+            {"auth.json": {"OPENAI_API_KEY": None, "tokens": {"access_token": "t"}}},
+            "https://chatgpt.com",
+            'openai_base_url="http://proxy/backend-api/codex"',
+        ),
+        ((), {"auth.json": {"auth_mode": "apikey", "tokens": None}}, VENDORS[1], 'openai_base_url="http://proxy/v1"'),
+    ],
+)
+def test_codex_is_led_by_the_key_of_its_provider(
+    arguments: tuple[str, ...], files: dict[str, Any], upstream: str, first: str
+):
+    led = route("codex", *arguments, files={f".codex/{name}": text for name, text in files.items()})
+    assert (led.upstream, led.environ) == (upstream, {})
+    assert led.arguments[:2] == ("-c", first)
+    assert not any(GATEWAY in argument for argument in led.arguments)
+
+
+@each_row(
+    "login, upstream, environ",
+    [
+        ("gemini-api-key", VENDORS[2], {"GOOGLE_GEMINI_BASE_URL": "http://proxy"}),
+        ("oauth-personal", "https://cloudcode-pa.googleapis.com", {"CODE_ASSIST_ENDPOINT": "http://proxy"}),
+    ],
+)
+def test_gemini_cli_is_led_by_the_variable_of_its_login(login: str, upstream: str, environ: dict[str, str]):
+    settings = {".gemini/settings.json": {"security": {"auth": {"selectedType": login}}}}
+    assert route("gemini", files=settings) == Route(upstream, environ)
+
+
+def test_opencode_is_led_in_the_provider_of_the_model_beside_what_the_user_sets():
+    own = (
+        '{"theme": "dark", /* mine */ "provider": {"lab": {"options": {"baseURL": "http://lab:1/v1", "apiKey": "k"},}}}'
+    )
+    led = route("opencode", "run", "-m", "lab/m", environ={"OPENCODE_CONFIG_CONTENT": own})
+    assert (led.upstream, led.arguments) == ("http://lab:1", ("run", "-m", "lab/m"))
+    assert json.loads(led.environ["OPENCODE_CONFIG_CONTENT"]) == {
+        "theme": "dark",
+        "provider": {"lab": {"options": {"baseURL": "http://proxy/v1", "apiKey": "k"}}},
+    }
+
+
+def test_opencode_without_a_model_is_led_in_the_three_providers_that_everybody_has():
+    led = route("opencode")
+    assert led.upstream is None  # the proxy knows it by the path
+    assert provider(led.environ["OPENCODE_CONFIG_CONTENT"]) == {
+        "anthropic": "http://proxy/v1",
+        "openai": "http://proxy/v1",
+        "google": "http://proxy/v1beta",
+    }
+
+
+def test_an_address_of_the_users_own_decides_and_the_other_providers_are_not_led():
+    project = {"/work/opencode.jsonc": {"provider": {"openai": {"options": {"baseURL": GATEWAY}}}}}
+    led = route("opencode", files=project)
+    assert led.upstream == "https://gateway.example"
+    assert provider(led.environ["OPENCODE_CONFIG_CONTENT"]) == {"openai": "http://proxy/llm/v1"}
+
+
+def test_pi_is_led_by_a_temporary_extension():
+    models = {".pi/agent/models.json": {"providers": {"lab": {"baseUrl": "http://lab:1/v1"}}}}
+    led = route("pi", "--model", "lab/m", files=models)
+    assert (led.upstream, led.arguments) == ("http://lab:1", ("--extension", "/tmp/x/proxy.ts", "--model", "lab/m"))
+    line = '  pi.registerProvider("lab", { baseUrl: "http://proxy/v1" });'
+    assert led.files == {"proxy.ts": f"export default function (pi) {{\n{line}\n}}\n"}
+
+
+def test_cline_is_led_by_a_copy_of_its_providers():
+    mine = {"settings": {"apiKey": "k", "baseUrl": GATEWAY}}
+    settings = {"lastUsedProvider": "openai-compatible", "providers": {"openai-compatible": mine, "other": {}}}
+    led = route("cline", files={".cline/data/settings/providers.json": settings})
+    assert led.environ == {"CLINE_PROVIDER_SETTINGS_PATH": "/tmp/x/providers.json"}
+    assert json.loads(led.files["providers.json"]) == {
+        "lastUsedProvider": "openai-compatible",
+        "providers": {
+            "openai-compatible": {"settings": {"apiKey": "k", "baseUrl": "http://proxy/llm/v1"}},
+            "other": {},
+        },
+    }
+
+
+@each_row(
+    "client, arguments, environ, set",
+    [
+        ("qwen", (), {"OPENAI_BASE_URL": GATEWAY}, {"OPENAI_BASE_URL": "http://proxy/llm/v1"}),
+        (
+            "copilot",
+            (),
+            {"COPILOT_PROVIDER_BASE_URL": GATEWAY},
+            {
+                "COPILOT_PROVIDER_BASE_URL": "http://proxy/llm/v1",
+                "COPILOT_PROVIDER_MAX_PROMPT_TOKENS": "900000",
+            },
+        ),
+        (
+            "mini",
+            ("-m", "openai/m"),
+            {"OPENAI_API_BASE": GATEWAY},
+            {"OPENAI_BASE_URL": "http://proxy/llm/v1", "OPENAI_API_BASE": "http://proxy/llm/v1"},
+        ),
+    ],
+)
+def test_others_are_led_by_their_variables(
+    client: str, arguments: tuple[str, ...], environ: dict[str, str], set: dict[str, str]
+):
+    assert route(client, *arguments, environ=environ) == Route("https://gateway.example", set, arguments)
+
+
+def test_qwen_code_is_led_by_its_option_where_that_or_a_setting_counts():
+    settings = {".qwen/settings.json": {"security": {"auth": {"baseUrl": GATEWAY}}}}
+    for led in (route("qwen", "-p", "Hi.", files=settings), route("qwen", "-p", "Hi.", "--openai-base-url", GATEWAY)):
+        assert led.upstream == "https://gateway.example"
+        assert led.arguments == ("--openai-base-url", "http://proxy/llm/v1", "-p", "Hi.")
+
+
+@pytest.mark.parametrize("client", [client.name for client in CLIENTS if client.name not in ("cline", "copilot")])
+def test_an_upstream_that_is_named_takes_the_place_of_the_vendors_with_the_same_paths(client: str):
+    usual, other = route(client), route(client, upstream="http://127.0.0.1:9")
+    assert other.upstream == "http://127.0.0.1:9"
+    assert (other.environ, other.arguments, other.files) == (usual.environ, usual.arguments, usual.files)
+
+
+def test_the_path_of_an_upstream_counts_where_it_has_one():
+    assert route("codex", upstream=GATEWAY).arguments == ("-c", 'openai_base_url="http://proxy/llm/v1"')
+
+
+@each_row(
+    "client, given, words",
+    [
+        ("claude", {"environ": {"CLAUDE_CODE_USE_BEDROCK": "1"}}, "because CLAUDE_CODE_USE_BEDROCK is set"),
+        (
+            "claude",
+            {"files": {".claude/settings.json": {"env": {"CLAUDE_CODE_USE_VERTEX": "true"}}}},
+            "because CLAUDE_CODE_USE_VERTEX is set",
+        ),
+        ("claude", {"environ": {"ANTHROPIC_BASE_URL": "here"}}, "ANTHROPIC_BASE_URL is 'here': give an address"),
+        ("claude", {"files": {".claude/settings.json": "{"}}, "/home/ann/.claude/settings.json is no JSON"),
+        ("codex", {"files": {".codex/config.toml": 'model_provider = "ollama"'}}, "the model provider ollama"),
+        ("codex", {"files": {".codex/config.toml": 'model_provider = "lab"'}}, "no model_providers.lab.base_url"),
+        ("codex", {"files": {".codex/config.toml": "= 1"}}, "/home/ann/.codex/config.toml is no TOML"),
+        (
+            "gemini",
+            {"files": {".gemini/settings.json": {"security": {"auth": {"selectedType": "vertex-ai"}}}}},
+            "with the login vertex-ai: set GEMINI_API_KEY",
+        ),
+        (
+            "opencode",
+            {"files": {".local/share/opencode/auth.json": {"openai": {"type": "oauth"}}}},
+            "logged in to openai by subscription",
+        ),
+        (
+            "opencode",
+            {"files": {".config/opencode/opencode.json": {"model": "lab/m"}}},
+            "provider lab has no baseURL in its configuration: name it with --upstream",
+        ),
+        ("pi", {"files": {".pi/agent/settings.json": {"defaultProvider": "lab"}}}, "pi's provider lab is not known"),
+        (
+            "qwen",
+            {"files": {".qwen/settings.json": {"security": {"auth": {"selectedType": "qwen-oauth"}}}}},
+            "with the login qwen-oauth",
+        ),
+        ("copilot", {}, "would go to GitHub, past the proxy: set COPILOT_PROVIDER_BASE_URL"),
+        ("cline", {}, "`cline auth openai-compatible -k KEY -m MODEL -b https://api.openai.com/v1` writes one"),
+        (
+            "cline",
+            {
+                "files": {
+                    ".cline/data/settings/providers.json": {
+                        "lastUsedProvider": "cline",
+                        "providers": {"cline": {"settings": {"auth": {"accessToken": "t"}}}},
+                    }
+                }
+            },
+            "Cline's provider cline has a login of its own",
+        ),
+        (
+            "mini",
+            {"environ": {"OPENAI_API_BASE": GATEWAY, "ANTHROPIC_API_BASE": "http://lab:1"}},
+            "openai and anthropic have different addresses",
+        ),
+    ],
+)
+def test_a_client_that_would_go_past_the_proxy_is_refused(client: str, given: dict[str, Any], words: str):
+    with pytest.raises(ClientError, match=re.escape(words)):
+        route(
+            client, *given.get("arguments", ()), **{name: each for name, each in given.items() if name != "arguments"}
+        )
+
+
+def test_a_switch_that_is_off_refuses_nothing():
+    assert route("claude", environ={"CLAUDE_CODE_USE_BEDROCK": "0"}).upstream == VENDORS[0]
+
+
+def test_a_client_that_there_is_not_is_an_error_that_names_the_nearest():
+    with pytest.raises(
+        ClientError, match=r"there is no client 'claud' \(did you mean claude\?\); there are claude, codex"
+    ):
+        named("claud")

@@ -1,0 +1,139 @@
+"""LangChain's agents send pruned prompts, and keep their full history."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import tool_loops
+
+pytest.importorskip("langchain")
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_loop import CONFIG, FINAL, INPUT, SYSTEM, Scripted, read_file
+
+from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, PruneEvent, SettingsError
+from autoprune.integrations.langchain import PruningMiddleware
+from autoprune.tokens import exact
+
+State = dict[str, Any]
+tokens = exact()
+
+
+def agent(model: Any, *middleware: Any) -> Any:
+    return create_agent(model, [read_file], system_prompt=SYSTEM, middleware=middleware)
+
+
+def invoked(graph: Any) -> State:
+    return graph.invoke(INPUT, CONFIG)
+
+
+def awaited(graph: Any) -> State:
+    return asyncio.run(graph.ainvoke(INPUT, CONFIG))
+
+
+def streamed(graph: Any) -> State:
+    *_, last = graph.stream(INPUT, CONFIG, stream_mode="values")
+    return last
+
+
+@pytest.fixture(scope="module")
+def played() -> tuple[Scripted, State]:
+    """A run that was pruned, and the agent's state at its end."""
+    model = Scripted()
+    return model, invoked(agent(model, PruningMiddleware(tool_loops.SAFE_ZONE)))
+
+
+def test_every_prompt_is_within_the_safe_zone_and_the_work_is_done(played: tuple[Scripted, State]):
+    model, state = played
+    assert len(model.prompts) == tool_loops.FILES + 1
+    assert 0.8 * tool_loops.SAFE_ZONE < max(model.run.tokens) <= tool_loops.SAFE_ZONE
+    assert state["messages"][-1].text == FINAL
+
+
+def test_prefixes_break_seldom(played: tuple[Scripted, State]):
+    assert played[0].run.breaks <= tool_loops.FILES // 3
+
+
+def test_the_state_keeps_every_result(played: tuple[Scripted, State]):
+    results = [message.content for message in played[1]["messages"] if isinstance(message, ToolMessage)]
+    assert results == [tool_loops.result(number) for number in range(tool_loops.FILES)]
+
+
+def test_only_the_contents_of_results_differ_from_the_state(played: tuple[Scripted, State]):
+    model, state = played
+    system, *sent = model.prompts[-1]
+    assert system.text == SYSTEM
+    pairs = list(zip(sent, state["messages"], strict=False))
+    changed = [(one, other) for one, other in pairs if one is not other]
+    assert len(changed) > tool_loops.FILES // 2
+    for one, other in changed:
+        assert isinstance(one, ToolMessage)
+        assert one == other.model_copy(update={"content": one.content})
+        assert one.artifact is other.artifact is not None
+
+
+@pytest.mark.parametrize("run", [awaited, streamed])
+def test_an_agent_that_is_awaited_or_streamed_sends_the_same(run: Callable[[Any], State], played: Any):
+    model = Scripted()
+    assert run(agent(model, PruningMiddleware(tool_loops.SAFE_ZONE)))["messages"][-1].text == FINAL
+    sent = [[(message.type, message.content) for message in prompt] for prompt in model.prompts]
+    assert sent == [[(message.type, message.content) for message in prompt] for prompt in played[0].prompts]
+
+
+def test_what_is_small_goes_on_as_it_is():
+    request = Scripted()
+    state = {"messages": [HumanMessage("Hi.", id="m")]}
+    agent(request, PruningMiddleware("50k")).invoke({**state, "messages": [*state["messages"], AIMessage(FINAL)]})
+    assert request.prompts[0][1].text == "Hi."
+
+
+def beside(*, system: str | None = SYSTEM, tools: Any = (read_file,)) -> int:
+    """The tokens that the last report has for what is sent beside the messages."""
+    events: list[PruneEvent] = []
+    pruner = AgenticConversationPruner(tool_loops.SAFE_ZONE, on_pruned=events.append)
+    graph = create_agent(Scripted(), list(tools), system_prompt=system, middleware=[PruningMiddleware(pruner=pruner)])
+    invoked(graph)
+    return events[-1].report.floor["sent beside"]
+
+
+def test_system_prompt_and_tools_count():
+    long = "Read every file with care. " * 200
+    assert beside(system=long) - beside() == tokens(long) - tokens(SYSTEM)
+    search = {"type": "web_search", "note": long}
+    assert beside(tools=[read_file, search]) - beside() == pytest.approx(tokens(json.dumps(search)), abs=5)
+
+
+def test_a_share_is_one_of_the_window_of_the_requests_model():
+    class Named(Scripted):
+        model_name: str = "gpt-4"  # whose window has 8,192 tokens
+
+    model = Named()
+    invoked(agent(model, PruningMiddleware(1.0)))
+    assert max(model.run.tokens) <= 8_192
+
+
+def test_the_callers_pruner_is_not_changed_and_its_archive_is_used():
+    archive: dict[str, str] = {}
+    pruner = AgenticConversationPruner(PruneArgs(tool_loops.SAFE_ZONE), archive=archive)
+    before = dict(vars(pruner))
+    invoked(agent(Scripted(), PruningMiddleware(pruner=pruner, strategy="low_water")))
+    assert vars(pruner) == before
+    assert tool_loops.result(0) in archive.values()
+
+
+def test_a_pruner_that_folds_sums_up_in_messages_of_langchain():
+    model = Scripted()
+    invoked(agent(model, PruningMiddleware(pruner=ConversationPruner(tool_loops.SAFE_ZONE))))
+    assert max(model.run.tokens) <= tool_loops.SAFE_ZONE
+    assert min(map(len, model.prompts[-5:])) < tool_loops.FILES
+    assert all(isinstance(message, HumanMessage | AIMessage | ToolMessage) for message in model.prompts[-1][1:])
+
+
+def test_a_model_that_cannot_say_what_becomes_of_bound_thinking_is_an_error():
+    class Named(Scripted):
+        model: str = "claude-opus-5-5"
+
+    with pytest.raises(SettingsError, match=r"requests of Named cannot say .* PruneArgs\(thinking_policy='refuse'\)"):
+        invoked(agent(Named(), PruningMiddleware(tool_loops.SAFE_ZONE)))

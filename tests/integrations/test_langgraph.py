@@ -1,0 +1,78 @@
+"""LangGraph's agents and nodes send pruned prompts, and their state keeps the full history."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Annotated, Any, TypedDict
+
+import pytest
+import tool_loops
+
+pytest.importorskip("langgraph")
+from langchain_core.messages import ToolMessage
+from langchain_loop import CONFIG, INPUT, Scripted, read_file
+from langgraph.graph import START, StateGraph
+from langgraph.graph.message import add_messages
+from langgraph.prebuilt import ToolNode, create_react_agent, tools_condition
+from pydantic import BaseModel
+
+from autoprune import AgenticConversationPruner, PruneArgs, SettingsError, prune_history
+from autoprune.integrations import langchain_messages
+from autoprune.integrations.langgraph import pre_model_hook
+
+pytestmark = pytest.mark.filterwarnings("ignore:create_react_agent has been moved")
+
+
+class State(BaseModel):
+    messages: Annotated[list[Any], add_messages]
+    remaining_steps: int = 25
+
+
+def invoked(graph: Any) -> Any:
+    return graph.invoke(INPUT, CONFIG)
+
+
+def awaited(graph: Any) -> Any:
+    return asyncio.run(graph.ainvoke(INPUT, CONFIG))
+
+
+def check(model: Scripted, state: Any) -> None:
+    """The prompts are pruned, and the state is not."""
+    assert len(model.prompts) == tool_loops.FILES + 1
+    assert 0.8 * tool_loops.SAFE_ZONE < max(model.run.tokens) <= tool_loops.SAFE_ZONE
+    results = [message.content for message in state["messages"] if isinstance(message, ToolMessage)]
+    assert results == [tool_loops.result(number) for number in range(tool_loops.FILES)]
+
+
+@pytest.mark.parametrize("run", [invoked, awaited])
+def test_a_hook_before_the_model_changes_only_what_is_sent(run: Callable[[Any], Any]):
+    model = Scripted()
+    check(model, run(create_react_agent(model, [read_file], pre_model_hook=pre_model_hook(tool_loops.SAFE_ZONE))))
+
+
+def test_a_state_may_be_a_model_of_pydantic():
+    hook = pre_model_hook(tool_loops.SAFE_ZONE)
+    state = State.model_validate(INPUT)
+    assert hook(state) == {"llm_input_messages": state.messages}
+
+
+def test_a_node_of_a_graph_is_given_pruned_messages():
+    model = Scripted()
+
+    class Messages(TypedDict):
+        messages: Annotated[list[Any], add_messages]
+
+    @prune_history(pruner=AgenticConversationPruner(tool_loops.SAFE_ZONE, formats=[langchain_messages]))
+    def call_model(state: Messages) -> dict[str, list[Any]]:
+        return {"messages": [model.invoke(state["messages"])]}
+
+    graph = StateGraph(Messages).add_node("model", call_model).add_node("tools", ToolNode([read_file]))
+    graph.add_edge(START, "model").add_conditional_edges("model", tools_condition).add_edge("tools", "model")
+    check(model, invoked(graph.compile()))
+
+
+def test_thinking_that_the_next_request_would_have_to_speak_of_is_an_error():
+    hook = pre_model_hook(PruneArgs(tool_loops.SAFE_ZONE, model="claude-opus-5-5"))
+    with pytest.raises(
+        SettingsError, match=r"use langchain\.PruningMiddleware, or PruneArgs\(thinking_policy='refuse'"
+    ):
+        invoked(create_react_agent(Scripted(), [read_file], pre_model_hook=hook))

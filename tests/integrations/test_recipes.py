@@ -1,0 +1,224 @@
+"""The recipes of docs/integrations/recipes.md: agents read forty files, and their prompts stay within the safe zone."""
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import tool_loops
+from pages import ROOT, blocks
+
+from autoprune import AgenticConversationPruner
+
+pruner = AgenticConversationPruner(None)
+
+
+def recipe(framework: str) -> dict[str, Any]:
+    """What the code of a recipe makes."""
+    page = (ROOT / "docs" / "integrations" / "recipes.md").read_text(encoding="utf-8")
+    (section,) = re.findall(rf"^## {framework} [\d.]+\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {}
+    for block in blocks(section, "python"):
+        exec(compile(block, framework, "exec"), names)
+    return names
+
+
+def read(path: str) -> str:
+    """Read a file."""
+    return tool_loops.result(int(path[-5:-3]))
+
+
+def arguments(number: int) -> dict[str, str]:
+    return {"path": tool_loops.path(number)}
+
+
+def check(tokens: list[int], most: int = tool_loops.SAFE_ZONE) -> None:
+    """All files are read, and the prompts are as large as they may be, and no larger."""
+    assert len(tokens) == tool_loops.FILES + 1
+    assert 0.8 * most < max(tokens) <= most
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_haystack():
+    pytest.importorskip("haystack.hooks.compaction")
+    from haystack.components.agents import Agent
+    from haystack.components.generators.chat import MockChatGenerator
+    from haystack.dataclasses import ChatMessage, ToolCall
+    from haystack.tools import create_tool_from_function
+
+    prompts: list[list[ChatMessage]] = []
+
+    def sent(messages: list[ChatMessage]) -> list[Any]:
+        return [message.to_openai_dict_format() for message in messages]
+
+    def respond(messages: list[ChatMessage]) -> ChatMessage:
+        prompts.append(list(messages))
+        number = len(prompts) - 1
+        usage = {"usage": {"prompt_tokens": pruner.count_tokens(sent(messages)), "completion_tokens": 0}}
+        if number == tool_loops.FILES:
+            return ChatMessage.from_assistant("Done.", meta=usage)
+        call = ToolCall("read", arguments(number), id=f"call_{number}")
+        return ChatMessage.from_assistant(tool_calls=[call], meta=usage)
+
+    made = recipe("Haystack")
+    agent = Agent(
+        chat_generator=MockChatGenerator(response_fn=respond),
+        tools=[create_tool_from_function(read)],
+        hooks={"before_llm": [made["hook"]]},
+        max_agent_steps=2 * tool_loops.FILES,
+    )
+    history = agent.run(messages=[ChatMessage.from_user("Read all files.")])["messages"]
+    check([pruner.count_tokens(sent(prompt)) for prompt in prompts], 22_400)
+    results = [message.tool_call_result for message in history if message.tool_call_result]
+    assert [result.origin.id for result in results] == [f"call_{number}" for number in range(tool_loops.FILES)]
+    assert 20 < sum(result.result == pruner.replacement_message for result in results) < tool_loops.FILES
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_autogen():
+    pytest.importorskip("autogen_agentchat")
+    replay = pytest.importorskip("autogen_ext.models.replay")
+    from autogen_agentchat.agents import AssistantAgent
+    from autogen_core import FunctionCall
+    from autogen_core.models import CreateResult, RequestUsage
+
+    def answer(number: int) -> CreateResult:
+        call = FunctionCall(id=f"call_{number}", name="read", arguments=json.dumps(arguments(number)))
+        usage = RequestUsage(prompt_tokens=0, completion_tokens=0)
+        return CreateResult(finish_reason="function_calls", content=[call], usage=usage, cached=False)
+
+    info = {"vision": False, "function_calling": True, "json_output": False, "structured_output": False}
+    script = [*map(answer, range(tool_loops.FILES)), "Done."]
+    client = replay.ReplayChatCompletionClient(script, model_info={**info, "family": "unknown"})
+    made = recipe("AutoGen")
+    context = made["PrunedContext"](tool_loops.SAFE_ZONE)
+    agent = AssistantAgent(
+        "reader", client, tools=[read], model_context=context, max_tool_iterations=2 * tool_loops.FILES
+    )
+    asyncio.run(agent.run(task="Read all files."))
+    prompts = [[*map(made["as_anthropic"], call["messages"])] for call in client.create_calls]
+    check([pruner.count_tokens(prompt) for prompt in prompts])
+    kept = [one.content for message in context._messages for one in message.content if hasattr(one, "call_id")]
+    assert kept == [tool_loops.result(number) for number in range(tool_loops.FILES)]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_smolagents():
+    pytest.importorskip("smolagents")
+    from smolagents import ActionStep, Model, ToolCallingAgent, tool
+    from smolagents.models import ChatMessage, ChatMessageToolCall, ChatMessageToolCallFunction, MessageRole
+
+    @tool
+    def read_file(path: str) -> str:
+        """Read a file.
+
+        Args:
+            path: Where it is.
+        """
+        return read(path)
+
+    prompts: list[Any] = []
+
+    class Scripted(Model):
+        def generate(self, messages: Any, **options: Any) -> ChatMessage:
+            prompts.append([block for message in messages for block in message.content])
+            number = len(prompts) - 1
+            name, given = (
+                ("read_file", arguments(number)) if number < tool_loops.FILES else ("final_answer", {"answer": "Done."})
+            )
+            call = ChatMessageToolCall(ChatMessageToolCallFunction(given, name), f"call_{number}", "function")
+            return ChatMessage(MessageRole.ASSISTANT, "", [call])
+
+    made = recipe("smolagents")
+    made["pruner"].args = tool_loops.SAFE_ZONE
+    agent = ToolCallingAgent(
+        [read_file], Scripted(), step_callbacks=[made["prune"]], max_steps=2 * tool_loops.FILES, verbosity_level=0
+    )
+    assert agent.run("Read all files.") == "Done."
+    sizes = [pruner.count_tokens([{"role": "user", "content": prompt}]) for prompt in prompts]
+    check(sizes, round(1.03 * tool_loops.SAFE_ZONE))  # calls are sent as text, a little longer than they count
+    seen = [step.observations for step in agent.memory.steps if isinstance(step, ActionStep)]
+    assert 20 < sum(text.startswith("[Cleared at request ") for text in seen) < tool_loops.FILES
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_agno():
+    pytest.importorskip("agno")
+    from agno.agent import Agent
+    from agno.models.base import Model
+    from agno.models.response import ModelResponse
+
+    prompts: list[Any] = []
+
+    class Scripted(Model):
+        def invoke(self, messages: list[Any], *rest: Any, **options: Any) -> ModelResponse:
+            prompts.append(list(messages))
+            number = len(prompts) - 1
+            if number == tool_loops.FILES:
+                return ModelResponse(role="assistant", content="Done.")
+            function = {"name": "read", "arguments": json.dumps(arguments(number))}
+            call = {"id": f"call_{number}", "type": "function", "function": function}
+            return ModelResponse(role="assistant", tool_calls=[call])
+
+        async def ainvoke(self, *given: Any, **options: Any) -> ModelResponse:
+            return self.invoke(*given, **options)
+
+        def invoke_stream(self, *given: Any, **options: Any) -> Iterator[ModelResponse]:
+            yield self.invoke(*given, **options)
+
+        def ainvoke_stream(self, *given: Any, **options: Any) -> Any:
+            raise NotImplementedError
+
+        def _parse_provider_response(self, response: Any, **options: Any) -> ModelResponse:
+            return response
+
+        def _parse_provider_response_delta(self, response: Any) -> ModelResponse:
+            return response
+
+    model = recipe("Agno")["pruning"](Scripted, tool_loops.SAFE_ZONE)(id="scripted")
+    agent = Agent(model=model, tools=[read], telemetry=False)
+    run = agent.run("Read all files.")
+    assert run.content == "Done."
+    check([pruner.count_tokens(prompt) for prompt in prompts])
+    kept = [message.content for message in run.messages if message.role == "tool"]
+    assert kept == [tool_loops.result(number) for number in range(tool_loops.FILES)]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_crewai(monkeypatch: pytest.MonkeyPatch):
+    for variable in ("CREWAI_DISABLE_TELEMETRY", "OTEL_SDK_DISABLED"):
+        monkeypatch.setenv(variable, "true")
+    pytest.importorskip("crewai")
+    from crewai import Agent, BaseLLM, Task
+    from crewai.hooks import clear_before_llm_call_hooks
+    from crewai.tools import tool
+
+    prompts: list[Any] = []
+
+    class Scripted(BaseLLM):
+        def call(self, messages: Any, *rest: Any, **options: Any) -> Any:
+            prompts.append([*messages])
+            number = len(prompts) - 1
+            function = {"name": "read", "arguments": json.dumps(arguments(number))}
+            call = {"id": f"call_{number}", "type": "function", "function": function}
+            return [call] if number < tool_loops.FILES else "Final Answer: Done."
+
+        def supports_function_calling(self) -> bool:
+            return True
+
+        def get_context_window_size(self) -> int:
+            return 1_000_000
+
+    made = recipe("CrewAI")
+    made["pruner"].args = tool_loops.SAFE_ZONE
+    model = Scripted(model="scripted")
+    agent = Agent(
+        role="r", goal="g", backstory="b", llm=model, tools=[tool("read")(read)], max_iter=2 * tool_loops.FILES
+    )
+    try:
+        agent.execute_task(Task(description="Read all files.", expected_output="A word.", agent=agent))
+    finally:
+        clear_before_llm_call_hooks()
+    check([pruner.count_tokens(prompt) for prompt in prompts])
