@@ -37,8 +37,8 @@ Upstream = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help="The address of the API behind it, without /v1. Without it: that of the vendor whose API a request is for, "
-        "or what ANTHROPIC_BASE_URL, OPENAI_BASE_URL or GOOGLE_GEMINI_BASE_URL name.",
+        help="The address of the API behind it, without /v1. Without it: what ANTHROPIC_BASE_URL, OPENAI_BASE_URL and "
+        "GOOGLE_GEMINI_BASE_URL name, else the vendor whose API a request is for.",
     ),
 ]
 SafeZone = Annotated[

@@ -29,8 +29,8 @@ class Settings:
     the vendor whose API its path names. `safe_zone` is a budget as `PruneArgs` takes it; None is 0.6 of the window of
     the request's model, and 100,000 tokens where that is not known. `strategy` is a name, with parameters if need be.
 
-    `bases` are base addresses as clients are given them, by vendor ("anthropic", "openai", "gemini"), which stand in for
-    the vendor's own where there is no upstream: that of OpenAI's clients takes the place of /v1.
+    `bases` are base addresses as clients are given them, by vendor ("anthropic", "openai", "gemini"); they stand in
+    for the vendor's own where there is no upstream. That of OpenAI's clients takes the place of /v1.
 
     `host` is an address to listen on, and `port` 0 any free port. On any other address than the loopback every request
     needs the `token`, the page needs it always. `jobs` are the processes that prune; 0 prunes in the proxy's own.
