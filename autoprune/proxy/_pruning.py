@@ -164,11 +164,11 @@ class Work:
             pauses=known.pauses,
         )
         if pruned.result is None:
-            return Done(note=pruned.note, conversation=known.name)
+            return Done(note=pruned.note)
         if not pruned.counts_only:
             self._open[known.name] = Open(pruned.result, found.model, pause)
         notes = pruned.result.report.fallbacks
-        changed = None if pruned.body is body else json.dumps(pruned.body, ensure_ascii=False).encode()
+        changed = None if pruned.body is body else encoded(pruned.body)
         return Done(pruned.headers, changed, known.name, notes[0] if notes else "", pruned.counts_only)
 
     def _cleared(self, result: Result, known: Conversation) -> Iterator[Cleared]:
@@ -179,6 +179,14 @@ class Work:
                 known.cleared.add(id)
                 self._payloads.put(id, part.text)
                 yield cleared(part, edit.request, str(edit.reason), id)
+
+
+def encoded(body: object) -> bytes:
+    """Return JSON-like data as bytes; half a surrogate pair, as of an emoji that was cut, as an escape."""
+    try:
+        return json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(body).encode()
 
 
 def cleared(part: ToolResult, request: int, reason: str, id: str) -> Cleared:

@@ -1,5 +1,6 @@
 """Lanes prune alike in a thread and in processes, and a process that dies costs one request its pruning."""
 
+import json
 import os
 import signal
 import subprocess
@@ -68,6 +69,22 @@ def test_requests_of_many_sessions_go_through_processes(proxy_to: ProxyTo) -> No
 def test_a_session_that_its_client_does_not_name_goes_where_it_went_before():
     assert beginning(job(1)) == beginning(job(9)) != beginning(job(1, " another"))
     assert beginning(Job("/v1/messages", {}, b"no JSON", "", 0.0)) == ""
+
+
+def test_half_an_emoji_is_sent_as_it_came():
+    cut = json.loads(body(8))
+    cut["messages"][-1]["content"][0]["content"] = "an emoji that was cut \ud83d"
+    done = Work(Settings(safe_zone="2k")).prune(Job("/v1/messages", {}, json.dumps(cut).encode(), "", 0.0))
+    assert done.body
+    assert json.loads(done.body)["messages"][-1] == cut["messages"][-1]
+    assert len(done.body) < len(json.dumps(cut)) / 2
+
+
+def test_a_history_that_is_kept_on_the_server_is_no_conversation_here():
+    known = {"input": [{"role": "user", "content": "Go on."}], "previous_response_id": "r"}
+    done = Work(Settings(safe_zone="2k")).prune(Job("/v1/responses", {}, json.dumps(known).encode(), "", 0.0))
+    assert (done.body, done.conversation) == (None, "")
+    assert "previous_response_id" in done.note
 
 
 def test_the_newest_payloads_are_kept_up_to_so_many_bytes():
