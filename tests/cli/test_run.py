@@ -127,7 +127,7 @@ def test_the_doctor_says_whether_requests_arrive_and_asks_nobody(tmp_path: Path,
     user = having(tmp_path, PATH=install(tmp_path), ANTHROPIC_BASE_URL=provider.url)
     done = run_text("doctor", "claude", "--ask", environ=user)
     assert done.returncode == 0
-    assert re.search(r"^requests      arrive: /v1/messages, claude-opus-4-8 of \d+ tokens$", done.stdout, re.MULTILINE)
+    assert re.search(r"^requests      arrive: /v1/messages, claude-opus-4-8, \d+ tokens$", done.stdout, re.MULTILINE)
     assert "upstream      answers (200 to a request without a key)" in done.stdout
     assert "set ENABLE_TOOL_SEARCH=true" in done.stdout
     assert provider.requests == []
@@ -137,5 +137,5 @@ def test_the_doctor_says_where_nothing_arrives(tmp_path: Path):
     user = having(tmp_path, PATH=install(tmp_path), ANTHROPIC_BASE_URL="http://127.0.0.1:9")
     done = run_text("doctor", "claude", environ=user)
     assert done.returncode == 1
-    assert "requests      none arrived" in done.stdout
+    assert "requests      none arrived before it ended with 0: arguments: -p Say that you are there." in done.stdout
     assert "upstream      does not answer: http://127.0.0.1:9" in done.stdout
