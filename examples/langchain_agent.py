@@ -50,7 +50,7 @@ def told(report: Report) -> str:
 def main() -> None:
     """Run the agent, and print a line for each prompt that was pruned."""
     pruner = AgenticConversationPruner("20k", on_pruned=lambda event: print(told(event.report)))
-    agent = create_agent(Script(responses=script()), [read_page], middleware=[PruningMiddleware(pruner=pruner)])
+    agent = create_agent(Script(responses=script()), [read_page], middleware=[PruningMiddleware(pruner)])
     asked = {"messages": [{"role": "user", "content": "Read all pages."}]}
     messages = agent.invoke(asked, {"recursion_limit": 200})["messages"]
     kept = sum(len(message.content) for message in messages if isinstance(message, ToolMessage))

@@ -38,7 +38,7 @@ def told(report: Report) -> str:
 def main() -> None:
     """Run the agent, and print a line for each prompt that was pruned."""
     pruner = AgenticConversationPruner("20k", on_pruned=lambda event: print(told(event.report)))
-    agent = Agent(FunctionModel(script), tools=[read_page], capabilities=[Pruning(pruner=pruner)])
+    agent = Agent(FunctionModel(script), tools=[read_page], capabilities=[Pruning(pruner)])
     result = agent.run_sync("Read all pages.")
     parts = [part for message in result.all_messages() for part in message.parts]
     kept = sum(len(str(part.content)) for part in parts if isinstance(part, ToolReturnPart))

@@ -58,6 +58,7 @@ ONLY_IN = {
     "httpx": {"proxy"},
     "starlette": {"proxy"},
     "uvicorn": {"proxy"},
+    "zstandard": {"proxy"},
     "matplotlib": {"replay"},
     "agents": {"integrations"},
     "google": {"integrations"},

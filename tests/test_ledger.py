@@ -302,6 +302,7 @@ def test_the_differences_of_all_requests_are_the_sums_of_all_prunes(data: st.Dat
         total = loop.ledger.total
         assert total.saved - total.rewriting == pytest.approx(saved, abs=1e-4)
         assert total.net == pytest.approx(saved - total.rereading - total.summarizing, abs=1e-4)
+        assert loop.ledger.unpruned == pytest.approx(unpruned, abs=1e-4)
         assert loop.ledger.requests == len(loop.prompts)
         found.append({**loop.ledger.as_json(), "cleared": None})  # a result that was cut reads otherwise
     assert found[0] == found[1]
@@ -387,6 +388,7 @@ def test_figures_are_those_of_the_provider_where_its_usage_is_given(usage: objec
     (known,) = reconciled.reported
     assert (known.counted, known.expected, known.prompt, known.cached) == (1_000, 0, 1_200, 700)
     assert reconciled.total.net == pytest.approx(1.2 * plain.total.net)
+    assert reconciled.unpruned == pytest.approx(1.2 * plain.unpruned)
     assert (reconciled.total.removed, reconciled.total.rewritten) == (480, 840)
     assert "reported 1,200 prompt tokens, 700 of them from its cache" in " ".join(str(reconciled).split())
 

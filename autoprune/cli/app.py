@@ -13,6 +13,7 @@ import autoprune.cli.prune as prune
 import autoprune.cli.recall as recall
 import autoprune.cli.replay as replay
 import autoprune.cli.run as run
+import autoprune.cli.savings as savings
 import autoprune.cli.settings as settings
 import autoprune.cli.stats as stats
 import autoprune.cli.strategies as strategies
@@ -44,6 +45,7 @@ app.command(epilog=replay.EXAMPLES)(replay.replay)
 app.command(epilog=proxy.EXAMPLES)(proxy.proxy)
 app.command(epilog=run.EXAMPLES, context_settings=run.CONTEXT)(run.run)
 app.command(epilog=doctor.EXAMPLES, context_settings=run.CONTEXT)(doctor.doctor)
+app.command(epilog=savings.EXAMPLES)(savings.savings)
 app.command("tune", epilog=tune.EXAMPLES)(tune.tune_settings)
 app.command("strategies", epilog=strategies.EXAMPLES)(strategies.list_strategies)
 app.command("settings", epilog=settings.EXAMPLES)(settings.list_settings)

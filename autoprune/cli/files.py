@@ -13,6 +13,7 @@ from autoprune.errors import SessionError
 from autoprune.sessions import Reader, Session, agent_log, decode, load
 from autoprune.strategies.scaffold import value_in_file
 
+PRIVATE = 0o600
 TO_DEVICES = ("/dev/", "/proc/")
 
 
@@ -80,6 +81,11 @@ def write(to: str, text: str) -> None:
         raise SessionError(f"{to} cannot be written: {error.strerror}") from error
 
 
+def replace_private(path: Path, text: str) -> None:
+    """Write a file that nobody else may read, in one step. Raises OSError where it cannot be written."""
+    _replace(os.path.realpath(path), text.encode("utf-8", "replace"), None, PRIVATE)
+
+
 def _put(to: str, data: bytes) -> None:
     try:
         known = os.stat(to)
@@ -93,17 +99,18 @@ def _put(to: str, data: bytes) -> None:
         _replace(os.path.realpath(to), data, known)
 
 
-def _replace(path: str, data: bytes, known: os.stat_result | None) -> None:
+def _replace(path: str, data: bytes, known: os.stat_result | None, mode: int = 0o666) -> None:
     """Write beside a file and put it in the file's place, so that a full disk or Ctrl-C leaves the old one whole.
 
-    `known` is the file that is there; its mode is kept, and its owner where that is allowed.
+    `known` is the file that is there; its mode is kept, and its owner where that is allowed. Without it the file gets
+    `mode`, as far as the umask allows.
     """
     if known and not os.access(path, os.W_OK):
         raise PermissionError(0, "it is read-only")
     beside = os.path.join(os.path.dirname(path), f".autoprune-{secrets.token_hex(8)}.tmp")
     try:
         # Nobody may read it before it has the mode of the file that it replaces.
-        made = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if known else 0o666)
+        made = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE if known else mode)
         with open(made, "wb") as file:
             file.write(data)
             file.flush()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import autoprune.cli.options as options
+from autoprune.cli.ledgers import keeping
 from autoprune.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ EXAMPLES = options.examples(
     "proxy --host 0.0.0.0 --token SECRET",
 )
 PORT = 8484
-NEEDED = ("httpx", "starlette", "uvicorn")
+NEEDED = ("httpx", "starlette", "uvicorn", "zstandard")
 STEP_SECONDS = 0.5
 
 Upstream = Annotated[
@@ -72,7 +73,7 @@ def proxy(
     settings = Settings(upstream, safe_zone, strategy, host=host, port=port, jobs=count, **given)
     if settings.is_open and token is None:
         raise SettingsError(f"{host} can be reached from other machines: give a token (--token, or AUTOPRUNE_TOKEN)")
-    with running(settings) as known, suppress(KeyboardInterrupt):
+    with running(settings) as known, keeping(lambda: known.sessions), suppress(KeyboardInterrupt):
         print(*introduction(settings, known), sep="\n", flush=True)
         while True:
             time.sleep(STEP_SECONDS)

@@ -65,6 +65,7 @@ class Ledger:
         self.requests = 0
         self.reported: tuple[Reported, ...] = ()
         self._entries: list[Entry] = []
+        self._bill = 0.0  # of the prompts as they were sent
         self._before: Before | None = None
         self._cleared: dict[str, int] = {}  # digests of results, each with the number of the entry that cleared it
 
@@ -89,6 +90,7 @@ class Ledger:
         self._charge_fetched(now)
         self._enter(now, found, price)
         self._before = found.now
+        self._bill += self.prices.request(found.now.tokens, found.now.held)
 
     @property
     def tokens_per_counted(self) -> float:
@@ -107,6 +109,12 @@ class Ledger:
         """The sum of all prunes, as of one at the first request."""
         return total(self.entries, self.prices, self.requests)
 
+    @property
+    def unpruned(self) -> float:
+        """What all prompts would have cost without any prune, in input tokens, with the cache as it is expected."""
+        known = self.total
+        return self._bill * self.tokens_per_counted + known.saved - known.rewriting
+
     def __str__(self) -> str:
         """Return a table of at most 80 columns, what its columns mean, and what came of it in words."""
         return table(self.entries, self.total, _reconciled(self.reported, self.tokens_per_counted))
@@ -120,6 +128,7 @@ class Ledger:
             "entries": [entry.as_json() for entry in self._entries],
             "cleared": dict(self._cleared),
             "reported": [asdict(each) for each in self.reported],
+            "bill": self._bill,
             "before": self._before and self._before.as_json(),
         }
 
@@ -131,6 +140,7 @@ class Ledger:
         made._entries = [Entry.of_json(each, made.prices) for each in record["entries"]]
         made._cleared = dict(record["cleared"])
         made.reported = tuple(Reported(**each) for each in record["reported"])
+        made._bill = record.get("bill", 0.0)  # older records have none
         made._before = record["before"] and Before.of_json(record["before"])
         return made
 

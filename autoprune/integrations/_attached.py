@@ -3,16 +3,12 @@
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from autoprune.formats import Format
+from autoprune.integrations._hooks import DEFAULT_STRATEGY, AnyPruner, Pruning, pruner_of
 from autoprune.planning.view import Strategy
-from autoprune.pruners.agentic import AgenticConversationPruner
-from autoprune.pruners.conversation import ConversationPruner
 from autoprune.pruners.result import Result
-
-DEFAULT = "cache_aware"
-AnyPruner: TypeAlias = AgenticConversationPruner | ConversationPruner
 
 
 class FrameworkFormat(Format, Protocol):
@@ -31,18 +27,16 @@ class FrameworkFormat(Format, Protocol):
 class Attached:
     """Prunes the messages of a framework, which `written_in` reads, with a copy of a pruner or with one of its own.
 
-    `safe_zone` is what `AgenticConversationPruner` takes: a budget such as `"50k"`, a `PruneArgs`, or anything like it.
-    A `pruner` keeps its settings, archive and callbacks, and is never changed. `strategy` is one of its strategies, by
-    name or itself; without one it is `cache_aware` where the pruner has that.
+    `pruning` is a safe zone such as `"50k"`, settings, or a pruner, which keeps its settings, archive and callbacks and
+    is never changed. `strategy` is one of its strategies, by name or itself; without one it is `cache_aware` where the
+    pruner has that.
     """
 
-    def __init__(
-        self, written_in: FrameworkFormat, safe_zone: object, pruner: AnyPruner | None, strategy: str | Strategy | None
-    ) -> None:
+    def __init__(self, written_in: FrameworkFormat, pruning: Pruning, strategy: str | Strategy | None) -> None:
         """Keep what is given; settings are checked when they are used."""
-        made = AgenticConversationPruner(safe_zone) if pruner is None else copy(pruner)
+        made = copy(pruner_of(pruning))
         made.formats = (written_in, *made.formats)
-        made.default = made.strategies.get(DEFAULT, made.default)
+        made.default = made.strategies.get(DEFAULT_STRATEGY, made.default)
         self._pruner = made
         self._strategy = strategy
         self._written_in = written_in

@@ -13,7 +13,8 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from autoprune.errors import SettingsError
 from autoprune.formats import json_text
 from autoprune.integrations import langchain_messages
-from autoprune.integrations._attached import AnyPruner, Attached
+from autoprune.integrations._attached import Attached
+from autoprune.integrations._hooks import Pruning
 from autoprune.planning.view import Strategy
 from autoprune.providers import merged
 from autoprune.providers.thinking import BETA
@@ -25,18 +26,16 @@ MODEL_NAMES = ("model_name", "model", "model_id")  # what the classes of models 
 class PruningMiddleware(AgentMiddleware):
     """Middleware that prunes the messages of each request, in agents that run, stream, or do so asynchronously.
 
-    `safe_zone` is a budget such as `"50k"`, or settings (`PruneArgs`). It is compared with all that is sent: messages,
-    system prompt and tools. `pruner` stands in for it where there is more to say: an archive, callbacks, folding.
+    `pruning` is a safe zone such as `"50k"`, settings (`PruneArgs`), or a pruner where there is more to say: an
+    archive, callbacks, folding. The safe zone is compared with all that is sent: messages, system prompt and tools.
     `strategy` is `cache_aware` where none is named. The request's model gives prices, and the window of which a safe
     zone such as `0.6` is a share.
     """
 
-    def __init__(
-        self, safe_zone: object = None, *, pruner: AnyPruner | None = None, strategy: str | Strategy | None = None
-    ) -> None:
+    def __init__(self, pruning: Pruning, *, strategy: str | Strategy | None = None) -> None:
         """Keep what is given; settings are checked when the first request is pruned."""
         super().__init__()
-        self._attached = Attached(langchain_messages, safe_zone, pruner, strategy)
+        self._attached = Attached(langchain_messages, pruning, strategy)
 
     def wrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]

@@ -8,12 +8,13 @@ from typing import Any
 
 from autoprune.errors import SettingsError
 from autoprune.integrations import langchain_messages
-from autoprune.integrations._attached import AnyPruner, Attached
+from autoprune.integrations._attached import Attached
+from autoprune.integrations._hooks import Pruning
 from autoprune.planning.view import Strategy
 
 
 def pre_model_hook(
-    safe_zone: object = None, *, pruner: AnyPruner | None = None, strategy: str | Strategy | None = None
+    pruning: Pruning, *, strategy: str | Strategy | None = None
 ) -> Callable[[Any], dict[str, list[Any]]]:
     """Return a node that puts the messages to send into the state's `llm_input_messages`, and leaves `messages` alone.
 
@@ -23,7 +24,7 @@ def pre_model_hook(
     The node raises SettingsError where the next request must say something besides, which a node cannot
     (`docs/thinking.md`).
     """
-    attached = Attached(langchain_messages, safe_zone, pruner, strategy)
+    attached = Attached(langchain_messages, pruning, strategy)
 
     def prune(state: Any) -> dict[str, list[Any]]:
         messages = state["messages"] if isinstance(state, Mapping) else state.messages

@@ -13,8 +13,8 @@ from pydantic_ai.tools import RunContext
 
 from autoprune.errors import SettingsError
 from autoprune.formats import json_text
-from autoprune.integrations import pydantic_ai_messages
-from autoprune.integrations._attached import AnyPruner, Attached
+from autoprune.integrations import _hooks, pydantic_ai_messages
+from autoprune.integrations._attached import Attached
 from autoprune.planning.view import Strategy
 from autoprune.providers import merged
 from autoprune.providers.thinking import BETA
@@ -23,17 +23,15 @@ from autoprune.providers.thinking import BETA
 class Pruning(AbstractCapability[Any]):
     """A capability that prunes the messages of each request, in runs of every kind.
 
-    `safe_zone` is a budget such as `"50k"`, or settings (`PruneArgs`). It is compared with all that is sent: messages,
-    instructions and tools. `pruner` stands in for it where there is more to say: an archive, callbacks, folding.
+    `pruning` is a safe zone such as `"50k"`, settings (`PruneArgs`), or a pruner where there is more to say: an
+    archive, callbacks, folding. The safe zone is compared with all that is sent: messages, instructions and tools.
     `strategy` is `cache_aware` where none is named. The request's model gives prices, and the window of which a safe
     zone such as `0.6` is a share.
     """
 
-    def __init__(
-        self, safe_zone: object = None, *, pruner: AnyPruner | None = None, strategy: str | Strategy | None = None
-    ) -> None:
+    def __init__(self, pruning: _hooks.Pruning, *, strategy: str | Strategy | None = None) -> None:
         """Keep what is given; settings are checked when the first request is pruned."""
-        self._attached = Attached(pydantic_ai_messages, safe_zone, pruner, strategy)
+        self._attached = Attached(pydantic_ai_messages, pruning, strategy)
 
     @classmethod
     def get_serialization_name(cls) -> str | None:

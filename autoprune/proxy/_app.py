@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
+from zstandard import ZstdDecompressor, ZstdError
 
 from autoprune.proxy._forward import (
     ClientGoneError,
@@ -41,7 +42,13 @@ from autoprune.proxy._usage import UsageReader
 from autoprune.requests import place
 
 COMPACTION = ("x-interaction-type", "conversation-compaction")  # how Copilot marks its own
-DECODERS: Mapping[str, Callable[[bytes], bytes]] = {"": bytes, "identity": bytes, "gzip": gzip.decompress}
+SIGNED = "AWS4-"  # a signature of the whole request, its body too
+DECODERS: Mapping[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    "identity": bytes,
+    "gzip": gzip.decompress,
+    "zstd": lambda body: ZstdDecompressor().decompressobj().decompress(body),
+}
 REFUSED = 400
 NO_UPGRADE = 426  # by which Codex knows at once that it must go on over HTTP; after any other it tries five times
 
@@ -111,9 +118,9 @@ class Proxy:
         finally:
             gone.cancel()
             await noting
-        if session and job and usage is not None:
-            session.usage = usage or None
-            await self.lanes.answered(job, session.name, session.usage, self._clock())
+        if session and job and usage:
+            session.usage = usage
+            await self.lanes.answered(job, session.name, usage)
 
     async def _note(self, session: Session | None, done: Done, job: Job | None) -> None:
         """Enter a request into its session's account, while it is on its way."""
@@ -124,11 +131,12 @@ class Proxy:
         """Return what there is to prune in a request; None where it is passed on as it is."""
         decode = DECODERS.get(asked.headers.get("content-encoding", ""))
         is_theirs = asked.headers.get(COMPACTION[0]) == COMPACTION[1]
-        if decode is None or is_theirs or asked.scope["method"] != "POST" or place(asked.path, {}) is None:
+        is_signed = asked.headers.get("authorization", "").startswith(SIGNED)
+        if decode is None or is_theirs or is_signed or asked.scope["method"] != "POST" or place(asked.path, {}) is None:
             return None
         try:
             body = decode(asked.body)
-        except (OSError, EOFError, zlib.error):
+        except (OSError, EOFError, zlib.error, ZstdError):
             return None
         betas = {name: value for name, value in asked.headers.items() if name == "anthropic-beta"}
         return Job(asked.path, betas, body, session_of(asked.headers), self._clock())
@@ -146,8 +154,8 @@ class Proxy:
 
     async def _forward(
         self, asked: Asked, outgoing: Outgoing, send: Send, gone: asyncio.Future[None], session: Session | None
-    ) -> dict[str, Any] | None:
-        """Send a request on and its answer back; return the usage in it, None where it is no answer but an error."""
+    ) -> dict[str, Any]:
+        """Send a request on and its answer back; return the usage in it, {} where there is none."""
         self._client = self._client or new_client()
         try:
             async with answered(self._client, outgoing, gone) as response:
@@ -160,8 +168,8 @@ class Proxy:
             if session:
                 session.failed += 1
             await refuse(send, asked, failure.status, str(failure))
-            return None
-        return reader.end() if response.status_code < REFUSED else None
+            return {}
+        return reader.end() if response.status_code < REFUSED else {}
 
     def _status(self, status: int, session: Session | None) -> None:
         self.sessions.refused += status >= REFUSED
@@ -196,7 +204,7 @@ def lifespan(proxy: Proxy, pages: Any) -> Any:
 
 def is_page(scope: Scope) -> bool:
     """Return whether a request is for the proxy's own pages."""
-    return scope["path"] in ("/", "/metrics") or scope["path"].startswith("/autoprune/")
+    return scope["path"] in ("/", "/metrics", "/favicon.ico") or scope["path"].startswith("/autoprune/")
 
 
 async def live(proxy: Proxy, receive: Receive, send: Send) -> None:

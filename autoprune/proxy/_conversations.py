@@ -29,29 +29,28 @@ DIGEST_BYTES = 8
 
 @dataclass
 class Conversation:
-    """What is known of a conversation from its requests before: pauses, when the last answer ended, the calibration."""
+    """What is known of a conversation from its requests before: pauses, when the last came, the calibration."""
 
     name: str
     pauses: dict[int, float] = field(default_factory=dict)
-    ended: float | None = None
+    asked: float | None = None
     calibration: float = 1.0
     counted: int = 0
     cleared: set[str] = field(default_factory=set)
 
     def waited(self, messages: int, at: float) -> float:
-        """Note a request with so many messages, and return the seconds since the answer before it.
+        """Note a request with so many messages, and return the seconds since the one before, whose prompt is cached.
 
         One that is sent again keeps the longer pause: what was cleared because the cache was cold stays cleared.
         """
         self.pauses = {before: pause for before, pause in self.pauses.items() if before <= messages}
-        if self.ended is not None:
-            pause = max(0.0, at - self.ended)
-            self.pauses[messages] = max(pause, self.pauses.get(messages, 0.0))
+        if self.asked is not None:
+            self.pauses[messages] = max(0.0, at - self.asked, self.pauses.get(messages, 0.0))
+        self.asked = at
         return self.pauses.get(messages, 0.0)
 
-    def answered(self, usage: object, at: float) -> None:
-        """Note the end of an answer, and what it says of the size of the prompt."""
-        self.ended = at
+    def answered(self, usage: object) -> None:
+        """Note what an answer says of the size of the prompt."""
         if self.counted < LEAST_MEASURED:
             return
         try:

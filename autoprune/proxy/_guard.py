@@ -6,7 +6,7 @@ rebinding"); so the `Host` must be the proxy's own, and an `Origin`, which brows
 
 from collections.abc import Mapping
 from hmac import compare_digest
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from autoprune.proxy._settings import Settings
 
@@ -51,8 +51,19 @@ class Guard:
 
 def cookie(headers: Mapping[str, str]) -> str:
     """Return the token in the cookies of a request; "" where there is none."""
+    wanted = cookie_name(headers.get("host", ""))
     pairs = (each.strip().partition("=") for each in headers.get("cookie", "").split(";"))
-    return next((value for name, _, value in pairs if name == TOKEN_COOKIE), "")
+    return unquote(next((value for name, _, value in pairs if name == wanted), ""))
+
+
+def quoted(token: str) -> str:
+    """Return a token as it stands in a cookie and in an address, where not every character may."""
+    return quote(token, safe="")
+
+
+def cookie_name(host: str) -> str:
+    """Return the name of the cookie that keeps the token: one for each port, between which browsers do not tell."""
+    return f"{TOKEN_COOKIE}_{host.rpartition(':')[2]}" if _without_port(host) != host else TOKEN_COOKIE
 
 
 def _without_port(host: str) -> str:

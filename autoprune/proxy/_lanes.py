@@ -42,8 +42,8 @@ class Lane(Protocol):
         """Return what the newest prune of a conversation came to."""
         ...
 
-    def answered(self, conversation: str, usage: object, at: float) -> None:
-        """Note the end of an answer."""
+    def answered(self, conversation: str, usage: object) -> None:
+        """Note the usage that was reported with an answer."""
 
     def recall(self, id: str) -> str | None:
         """Return a cleared payload, if it is still kept."""
@@ -68,9 +68,9 @@ class Process:
         account = self._ask("account", conversation)
         return account if isinstance(account, Account) else None
 
-    def answered(self, conversation: str, usage: object, at: float) -> None:
-        """Note the end of an answer."""
-        self._ask("answered", conversation, usage, at)
+    def answered(self, conversation: str, usage: object) -> None:
+        """Note the usage that was reported with an answer."""
+        self._ask("answered", conversation, usage)
 
     def recall(self, id: str) -> str | None:
         """Return a cleared payload, if it is still kept."""
@@ -142,10 +142,10 @@ class Lanes:
         lane = self._of(job)
         return await self._run(lane, self._lanes[lane].account, conversation)
 
-    async def answered(self, job: Job, conversation: str, usage: object, at: float) -> None:
-        """Note the end of an answer to a request."""
+    async def answered(self, job: Job, conversation: str, usage: object) -> None:
+        """Note the usage that was reported with the answer to a request."""
         lane = self._of(job)
-        await self._run(lane, self._lanes[lane].answered, conversation, usage, at)
+        await self._run(lane, self._lanes[lane].answered, conversation, usage)
 
     async def recall(self, id: str) -> str | None:
         """Return a cleared payload, if one of the lanes still keeps it."""

@@ -137,10 +137,10 @@ class Work:
             tuple(report.decisions),
         )
 
-    def answered(self, conversation: str, usage: object, at: float) -> None:
-        """Note the end of an answer to a conversation, with the usage that the provider reported, if it did."""
+    def answered(self, conversation: str, usage: object) -> None:
+        """Note the usage that the provider reported with an answer to a conversation."""
         if known := self._conversations.named(conversation):
-            known.answered(usage, at)
+            known.answered(usage)
 
     def recall(self, id: str) -> str | None:
         """Return a cleared payload; None where it is not kept any more."""

@@ -11,6 +11,7 @@ import uvicorn
 
 from autoprune.errors import SettingsError
 from autoprune.proxy._app import Proxy, lifespan
+from autoprune.proxy._guard import quoted
 from autoprune.proxy._pages import pages
 from autoprune.proxy._sessions import Session, Sessions
 from autoprune.proxy._settings import Settings
@@ -63,7 +64,7 @@ def running(settings: Settings) -> Iterator[Running]:
     port = listening.getsockname()[1]
     url = f"http://{f'[{settings.host}]' if ':' in settings.host else settings.host}:{port}"
     try:
-        yield Running(url, f"{url}/?token={settings.token}", proxy.sessions)
+        yield Running(url, f"{url}/?token={quoted(settings.token)}", proxy.sessions)
     finally:
         known.should_exit = True
         thread.join()

@@ -6,11 +6,12 @@ questions of an assistant do not count as its work.
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from autoprune.economics import Ledger, Sent
+from autoprune.economics import Entry, Ledger, Sent
 from autoprune.errors import SettingsError
+from autoprune.proxy._figures import UNKNOWN, Figures, Label, product, room_for, timed
 from autoprune.proxy._pruning import Account, Cleared, Done, Job
 
 NAMED_BY = ("x-claude-code-session-id", "session-id", "session_id", "x-session-id", "x-session-affinity")
@@ -42,8 +43,9 @@ class Measured:
 class Session:
     """One conversation of a client with a provider, as it went through the proxy.
 
-    `ledger` says what pruning has saved, `points` what each request came to. `refused` counts answers with a status of
-    400 and more, `failed` the requests that the upstream did not answer.
+    `ledger` says what pruning has saved, `points` what each request came to; `cleared` are numbered by the request of
+    this conversation at which they were. `refused` counts answers with a status of 400 and more, `failed` the requests
+    that the upstream did not answer.
     """
 
     name: str
@@ -61,6 +63,30 @@ class Session:
     decisions: tuple[str, ...] = ()
     notes: dict[str, int] = field(default_factory=dict)
     usage: Mapping[str, Any] | None = None
+    _figures: Figures = field(default=Figures(), repr=False)
+    _total: Entry | None = field(default=None, repr=False)
+
+    @property
+    def label(self) -> Label:
+        """The client and the model, without what tells sessions of one client apart."""
+        return product(self.client), self.model or UNKNOWN
+
+    @property
+    def at(self) -> float:
+        """When it was gone on with last, in seconds since 1970."""
+        return self.points[-1].at if self.points else self.started
+
+    @property
+    def total(self) -> Entry:
+        """The sum of the ledger. It is made up once for each request, since a page may ask for it often."""
+        if self._total is None:
+            self._total = self.ledger.total
+        return self._total
+
+    @property
+    def figures(self) -> Figures:
+        """The sums over all requests, also over those of which `points` are not kept any more."""
+        return replace(self._figures, saved=self.total.net)
 
     def sent(self, account: Account, done: Done, job: Job) -> None:
         """Note a request that is sent now."""
@@ -71,7 +97,10 @@ class Session:
         self._account(Measured(account.sent), {account.messages: account.pause})
         figures = account.before, account.after, len(account.cleared), done.seconds
         self.points.append(Point(self.requests, job.at, *figures, done.note))
-        self.cleared += account.cleared
+        is_new = int(self.requests == 1)
+        self._figures += Figures(is_new, 1, *figures[:3], seconds=done.seconds, times=timed(done.seconds))
+        self._total = None
+        self.cleared += (replace(each, request=self.requests) for each in account.cleared)
         self.decisions = account.decisions
         if done.note:
             self.notes[done.note] = self.notes.get(done.note, 0) + 1
@@ -96,6 +125,7 @@ class Sessions:
         self.requests = 0
         self.refused = 0
         self.failed = 0
+        self._gone: dict[Label, Figures] = {}
 
     def __iter__(self) -> Any:
         """Iterate over what went through, the newest last."""
@@ -107,8 +137,23 @@ class Sessions:
         found = known or Session(done.conversation, client, job.path, job.at)
         self._known[done.conversation] = found
         while len(self._known) > MOST_SESSIONS:
-            self._known.popitem(last=False)
+            _, gone = self._known.popitem(last=False)
+            _sum_up(gone, self._gone)
         return found
+
+    def figures(self) -> dict[Label, Figures]:
+        """Return the sums by client and model, over the conversations that are kept and those that went."""
+        sums = dict(self._gone)
+        for session in self:
+            _sum_up(session, sums)
+        return sums
+
+
+def _sum_up(session: Session, sums: dict[Label, Figures]) -> None:
+    if not session.requests:  # the first is still under way, and may name another model
+        return
+    label = room_for(session.label, sums)
+    sums[label] = sums.get(label, Figures()) + session.figures
 
 
 def session_of(headers: Mapping[str, str]) -> str:

@@ -7,14 +7,21 @@ of each figure counts. A body that is compressed in a way that cannot be read he
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
+
+from zstandard import ZstdDecompressor, ZstdError
 
 MOST = 64_000_000  # bytes of an answer in one body that are read
 LINE = b"data:"
 HINTS = (b"usage", b"Usage")  # an event without these words is not parsed
-READABLE = ("", "identity", "gzip", "deflate")
-GZIP, DEFLATE = zlib.MAX_WBITS | 16, zlib.MAX_WBITS
+DECODERS: Mapping[str, Callable[[], Any]] = {
+    "": lambda: None,
+    "identity": lambda: None,
+    "gzip": lambda: zlib.decompressobj(zlib.MAX_WBITS | 16),
+    "deflate": zlib.decompressobj,
+    "zstd": lambda: ZstdDecompressor().decompressobj(),
+}
 
 
 class UsageReader:
@@ -24,14 +31,8 @@ class UsageReader:
         """Begin before the first byte of an answer with this type and content encoding."""
         self.usage: dict[str, Any] = {}
         self._is_stream = "event-stream" in content_type
-        self._is_readable = ("json" in content_type or self._is_stream) and encoding in (
-            "",
-            "identity",
-            "gzip",
-            "deflate",
-        )
-        bits = GZIP if encoding == "gzip" else DEFLATE
-        self._decoder = zlib.decompressobj(bits) if encoding in ("gzip", "deflate") else None
+        self._is_readable = (self._is_stream or "json" in content_type) and encoding in DECODERS
+        self._decoder = DECODERS[encoding]() if self._is_readable else None
         self._rest = b""
 
     def feed(self, piece: bytes) -> None:
@@ -40,7 +41,7 @@ class UsageReader:
             return
         try:
             self._rest += self._decoder.decompress(piece) if self._decoder else piece
-        except zlib.error:
+        except (zlib.error, ZstdError):
             self._is_readable = False
         if self._is_stream:
             *lines, self._rest = self._rest.split(b"\n")

@@ -5,13 +5,21 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
 import pytest
+from command_line import run_text
 from proxy.conftest import body
 from raw_upstream import always, answer, serving
 
 OPTIONS = ("--port", "0", "--safe-zone", "2k", "--jobs", "1")
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let ledgers be kept elsewhere than in the home folder."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
 @contextmanager
@@ -38,6 +46,7 @@ def test_it_says_where_it_is_prunes_and_ends_with_ctrl_c():
     assert said[2].endswith(upstream.url)
     assert said[3].endswith("2k")
     assert said[5].startswith(f"  page            {url}/?token=")
+    assert "in 1 session." in run_text("savings").stdout
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ pytest.importorskip("langchain")
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_loop import CONFIG, FINAL, INPUT, SYSTEM, Scripted, read_file
+from langgraph.checkpoint.memory import InMemorySaver
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, PruneEvent, SettingsError
 from autoprune.integrations.langchain import PruningMiddleware
@@ -21,8 +23,8 @@ State = dict[str, Any]
 tokens = exact()
 
 
-def agent(model: Any, *middleware: Any) -> Any:
-    return create_agent(model, [read_file], system_prompt=SYSTEM, middleware=middleware)
+def agent(model: Any, *middleware: Any, **options: Any) -> Any:
+    return create_agent(model, [read_file], system_prompt=SYSTEM, middleware=middleware, **options)
 
 
 def invoked(graph: Any) -> State:
@@ -78,8 +80,29 @@ def test_only_the_contents_of_results_differ_from_the_state(played: tuple[Script
 def test_an_agent_that_is_awaited_or_streamed_sends_the_same(run: Callable[[Any], State], played: Any):
     model = Scripted()
     assert run(agent(model, PruningMiddleware(tool_loops.SAFE_ZONE)))["messages"][-1].text == FINAL
-    sent = [[(message.type, message.content) for message in prompt] for prompt in model.prompts]
-    assert sent == [[(message.type, message.content) for message in prompt] for prompt in played[0].prompts]
+    assert contents(model) == contents(played[0])
+
+
+def contents(model: Scripted) -> list[Any]:
+    return [[message.content for message in prompt] for prompt in model.prompts]
+
+
+def test_one_middleware_serves_several_threads(played: Any):
+    middleware, models = PruningMiddleware(tool_loops.SAFE_ZONE), [Scripted() for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        [*pool.map(lambda model: invoked(agent(model, middleware)), models)]
+    assert [contents(model) for model in models] == [contents(played[0])] * 4
+
+
+def test_a_conversation_that_is_loaded_again_goes_on_from_what_was_sent(played: Any):
+    model = Scripted()
+    graph = agent(model, PruningMiddleware(tool_loops.SAFE_ZONE), checkpointer=InMemorySaver())
+    config = {**CONFIG, "configurable": {"thread_id": "one"}}
+    graph.invoke(INPUT, config)
+    assert contents(model) == contents(played[0])
+    graph.invoke({"messages": [HumanMessage("And now?")]}, config)
+    before, after = contents(model)[-2:]
+    assert after == [*before, FINAL, "And now?"]
 
 
 def test_what_is_small_goes_on_as_it_is():
@@ -93,7 +116,7 @@ def beside(*, system: str | None = SYSTEM, tools: Any = (read_file,)) -> int:
     """The tokens that the last report has for what is sent beside the messages."""
     events: list[PruneEvent] = []
     pruner = AgenticConversationPruner(tool_loops.SAFE_ZONE, on_pruned=events.append)
-    graph = create_agent(Scripted(), list(tools), system_prompt=system, middleware=[PruningMiddleware(pruner=pruner)])
+    graph = create_agent(Scripted(), list(tools), system_prompt=system, middleware=[PruningMiddleware(pruner)])
     invoked(graph)
     return events[-1].report.floor["sent beside"]
 
@@ -118,14 +141,14 @@ def test_the_callers_pruner_is_not_changed_and_its_archive_is_used():
     archive: dict[str, str] = {}
     pruner = AgenticConversationPruner(PruneArgs(tool_loops.SAFE_ZONE), archive=archive)
     before = dict(vars(pruner))
-    invoked(agent(Scripted(), PruningMiddleware(pruner=pruner, strategy="low_water")))
+    invoked(agent(Scripted(), PruningMiddleware(pruner, strategy="low_water")))
     assert vars(pruner) == before
     assert tool_loops.result(0) in archive.values()
 
 
 def test_a_pruner_that_folds_sums_up_in_messages_of_langchain():
     model = Scripted()
-    invoked(agent(model, PruningMiddleware(pruner=ConversationPruner(tool_loops.SAFE_ZONE))))
+    invoked(agent(model, PruningMiddleware(ConversationPruner(tool_loops.SAFE_ZONE))))
     assert max(model.run.tokens) <= tool_loops.SAFE_ZONE
     assert min(map(len, model.prompts[-5:])) < tool_loops.FILES
     assert all(isinstance(message, HumanMessage | AIMessage | ToolMessage) for message in model.prompts[-1][1:])

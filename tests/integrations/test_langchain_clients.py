@@ -55,6 +55,9 @@ def responses(url: str) -> Any:
     return chat(url).model_copy(update={"use_responses_api": True})
 
 
+CLIENTS = [anthropic, *(pytest.param(each, marks=pytest.mark.full) for each in (chat, responses))]
+
+
 def play(model: Any, provider: Provider) -> list[Any]:
     """The messages of a run, after which the provider has refused nothing."""
     provider.play.script = agent_script(TURNS, seed=0)
@@ -67,7 +70,7 @@ def play(model: Any, provider: Provider) -> list[Any]:
     return done["messages"]
 
 
-@pytest.mark.parametrize("client", [anthropic, chat, responses])
+@pytest.mark.parametrize("client", CLIENTS)
 def test_no_request_of_a_long_loop_is_refused_or_larger_than_the_safe_zone(
     client: Callable[[str], Any], strict_provider: Provider
 ):

@@ -91,7 +91,7 @@ def beside(**options: Any) -> int:
     """The tokens that the last report has for what is sent beside the messages."""
     events: list[PruneEvent] = []
     pruner = AgenticConversationPruner(tool_loops.SAFE_ZONE, on_pruned=events.append)
-    run(Scripted().agent(Pruning(pruner=pruner), **options))
+    run(Scripted().agent(Pruning(pruner), **options))
     return events[-1].report.floor["sent beside"]
 
 
@@ -112,7 +112,7 @@ def test_a_share_is_one_of_the_window_of_the_requests_model():
 
 def test_a_pruner_that_folds_sums_up_in_messages_of_pydantic_ai():
     scripted = Scripted()
-    run(scripted.agent(Pruning(pruner=ConversationPruner(tool_loops.SAFE_ZONE))))
+    run(scripted.agent(Pruning(ConversationPruner(tool_loops.SAFE_ZONE))))
     assert max(scripted.run.tokens) <= tool_loops.SAFE_ZONE
     assert min(map(len, scripted.prompts[-5:])) < tool_loops.FILES
 

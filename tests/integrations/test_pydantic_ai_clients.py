@@ -59,6 +59,9 @@ def responses(url: str) -> Any:
     return openai(url, "OpenAIResponsesModel")
 
 
+CLIENTS = [anthropic, *(pytest.param(each, marks=pytest.mark.full) for each in (chat, responses))]
+
+
 async def finished(agent: Any) -> Any:
     async with agent.model.client:
         return await agent.run("Go.", usage_limits=UsageLimits(request_limit=None))
@@ -75,7 +78,7 @@ def play(model: Any, provider: Provider) -> list[Any]:
     return result.all_messages()
 
 
-@pytest.mark.parametrize("client", [anthropic, chat, responses])
+@pytest.mark.parametrize("client", CLIENTS)
 def test_no_request_of_a_long_loop_is_refused_or_larger_than_the_safe_zone(
     client: Callable[[str], Any], strict_provider: Provider
 ):

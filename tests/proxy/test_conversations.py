@@ -65,26 +65,24 @@ def test_only_the_newest_are_remembered():
 def test_a_request_that_is_sent_again_keeps_the_longer_pause():
     conversation = Conversation("a")
     assert conversation.waited(1, 100.0) == 0
-    conversation.answered(None, 110.0)
-    assert conversation.waited(3, 710.0) == 600
-    assert conversation.waited(3, 712.0) == 602
-    conversation.answered(None, 720.0)
-    assert conversation.waited(5, 721.0) == 1
-    assert conversation.pauses == {3: 602, 5: 1}
-    conversation.waited(1, 722.0)  # a history that was cut
+    assert conversation.waited(3, 700.0) == 600
+    assert conversation.waited(3, 702.0) == 600
+    assert conversation.waited(5, 703.0) == 1
+    assert conversation.pauses == {3: 600, 5: 1}
+    conversation.waited(1, 705.0)  # a history that was cut
     assert conversation.pauses == {1: 2}
 
 
 def test_the_calibration_is_measured_once_and_stays_until_it_is_off():
     conversation = Conversation("a", counted=10_000)
     for tokens, expected in ((14_100, 1.4), (14_900, 1.4), (12_600, 1.4), (18_000, 1.8)):
-        conversation.answered({"input_tokens": tokens}, 0.0)
+        conversation.answered({"input_tokens": tokens})
         assert conversation.calibration == expected
-    conversation.answered({"nothing": 1}, 0.0)
+    conversation.answered({"nothing": 1})
     assert conversation.calibration == 1.8
 
 
 def test_a_small_prompt_does_not_calibrate():
     conversation = Conversation("a", counted=9_999)
-    conversation.answered({"input_tokens": 5_000}, 0.0)
+    conversation.answered({"input_tokens": 5_000})
     assert conversation.calibration == 1.0

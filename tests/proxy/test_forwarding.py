@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+import zstandard
 from proxy.conftest import body, eventually, messages
 from raw_upstream import Connection, always, answer, serving
 
@@ -50,8 +51,9 @@ def test_a_conversation_is_pruned_and_everything_else_of_the_request_is_as_it_wa
         ("POST", "/v1/files/a%2Fb%20c", bytes(range(256)), {"content-type": "application/octet-stream"}),
         ("POST", "/v1/messages", b'{"messages": [{"role": "user", "content": "Go."}],  "spaces":   1}', {}),
         ("POST", "/v1/messages", b"no JSON \xff", {}),
-        ("POST", "/v1/messages", body(8), {"content-encoding": "zstd"}),
+        ("POST", "/v1/messages", body(8), {"content-encoding": "br"}),
         ("POST", "/v1/messages", body(8), {"x-interaction-type": "conversation-compaction"}),
+        ("POST", "/model/anthropic.m/converse", body(8), {"authorization": "AWS4-HMAC-SHA256 Credential=a"}),
         ("DELETE", "/v1/files/1", b"", {}),
     ],
 )
@@ -74,10 +76,13 @@ def test_a_websocket_is_refused_at_once_so_that_the_client_goes_on_over_http(pro
     assert len(upstream.requests) == 1
 
 
-def test_a_request_that_is_compressed_is_read_and_sent_plain(proxy_to: ProxyTo) -> None:
+@pytest.mark.parametrize(("encoding", "compress"), [("gzip", gzip.compress), ("zstd", zstandard.compress)])
+def test_a_request_that_is_compressed_is_read_and_sent_plain(
+    proxy_to: ProxyTo, encoding: str, compress: Callable[[bytes], bytes]
+) -> None:
     with serving(always(answer())) as upstream:
-        packed = gzip.compress(body(8))
-        httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=packed, headers={"content-encoding": "gzip"})
+        packed = compress(body(8))
+        httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=packed, headers={"content-encoding": encoding})
     head, came = upstream.requests[0]
     assert "content-encoding" not in head.lower()
     assert 0 < len(came) < len(body(8)) / 2

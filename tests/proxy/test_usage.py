@@ -6,6 +6,7 @@ import zlib
 from itertools import pairwise
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
@@ -38,9 +39,9 @@ def test_a_stream_is_read_however_it_is_cut(said: tuple[object, ...]) -> None:
     whole = events(said) + b"data: [DONE]\n\n"
 
     @examples(15)
-    @given(st.lists(st.integers(0, len(whole)), max_size=12), st.sampled_from(["", "gzip", "deflate"]))
+    @given(st.lists(st.integers(0, len(whole)), max_size=12), st.sampled_from(["", "gzip", "deflate", "zstd"]))
     def holds(cuts: list[int], encoding: str) -> None:
-        data = {"gzip": gzip.compress, "deflate": zlib.compress}.get(encoding, bytes)(whole)
+        data = {"gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstandard.compress}.get(encoding, bytes)(whole)
         reader = UsageReader("text/event-stream; charset=utf-8", encoding)
         places = [0, *sorted(min(each, len(data)) for each in cuts), len(data)]
         for start, stop in pairwise(places):

@@ -1,0 +1,131 @@
+"""`autoprune savings`: what pruning has saved and lost, over all conversations that went through a proxy."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Annotated, Any
+
+import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+import autoprune.cli.options as options
+from autoprune.cli.ledgers import Account, Unread, read_ledgers, usual_folder
+from autoprune.cli.output import show, show_json
+from autoprune.report.tables import printable, table_of
+
+EXAMPLES = options.examples("savings", "savings --since 2026-11-01", "savings --json")
+DAY = "%Y-%m-%d"
+TOTAL = "total"
+LEGEND = """\
+saved  input tokens that smaller prompts cost less, minus what was written to
+       the cache anew and what was fetched again; below zero, pruning has lost
+share  of what the prompts would have cost without pruning"""
+
+
+@dataclass(frozen=True)
+class Saving:
+    """What pruning has saved in some conversations: `saved` in input tokens, a `share` of their unpruned bill.
+
+    `dollars` are of the conversations whose price is known, and `unpriced` counts the others.
+    """
+
+    client: str
+    model: str
+    sessions: int
+    requests: int
+    saved: float
+    share: float
+    dollars: float | None
+    unpriced: int
+
+
+def savings(
+    since: Annotated[
+        datetime | None,
+        typer.Option(metavar="DATE", formats=[DAY], help="Only what was gone on with since that day, as 2026-11-01."),
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Sum up what pruning has saved and lost in what went through `autoprune proxy` and `autoprune run`."""
+    accounts, unread = read_ledgers(usual_folder(), since.timestamp() if since else 0.0)
+    if as_json:
+        show_json(_as_json(accounts, unread))
+    else:
+        show(_drawn(accounts, since))
+    for each in unread:
+        show(Text(f"note: {printable(each.path)} is left out: {each.why}"), to_stderr=True, wraps=False)
+
+
+def summed(accounts: Iterable[Account]) -> list[Saving]:
+    """Return the savings by client and model, those that saved most first."""
+    groups: dict[tuple[str, str], list[Account]] = {}
+    for each in accounts:
+        groups.setdefault((each.client, each.model), []).append(each)
+    return sorted((_sum(group, *label) for label, group in groups.items()), key=lambda row: -row.saved)
+
+
+def _sum(accounts: Sequence[Account], client: str, model: str) -> Saving:
+    """Return the sum over some conversations."""
+    totals = [each.ledger.total for each in accounts]
+    saved, unpruned = sum(each.net for each in totals), sum(each.ledger.unpruned for each in accounts)
+    dollars = [each.money for each in totals if each.money is not None]
+    return Saving(
+        client,
+        model,
+        sessions=len(accounts),
+        requests=sum(each.requests for each in accounts),
+        saved=saved,
+        share=saved / unpruned if unpruned else 0.0,
+        dollars=sum(dollars) if dollars else None,
+        unpriced=len(totals) - len(dollars),
+    )
+
+
+def _as_json(accounts: Sequence[Account], unread: Sequence[Unread]) -> dict[str, Any]:
+    total = asdict(_sum(accounts, "", ""))
+    return {
+        "since": _first(accounts).isoformat(timespec="seconds") if accounts else None,
+        "total": {name: value for name, value in total.items() if name not in ("client", "model")},
+        "by_client_and_model": [asdict(each) for each in summed(accounts)],
+        "left_out": [{"path": str(each.path), "why": each.why} for each in unread],
+    }
+
+
+def _first(accounts: Iterable[Account]) -> datetime:
+    return datetime.fromtimestamp(min(each.started for each in accounts))
+
+
+def _drawn(accounts: Sequence[Account], since: datetime | None) -> RenderableType:
+    if not accounts:
+        asked = f" since {since:{DAY}}" if since else ""
+        return Text(
+            f"There are no ledgers{asked} in {printable(usual_folder())}: `autoprune proxy` and `autoprune run` write "
+            "one for each conversation."
+        )
+    table = table_of(
+        *(("client", "left"), ("model", "left"), ("sessions", "right"), ("requests", "right")),
+        *(("saved", "right"), ("share", "right"), ("dollars", "right")),
+    )
+    for row in summed(accounts):
+        table.add_row(*map(Text, _cells(row)))
+    total = _sum(accounts, TOTAL, "")
+    table.add_row(*(Text(cell, style="bold") for cell in _cells(total)))
+    return Group(table, "", Text(LEGEND, style="dim"), "", Text(_told(total, _first(accounts)), style="bold"))
+
+
+def _cells(row: Saving) -> tuple[str, ...]:
+    dollars = "–" if row.dollars is None else f"{row.dollars:,.2f}"
+    figures = f"{row.sessions:,}", f"{row.requests:,}", f"{row.saved:,.0f}", f"{row.share:.0%}", dollars
+    return printable(row.client), printable(row.model), *figures
+
+
+def _told(total: Saving, first: datetime) -> str:
+    """Say what all conversations came to."""
+    did = "lost" if total.saved < 0 else "saved"
+    priced = "" if total.dollars is None else f" (${abs(total.dollars):,.2f})"
+    unpriced = f" The prices of {total.unpriced:,} of them are not known." if total.unpriced else ""
+    return (
+        f"Since {first:{DAY}} pruning has {did} {abs(total.saved):,.0f} input tokens{priced} in "
+        f"{total.sessions:,} session{'' if total.sessions == 1 else 's'}.{unpriced}"
+    )

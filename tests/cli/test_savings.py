@@ -1,0 +1,187 @@
+"""`autoprune savings`, and the files that it sums up."""
+
+import json
+import os
+import stat
+import time
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from command_line import run_text
+from proxied import drive, proxied, recorded
+
+from autoprune import AgenticConversationPruner, SessionError
+from autoprune.cli.ledgers import Ledgers, keeping, read_ledgers, usual_folder
+from autoprune.economics import Ledger, Prices
+from autoprune.proxy import Session
+
+DAY = datetime(2026, 11, 20, 12).timestamp()
+SECRET = "sk-live-0123456789"
+
+
+def session(name: str, *, client: str = "mini/2.4.6 (linux)", model: str = "m", price: float | None = 1e-3) -> Session:
+    """A conversation that lost money: its results went behind a long one that the cache had to be given again."""
+    ledger = Ledger(Prices(1.25, 0.1, 5, input_price=price))
+    pruner = AgenticConversationPruner("2k")
+    messages = [{"role": "user", "content": "Read."}]
+    for at in range(6):
+        call = {"id": f"c{at}", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        messages.append({"role": "assistant", "content": "word " * 300, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"c{at}", "content": f"{SECRET} {at}\n" * 20})
+        ledger.add(pruner.prune(messages))
+    return Session(name, client, "/v1/chat/completions", DAY, model=model, requests=6, ledger=ledger)
+
+
+def savings(folder: Path, *arguments: str):
+    return run_text("savings", *arguments, environ={"XDG_STATE_HOME": str(folder), "COLUMNS": "100"})
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def kept(state: Path) -> Ledgers:
+    return Ledgers(state / "autoprune" / "ledgers")
+
+
+def test_what_went_through_a_proxy_is_summed_up(state: Path, kept: Ledgers):
+    with proxied() as proxy:
+        drive(proxy, recorded()[:60], "opencode/1.18.33 (linux)")
+        kept.write(proxy.sessions)
+    (known,) = proxy.sessions
+    done = savings(state)
+    assert (done.returncode, done.stderr) == (0, "")
+    row = next(line.split() for line in done.stdout.splitlines() if line.startswith("opencode"))
+    total, share = known.ledger.total, known.ledger.total.net / known.ledger.unpruned
+    assert row[:6] == ["opencode", "gpt-5.1", "1", f"{known.requests}", f"{total.net:,.0f}", f"{share:.0%}"]
+    assert total.money is not None
+    assert row[6] == f"{total.money:,.2f}"
+    assert f"pruning has saved {total.net:,.0f} input tokens" in done.stdout
+
+
+def test_a_file_is_private_and_holds_no_word_of_the_conversation(kept: Ledgers):
+    kept.write([session(f"name-{SECRET}")])
+    (path,) = kept.folder.iterdir()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(kept.folder.stat().st_mode) == stat.S_IMODE(kept.folder.parent.stat().st_mode) == 0o700
+    record = json.loads(path.read_text())
+    assert (record["ledger"]["cleared"], record["ledger"]["before"]) == ({}, None)
+    assert not any(word in path.name + path.read_text() for word in (SECRET, "word", "name-"))
+
+
+def test_what_has_not_gone_on_is_not_written_again(kept: Ledgers):
+    known = session("one")
+    kept.write([known])
+    (path,) = kept.folder.iterdir()
+    path.unlink()
+    kept.write([known])
+    assert list(kept.folder.iterdir()) == []
+    known.requests += 1
+    kept.write([known])
+    assert list(kept.folder.iterdir()) == [path]
+
+
+def test_ledgers_are_kept_while_a_proxy_runs_and_at_its_end(
+    state: Path, kept: Ledgers, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    known = [session("one")]
+    with keeping(lambda: known, every=0.01):
+        while not kept.folder.exists() or not read_ledgers(kept.folder)[0]:
+            time.sleep(0.01)
+    with keeping(lambda: [*known, session("two")]):
+        pass
+    assert len(read_ledgers(kept.folder)[0]) == 2
+
+
+def test_what_cannot_be_kept_is_said_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    with keeping(lambda: [session("one")], every=0.01):
+        time.sleep(0.05)
+        assert capsys.readouterr() == ("", "")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("note: the ledger ")
+
+
+def test_savings_are_told_by_client_and_model_with_a_total(state: Path, kept: Ledgers):
+    kept.write([session("one"), session("two"), session("three", client="pi/1", model="other", price=None)])
+    net = session("one").ledger.total.net
+    found = json.loads(savings(state, "--json").stdout)
+    rows = {(row["client"], row["model"]): row for row in found["by_client_and_model"]}
+    assert {label: row["sessions"] for label, row in rows.items()} == {("mini", "m"): 2, ("pi", "other"): 1}
+    assert rows["mini", "m"]["saved"] == pytest.approx(2 * net)
+    assert rows["mini", "m"]["dollars"] == pytest.approx(2 * net * 1e-3)
+    assert rows["pi", "other"]["dollars"] is None
+    assert found["total"]["saved"] == pytest.approx(3 * net)
+    assert (found["total"]["sessions"], found["total"]["requests"], found["total"]["unpriced"]) == (3, 18, 1)
+    assert found["since"] == "2026-11-20T12:00:00"
+    assert " ".join(savings(state).stdout.split()).endswith(
+        f"Since 2026-11-20 pruning has lost {-3 * net:,.0f} input tokens (${-2 * net * 1e-3:,.2f}) in 3 sessions. "
+        "The prices of 1 of them are not known."
+    )
+
+
+def test_since_leaves_out_what_has_not_gone_on_since_then(state: Path, kept: Ledgers):
+    kept.write([session("one")])
+    assert json.loads(savings(state, "--json", "--since", "2026-11-20").stdout)["total"]["sessions"] == 1
+    assert json.loads(savings(state, "--json", "--since", "2026-11-21").stdout)["total"]["sessions"] == 0
+    assert "There are no ledgers since 2026-11-21" in savings(state, "--since", "2026-11-21").stdout
+    assert savings(state, "--since", "yesterday").returncode == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"autoprune_ledger": 1}',
+        '{"autoprune_ledger": 9}',
+        "\x00",
+        "[" * 100_000,
+        '{"autoprune_ledger": 1, "started": 1, "ended": 1, "client": "", "model": "", "requests": 1, "ledger": []}',
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named_and_left_out(state: Path, kept: Ledgers, text: str):
+    kept.write([session("one")])
+    (kept.folder / "broken.json").write_text(text)
+    done = savings(state)
+    assert done.returncode == 0
+    assert done.stderr.startswith(f"note: {kept.folder / 'broken.json'} is left out: it ")
+    assert "in 1 session." in done.stdout
+
+
+def test_an_entry_that_holds_no_numbers_makes_the_file_unreadable(kept: Ledgers):
+    kept.write([session("one")])
+    (path,) = kept.folder.iterdir()
+    record = json.loads(path.read_text())
+    record["ledger"]["entries"][0]["saved"] = "much"
+    path.write_text(json.dumps(record))
+    accounts, unread = read_ledgers(kept.folder)
+    assert (accounts, [each.path for each in unread]) == ([], [path])
+
+
+def test_without_ledgers_it_says_who_writes_them(state: Path):
+    done = savings(state)
+    assert done.returncode == 0
+    assert done.stdout.startswith("There are no ledgers in ")
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_in_words(tmp_path: Path):
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(SessionError, match=r"the ledger .* cannot be written: "):
+        Ledgers(tmp_path / "file" / "ledgers").write([session("one")])
+
+
+def test_ledgers_stand_in_the_home_folder_where_nothing_else_is_said(monkeypatch: pytest.MonkeyPatch):
+    for given in ("", "relative/path"):
+        monkeypatch.setenv("XDG_STATE_HOME", given)
+        assert usual_folder() == Path.home() / ".local" / "state" / "autoprune" / "ledgers"
+    monkeypatch.setenv("XDG_STATE_HOME", os.path.abspath("state"))
+    assert usual_folder() == Path("state").absolute() / "autoprune" / "ledgers"

@@ -1,0 +1,91 @@
+"""The sums over what went through: they stay when conversations go, and their labels stay few."""
+
+import pytest
+
+from autoprune.economics import Sent
+from autoprune.proxy._figures import MOST_LABELS, OTHERS, product
+from autoprune.proxy._metrics import metrics
+from autoprune.proxy._pruning import Account, Cleared, Done, Job
+from autoprune.proxy._sessions import MOST_POINTS, MOST_SESSIONS, Sessions
+from autoprune.proxy._state import counted_from_one, revision
+
+PROMPT = [("digest", 100)]
+CLEARED = Cleared(request=0, tool="read", target="a.py", tokens=50, reason="over_safe_zone", id="1")
+
+
+def went_through(sessions: Sessions, name: str, requests: int = 1, *, model: str = "m", client: str = "mini/1") -> None:
+    """Let requests of a conversation go through, each of which cleared 50 of 100 tokens in 20 ms."""
+    job, done = Job("/v1/chat/completions", {}, b"", "", 0.0), Done(conversation=name, seconds=0.02)
+    figures = Account(model, 60, 1, 0.0, 100, 50, Sent(PROMPT, PROMPT), (CLEARED,), 1, ())
+    for _ in range(requests):
+        sessions.of(done, job, client).sent(figures, done, job)
+
+
+def test_what_a_conversation_came_to_stays_in_the_sums_when_it_goes():
+    sessions = Sessions()
+    for at in range(MOST_SESSIONS + 5):
+        went_through(sessions, f"{at}", 2)
+    ((label, found),) = sessions.figures().items()
+    whole = MOST_SESSIONS + 5
+    assert (label, len(list(sessions))) == (("mini", "m"), MOST_SESSIONS)
+    assert (found.sessions, found.requests, found.before, found.after) == (whole, 2 * whole, 200 * whole, 100 * whole)
+    assert (found.cleared, sum(found.times), found.times[2]) == (2 * whole, 2 * whole, 2 * whole)
+
+
+def test_requests_whose_points_are_gone_are_counted():
+    sessions = Sessions()
+    went_through(sessions, "long", MOST_POINTS + 3)
+    (session,) = sessions
+    assert (len(session.points), session.figures.requests) == (MOST_POINTS, MOST_POINTS + 3)
+
+
+def test_what_was_cleared_has_the_number_of_the_request_that_cleared_it():
+    sessions = Sessions()
+    went_through(sessions, "one", 3)
+    (session,) = sessions
+    assert [each.request for each in session.cleared] == [each.request for each in session.points] == [1, 2, 3]
+
+
+def test_a_conversation_whose_first_request_is_on_its_way_is_not_summed_yet():
+    sessions = Sessions()
+    sessions.of(Done(conversation="new"), Job("/", {}, b"", "", 0.0), "mini/1")
+    assert sessions.figures() == {}
+
+
+@pytest.mark.parametrize("stay", [True, False])
+def test_labels_are_few_whatever_clients_say(stay: bool):
+    sessions = Sessions()
+    for at in range(MOST_LABELS + 20 if stay else 3 * MOST_SESSIONS):
+        went_through(sessions, f"{at}", client=f"client{at}/1")
+    found = sessions.figures()
+    assert len(found) == MOST_LABELS + 1
+    assert found[OTHERS, OTHERS].sessions == (20 if stay else 3 * MOST_SESSIONS - MOST_LABELS)
+    assert metrics(sessions).count("autoprune_sessions_total{") == MOST_LABELS + 1
+
+
+def test_every_request_makes_another_revision():
+    sessions, seen = Sessions(), set()
+    for at in range(MOST_SESSIONS + 5):
+        sessions.requests += 1
+        seen.add(revision(sessions))
+        went_through(sessions, f"{at}")
+        seen.add(revision(sessions))
+    assert len(seen) == 2 * (MOST_SESSIONS + 5)
+
+
+@pytest.mark.parametrize(
+    ("agent", "name"),
+    [
+        ("claude-cli/2.1.197 (external, cli)", "claude-cli"),
+        ("Anthropic/Python 2.12.0", "Anthropic"),
+        ("", "unknown"),
+        ("/", "unknown"),
+    ],
+)
+def test_a_client_is_known_by_its_name_without_version_and_platform(agent: str, name: str):
+    assert product(agent) == name
+
+
+def test_decisions_count_requests_from_1_as_the_page_does():
+    assert counted_from_one("request 14: over zone: request 3") == "request 15: over zone: request 3"
+    assert counted_from_one("what is worth under 2.6 may go") == "what is worth under 2.6 may go"
