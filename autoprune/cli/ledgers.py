@@ -67,7 +67,7 @@ class Ledgers:
         for session in sessions:
             path = self.folder / _name(session)
             requests = session.requests
-            if self._written.get(path, 0) != requests:
+            if self._written.get(path) != requests:
                 self._put(path, json.dumps(_record(session)))
                 self._written[path] = requests
 

@@ -1,9 +1,12 @@
 """`autoprune proxy`: a server in front of a provider's API that prunes what passes through it."""
 
+import os
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -23,12 +26,19 @@ EXAMPLES = options.examples(
 PORT = 8484
 NEEDED = ("httpx", "starlette", "uvicorn", "zstandard")
 STEP_SECONDS = 0.5
+# Where users have said already which address stands in for a vendor's own.
+BASES = {
+    "anthropic": ("ANTHROPIC_BASE_URL",),
+    "openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
+    "gemini": ("GOOGLE_GEMINI_BASE_URL",),
+}
 
 Upstream = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help="The address of the API behind it, without /v1. Without it: the vendor's own whose API a request is for.",
+        help="The address of the API behind it, without /v1. Without it: what ANTHROPIC_BASE_URL, OPENAI_BASE_URL and "
+        "GOOGLE_GEMINI_BASE_URL name, else the vendor whose API a request is for.",
     ),
 ]
 SafeZone = Annotated[
@@ -70,13 +80,28 @@ def proxy(
 
     given = {} if token is None else {"token": token}
     count = usual_jobs() if jobs is None else jobs
-    settings = Settings(upstream, safe_zone, strategy, host=host, port=port, jobs=count, **given)
+    known_bases = {} if upstream else bases(os.environ, port)
+    settings = Settings(upstream, safe_zone, strategy, host=host, port=port, jobs=count, bases=known_bases, **given)
     if settings.is_open and token is None:
         raise SettingsError(f"{host} can be reached from other machines: give a token (--token, or AUTOPRUNE_TOKEN)")
     with running(settings) as known, keeping(lambda: known.sessions), suppress(KeyboardInterrupt):
         print(*introduction(settings, known), sep="\n", flush=True)
         while True:
             time.sleep(STEP_SECONDS)
+
+
+def bases(environ: Mapping[str, str], port: int) -> dict[str, str]:
+    """Return the base addresses that variables name, by vendor, but for this proxy's own."""
+    said = {
+        vendor: next(filter(None, (environ.get(name, "").strip() for name in names)), "")
+        for vendor, names in BASES.items()
+    }
+    return {vendor: base for vendor, base in said.items() if base and not _is_own(base, port)}
+
+
+def _is_own(base: str, port: int) -> bool:
+    parts = urlsplit(base)
+    return parts.hostname in ("127.0.0.1", "localhost", "::1") and parts.port == port
 
 
 def wanted() -> None:
@@ -93,6 +118,7 @@ def introduction(settings: "Settings", known: "Running") -> tuple[str, ...]:
         f"autoprune proxy on {known.url}",
         f"  base address    {known.url} for Anthropic and Gemini, {known.url}/v1 for OpenAI",
         f"  goes to         {settings.upstream or 'the vendor whose API a request is for'}",
+        *(f"  for {vendor:<12}{base}" for vendor, base in settings.bases.items()),
         f"  safe zone       {zone}",
         f"  strategy        {settings.strategy}",
         f"  page            {known.page}",

@@ -9,6 +9,7 @@ import typer
 
 import autoprune.cli.options as options
 from autoprune.cli.launching import program, started, user, waited
+from autoprune.cli.ledgers import keeping
 from autoprune.cli.proxy import SafeZone, Strategy, wanted
 from autoprune.clients import CLIENTS, Client, Route, named
 
@@ -54,7 +55,7 @@ def run(
     from autoprune.proxy import Settings, running
 
     settings = Settings(route.upstream, safe_zone, strategy)
-    with running(settings) as proxy, started(path, route, proxy.url) as process:
+    with running(settings) as proxy, keeping(lambda: proxy.sessions), started(path, route, proxy.url) as process:
         code = waited(process)
     words = silence(chosen, proxy, code)
     for line in (*account(proxy), *([f"autoprune: {words}"] if words else ())):

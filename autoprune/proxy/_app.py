@@ -146,7 +146,7 @@ class Proxy:
 
     def _outgoing(self, asked: Asked, done: Done) -> Outgoing:
         """Return the request to the upstream: what came, or what pruning made of it."""
-        url = address(self.settings.upstream, asked.path, asked.query, asked.headers)
+        url = address(self.settings, asked.path, asked.query, asked.headers)
         if done.body is None:
             return Outgoing(asked.scope["method"], url, passed_on(asked.scope["headers"], *OWN), asked.body)
         headers = passed_on(asked.scope["headers"], *OWN, "content-encoding")

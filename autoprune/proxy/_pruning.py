@@ -24,7 +24,7 @@ from autoprune.requests import place, prune_request
 from autoprune.settings import PruneArgs, budget_tokens
 from autoprune.strategies.by_name import clearing_named
 
-REMEMBERED = 32  # conversations
+REMEMBERED = 64  # conversations
 KEPT_BYTES = 8_000_000  # of cleared payloads, compressed: the newest
 
 

@@ -128,8 +128,8 @@ class Sessions:
         self._gone: dict[Label, Figures] = {}
 
     def __iter__(self) -> Any:
-        """Iterate over what went through, the newest last."""
-        return iter(list(self._known.values()))
+        """Iterate over what went through, the newest last; not over those whose first request is still under way."""
+        return iter([each for each in list(self._known.values()) if each.requests])
 
     def of(self, done: Done, job: Job, client: str) -> Session:
         """Return the conversation that a request goes on with."""
@@ -138,7 +138,8 @@ class Sessions:
         self._known[done.conversation] = found
         while len(self._known) > MOST_SESSIONS:
             _, gone = self._known.popitem(last=False)
-            _sum_up(gone, self._gone)
+            if gone.requests:
+                _sum_up(gone, self._gone)
         return found
 
     def figures(self) -> dict[Label, Figures]:
@@ -150,8 +151,6 @@ class Sessions:
 
 
 def _sum_up(session: Session, sums: dict[Label, Figures]) -> None:
-    if not session.requests:  # the first is still under way, and may name another model
-        return
     label = room_for(session.label, sums)
     sums[label] = sums.get(label, Figures()) + session.figures
 

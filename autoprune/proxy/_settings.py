@@ -1,6 +1,7 @@
 """What a proxy is told: where it listens, what stands behind it, how it prunes. Starts nothing."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from secrets import token_urlsafe
@@ -28,6 +29,9 @@ class Settings:
     the vendor whose API its path names. `safe_zone` is a budget as `PruneArgs` takes it; None is 0.6 of the window of
     the request's model, and 100,000 tokens where that is not known. `strategy` is a name, with parameters if need be.
 
+    `bases` are base addresses as clients are given them, by vendor ("anthropic", "openai", "gemini"); they stand in
+    for the vendor's own where there is no upstream. That of OpenAI's clients takes the place of /v1.
+
     `host` is an address to listen on, and `port` 0 any free port. On any other address than the loopback every request
     needs the `token`, the page needs it always. `jobs` are the processes that prune; 0 prunes in the proxy's own.
     """
@@ -39,14 +43,16 @@ class Settings:
     port: int = 0
     token: str = field(default_factory=new_token, repr=False)
     jobs: int = 0
+    bases: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check what can be checked before there is a request. Raises SettingsError for what cannot be used."""
         clearing_named(self.strategy)
         if self.safe_zone is not None:
             budget_tokens(self.safe_zone, window_tokens=UNKNOWN_ZONE)
-        if self.upstream is not None and not is_address(self.upstream):
-            raise SettingsError(f"upstream is {self.upstream!r}: give an address such as https://gateway.example")
+        for address in filter(None, (self.upstream, *self.bases.values())):
+            if not is_address(address):
+                raise SettingsError(f"upstream is {address!r}: give an address such as https://gateway.example")
         if not self.token:
             raise SettingsError("the token is empty: leave it out, and one is made")
 

@@ -4,11 +4,14 @@ import json
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
+from autoprune.proxy._settings import Settings
+
 VENDORS = {
     "anthropic": "https://api.anthropic.com",
     "openai": "https://api.openai.com",
     "gemini": "https://generativelanguage.googleapis.com",
 }
+VERSION = "/v1"  # which the base address of OpenAI's clients has, or something in its place
 # What belongs to one connection and not to the message. Source: RFC 9110, section 7.6.1.
 HOP = frozenset(
     (
@@ -31,10 +34,15 @@ def vendor(path: str, headers: Mapping[str, str]) -> str:
     return "openai"
 
 
-def address(upstream: str | None, path: str, query: str, headers: Mapping[str, str]) -> str:
+def address(settings: Settings, path: str, query: str, headers: Mapping[str, str]) -> str:
     """Return the address that a request goes to."""
-    base = (upstream or VENDORS[vendor(path, headers)]).rstrip("/")
-    return f"{base}{path}?{query}" if query else f"{base}{path}"
+    whose = vendor(path, headers)
+    base = settings.upstream
+    if base is None and whose in settings.bases:
+        base = settings.bases[whose]
+        path = path.removeprefix(VERSION) if whose == "openai" else path
+    whole = (base or VENDORS[whose]).rstrip("/") + path
+    return f"{whole}?{query}" if query else whole
 
 
 def passed_on(headers: Iterable[tuple[bytes, bytes]], *others: str) -> Headers:

@@ -13,6 +13,8 @@ from command_line import run_text
 from proxy.conftest import body
 from raw_upstream import always, answer, serving
 
+from autoprune.cli.proxy import bases
+
 OPTIONS = ("--port", "0", "--safe-zone", "2k", "--jobs", "1")
 
 
@@ -65,3 +67,21 @@ def test_what_cannot_be_used_is_said_in_a_line(args: tuple[str, ...], said: str)
     assert known.returncode == 2
     assert errors.startswith(f"autoprune: {said}")
     assert errors.count("\n") == 1
+
+
+def test_base_addresses_that_the_user_has_set_are_what_it_passes_requests_on_to(monkeypatch: pytest.MonkeyPatch):
+    with serving(always(answer())) as upstream:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{upstream.url}/gateway/v2")
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", f"{upstream.url}/claude")
+        with program(*OPTIONS) as known:
+            assert known.stdout
+            url = known.stdout.readline().split()[-1]
+            for path in ("/v1/chat/completions", "/v1/messages"):
+                assert httpx.post(f"{url}{path}", content=body(2)).status_code == 200
+    lines = [head.splitlines()[0] for head, _ in upstream.requests]
+    assert lines == ["POST /gateway/v2/chat/completions HTTP/1.1", "POST /claude/v1/messages HTTP/1.1"]
+
+
+def test_its_own_address_is_not_where_it_passes_requests_on_to():
+    assert bases({"ANTHROPIC_BASE_URL": "http://localhost:8484", "OPENAI_BASE_URL": ""}, 8484) == {}
+    assert bases({"ANTHROPIC_BASE_URL": "http://localhost:8485"}, 8484) == {"anthropic": "http://localhost:8485"}

@@ -40,7 +40,7 @@ def provider() -> Iterator[Provider]:
 
 def having(folder: Path, **variables: str | None) -> dict[str, str | None]:
     """Variables of a user whose home is empty, and who has set nothing else."""
-    return {"HOME": str(folder), "ANTHROPIC_BASE_URL": None, **variables}
+    return {"HOME": str(folder), "XDG_STATE_HOME": None, "ANTHROPIC_BASE_URL": None, **variables}
 
 
 def test_an_assistant_runs_behind_a_proxy_and_its_ledger_is_printed_at_the_end(
@@ -56,6 +56,7 @@ def test_an_assistant_runs_behind_a_proxy_and_its_ledger_is_printed_at_the_end(
     introduction = r"autoprune: claude-opus-4-8: 9 requests, the last prompt [\d,]+ tokens, 1\d,\d+ without pruning"
     assert re.match(introduction, done.stderr)
     assert re.search(r"^In 9 requests, \d prunes (saved|lost money)", done.stderr, re.MULTILINE)
+    assert "in 1 session." in run_text("savings", environ=user).stdout
 
 
 def test_what_would_be_set_is_printed_and_nothing_is_started(tmp_path: Path):

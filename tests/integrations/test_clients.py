@@ -13,11 +13,12 @@ import anthropic
 import openai
 import pytest
 from client_loops import LOOPS
+from loguru import logger
 from reading_loop import CALLS, DONE, PATHS, SAFE_ZONE, SCRIPT, figures, read_file
 from strict_provider import loops
 from strict_provider.server import Provider
 
-from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
+from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError
 from autoprune.integrations.clients import attach
 
 OF = {"chat": openai, "responses": openai, "messages": anthropic}
@@ -101,6 +102,7 @@ HISTORY = [
     },
     {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t2", "content": read_file("b.py")}]},
 ]
+ROLES = ("user", "assistant")
 CHAT = [{"role": "user", "content": "Read a.py and b.py."}]
 for name in ("a.py", "b.py"):
     function = {"name": "read_file", "arguments": f'{{"path": "{name}"}}'}
@@ -224,6 +226,42 @@ def test_counts_of_tokens_and_uploads_are_not_touched():
         attached(client).files.create(file=("a.txt", b"some bytes"), purpose="user_data")
     assert [path for path, _ in kept] == ["/files", "/files"]
     assert b"some bytes" in kept[-1][1]
+
+
+def sent_by(pruning: Any, messages: list[Any] = HISTORY) -> Any:
+    """The messages that a client sends to which this is attached."""
+    with recorded() as (url, kept), anthropic.Anthropic(base_url=url, api_key="none", max_retries=1) as client:
+        attach(client, pruning).messages.create(**REQUEST | {"messages": messages}, max_tokens=100)
+    return json.loads(kept[-1][1])["messages"]
+
+
+def test_a_safe_zone_settings_and_a_pruner_are_taken_alike():
+    pruned = sent_by(AgenticConversationPruner(PruneArgs(4_000)))
+    assert sent_by(4_000) == pruned
+    assert sent_by(PruneArgs(4_000)) == pruned
+    assert pruned != HISTORY
+
+
+def test_a_pruner_that_folds_prunes_by_a_strategy_of_its_own():
+    talk = [{"role": role, "content": f"{role} {turn}: {'word ' * 200}"} for turn in range(20) for role in ROLES]
+    pruned = sent_by(ConversationPruner(PruneArgs(4_000)), talk[:-1])
+    assert pruned[-1] == talk[-2]
+    assert len(pruned) < len(talk) / 2
+
+
+def test_why_a_conversation_goes_on_as_it_is_stands_in_the_log():
+    said: list[str] = []
+    logger.enable("autoprune")
+    sink = logger.add(said.append, format="{level} {message}", level="WARNING")
+    try:
+        with recorded() as (url, kept), openai.OpenAI(base_url=url, api_key="none", max_retries=1) as client:
+            attached(client).responses.create(model="gpt-5", input="Go on.", previous_response_id="resp_1")
+    finally:
+        logger.remove(sink)
+        logger.disable("autoprune")
+    assert json.loads(kept[0][1])["previous_response_id"] == "resp_1"
+    words = "previous_response_id: the provider keeps the history, nothing of it can be pruned here"
+    assert said == [f"WARNING {words}\n"] * 2
 
 
 def test_what_is_no_client_is_refused_in_words():

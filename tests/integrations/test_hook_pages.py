@@ -1,5 +1,6 @@
 """What the pages on hooks show, and the examples of them, run as they stand there."""
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,7 +15,12 @@ def names_of_openai_agents() -> dict[str, Any]:
     pytest.importorskip("agents.testing")
     from openai_agents_loop import agent, scripted
 
-    return {"RunConfig": agents.RunConfig, "Runner": agents.Runner, "agent": agent(scripted(last=3))}
+    return {
+        "asyncio": asyncio,
+        "RunConfig": agents.RunConfig,
+        "Runner": agents.Runner,
+        "agent": agent(scripted(last=3)),
+    }
 
 
 def names_of_adk() -> dict[str, Any]:

@@ -46,10 +46,10 @@ def test_what_was_cleared_has_the_number_of_the_request_that_cleared_it():
     assert [each.request for each in session.cleared] == [each.request for each in session.points] == [1, 2, 3]
 
 
-def test_a_conversation_whose_first_request_is_on_its_way_is_not_summed_yet():
+def test_a_conversation_whose_first_request_is_on_its_way_is_not_there_yet():
     sessions = Sessions()
     sessions.of(Done(conversation="new"), Job("/", {}, b"", "", 0.0), "mini/1")
-    assert sessions.figures() == {}
+    assert (list(sessions), sessions.figures()) == ([], {})
 
 
 @pytest.mark.parametrize("stay", [True, False])
