@@ -59,7 +59,7 @@ def run_and_tell(options: argparse.Namespace) -> None:
 def played(options: argparse.Namespace, *, is_pruned: bool) -> tuple[Provider, dict[str, Any]]:
     """Return the provider after a session, and what the run through the proxy told."""
     claude = assistants.claude(options.model)
-    prefix = Path(os.environ["ASSISTANTS"])
+    prefix = Path(os.environ["ASSISTANTS"]).resolve()
     with tempfile.TemporaryDirectory() as scratch, serve(assistants.script(claude)) as provider:
         provider.play.is_aside = assistants.is_aside
         folder = Path(scratch)

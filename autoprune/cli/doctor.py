@@ -1,8 +1,12 @@
 """`autoprune doctor`: whether an assistant's requests would arrive at a proxy, and what it loses behind one."""
 
+import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Annotated
 from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, build_opener
@@ -14,6 +18,7 @@ from autoprune.cli.launching import program, started, user
 from autoprune.cli.proxy import wanted
 from autoprune.cli.run import Arguments, ClientName, Upstream, shown
 from autoprune.clients import Client, Route, named
+from autoprune.report.tables import printable
 
 if TYPE_CHECKING:
     from autoprune.proxy import Running
@@ -42,8 +47,8 @@ def doctor(
     print(f"installed     {path}, {version(path)} (tried with {chosen.tried})")
     route = chosen.route(user((*chosen.question, *(arguments or ())), upstream))
     print("would be set", *shown(chosen, route), sep="\n  ")
-    arrived = arrival(path, route, patience)
-    print(f"requests      {arrived or f'none arrived within {patience:g} seconds'}")
+    arrived, words = arrival(path, route, patience)
+    print(f"requests      {words}")
     reached = answer(route)
     print(f"upstream      {reached or 'does not answer'}: {route.upstream or 'by the path of each request'}")
     print(*losses(chosen), sep="\n")
@@ -61,23 +66,31 @@ def version(path: str) -> str:
     return done.stdout.decode(errors="replace").strip().partition("\n")[0] or "which does not say its version"
 
 
-def arrival(path: str, route: Route, patience: float) -> str:
-    """Return what arrived at a proxy with nothing behind it, when a client was asked something; "" for nothing."""
+def arrival(path: str, route: Route, patience: float) -> tuple[bool, str]:
+    """Return whether something arrives at a proxy with nothing behind it when a client is asked, and words on it."""
     from autoprune.proxy import Settings, running
 
-    silent = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-    with running(Settings(NOBODY)) as proxy, started(path, route, proxy.url, **silent) as process:
-        end = time.monotonic() + patience
-        while not proxy.sessions and process.poll() is None and time.monotonic() < end:
-            time.sleep(STEP_SECONDS)
-        process.kill()
-        return next(told(proxy), "")
+    with TemporaryFile() as said:
+        streams = {"stdin": subprocess.DEVNULL, "stdout": said, "stderr": said, "start_new_session": True}
+        with running(Settings(NOBODY)) as proxy, started(path, route, proxy.url, **streams) as process:
+            end = time.monotonic() + patience
+            while not any(told(proxy)) and process.poll() is None and time.monotonic() < end:
+                time.sleep(STEP_SECONDS)
+            code = process.poll()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # with the programs that it has started
+        found = next(told(proxy), "")
+        said.seek(0)
+        last = printable(said.read().decode(errors="replace").strip().rpartition("\n")[2])
+    ending = f"within {patience:g} seconds" if code is None else f"before it ended with {code}: {last}"
+    return bool(found), found or f"none arrived {ending}"
 
 
 def told(proxy: "Running") -> Iterator[str]:
-    """Yield what is known of the conversations that came through."""
+    """Yield what is known of each request of a conversation that came through."""
     for session in proxy.sessions:
-        yield f"arrive: {session.path}, {session.model or 'a model'} of {session.points[-1].before:,} tokens"
+        for point in session.points:
+            yield f"arrive: {session.path}, {session.model or 'a model'}, {point.before:,} tokens"
 
 
 def answer(route: Route) -> str:

@@ -57,9 +57,9 @@ def run(
     settings = Settings(route.upstream, safe_zone, strategy)
     with running(settings) as proxy, keeping(lambda: proxy.sessions), started(path, route, proxy.url) as process:
         code = waited(process)
-    typer.echo("\n".join(account(proxy)), err=True)
-    if words := silence(chosen, proxy, code):
-        typer.echo(f"autoprune: {words}", err=True)
+    words = silence(chosen, proxy, code)
+    for line in (*account(proxy), *([f"autoprune: {words}"] if words else ())):
+        typer.echo(line, err=True)
     raise typer.Exit(code or int(bool(words)))
 
 
@@ -80,12 +80,17 @@ def hidden(text: str) -> str:
 
 
 def account(proxy: "Running") -> Iterator[str]:
-    """Yield lines on what went through a proxy: a ledger for each conversation, those of one request in one line."""
-    worked = [session for session in proxy.sessions if session.requests > 1]
-    for session in worked:
+    """Yield lines on what went through a proxy: the ledger of the longest conversation, and a line on each other one.
+
+    Conversations of one request, the side questions of an assistant, are counted together.
+    """
+    worked = sorted((each for each in proxy.sessions if each.requests > 1), key=lambda each: -each.requests)
+    for at, session in enumerate(worked):
         yield introduction(session)
-        if session.ledger.total.removed:
-            yield str(session.ledger)
+        total = session.ledger.total
+        if total.removed:
+            net = f"pruning {'saved' if total.net >= 0 else 'lost'} {abs(total.net):,.0f} input tokens"
+            yield f"autoprune: {net}" if at else str(session.ledger)
     if others := len(proxy.sessions) - len(worked):
         yield f"autoprune: {others} side question{'s' if others > 1 else ''} besides"
 

@@ -83,8 +83,9 @@ COPILOT = Client(
     question=("-p", QUESTION),
     tried="1.0.102",
     losses=(
-        "nothing, but it compacts by its own count of the unpruned history: "
-        f"{MOST_OF_COPILOT}={OUT_OF_REACH} is set, unless you set it, so that it does not",
+        f"nothing, but it compacts by its own count of the unpruned history: {MOST_OF_COPILOT}={OUT_OF_REACH}, which "
+        "is set unless you set it, ends that for a model that it does not know; name one that it knows by "
+        "COPILOT_PROVIDER_WIRE_MODEL, with an id of your own in COPILOT_PROVIDER_MODEL_ID",
     ),
 )
 MINI = Client(

@@ -7,6 +7,8 @@ from autoprune.clients._route import ANTHROPIC, FOLDER, OPENAI, QUESTION, Client
 from autoprune.errors import ClientError
 
 FILE, VARIABLE = "providers.json", "CLINE_PROVIDER_SETTINGS_PATH"
+# Its daemon keeps the variables that it was started with, and would outlive the copy.
+WITHOUT_DAEMON = {"CLINE_SESSION_BACKEND_MODE": "local"}
 USUAL = {"anthropic": f"{ANTHROPIC}/v1", "openai-native": OPENAI}
 
 
@@ -26,7 +28,8 @@ def route(user: User) -> Route:
     upstream, at_proxy = led(user, address, "baseUrl")
     entry = {**settings["providers"][name], "settings": {**mine, "baseUrl": at_proxy}}
     copy = {**settings, "providers": {**settings["providers"], name: entry}}
-    return Route(upstream, {VARIABLE: f"{FOLDER}/{FILE}"}, user.arguments, {FILE: json.dumps(copy)})
+    environ = {VARIABLE: f"{FOLDER}/{FILE}", **WITHOUT_DAEMON}
+    return Route(upstream, environ, user.arguments, {FILE: json.dumps(copy)})
 
 
 def _file(user: User) -> PurePath:

@@ -8,12 +8,18 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from command_line import run_text
 from fake_clients import install
+from proxy.conftest import messages
 from strict_provider.scripts import Call, Turn
 from strict_provider.server import Provider, serve
+
+from autoprune import AgenticConversationPruner
+from autoprune.cli.run import account
+from autoprune.proxy import Point, Session
 
 SCRIPT = [*(Turn(calls=(Call("read", {"path": f"{number}.log"}),)) for number in range(8)), Turn("All is read.")]
 WAITS = f"""#!{sys.executable}
@@ -128,7 +134,7 @@ def test_the_doctor_says_whether_requests_arrive_and_asks_nobody(tmp_path: Path,
     user = having(tmp_path, PATH=install(tmp_path), ANTHROPIC_BASE_URL=provider.url)
     done = run_text("doctor", "claude", "--ask", environ=user)
     assert done.returncode == 0
-    assert re.search(r"^requests      arrive: /v1/messages, claude-opus-4-8 of \d+ tokens$", done.stdout, re.MULTILINE)
+    assert re.search(r"^requests      arrive: /v1/messages, claude-opus-4-8, \d+ tokens$", done.stdout, re.MULTILINE)
     assert "upstream      answers (200 to a request without a key)" in done.stdout
     assert "set ENABLE_TOOL_SEARCH=true" in done.stdout
     assert provider.requests == []
@@ -138,5 +144,25 @@ def test_the_doctor_says_where_nothing_arrives(tmp_path: Path):
     user = having(tmp_path, PATH=install(tmp_path), ANTHROPIC_BASE_URL="http://127.0.0.1:9")
     done = run_text("doctor", "claude", environ=user)
     assert done.returncode == 1
-    assert "requests      none arrived" in done.stdout
+    assert "requests      none arrived before it ended with 0: arguments: -p Say that you are there." in done.stdout
     assert "upstream      does not answer: http://127.0.0.1:9" in done.stdout
+
+
+def test_of_several_conversations_the_longest_has_its_ledger_and_the_others_a_line():
+    def session(name: str, requests: int, *, cleared: bool = True) -> Session:
+        known = Session(name, "", "/v1/messages", 0.0, requests=requests)
+        known.points.append(Point(requests, 0.0, 9_000, 4_000, 3, 0.1))
+        for count in range(2) if cleared else ():
+            known.ledger.add(AgenticConversationPruner("2k").prune(messages(8 + count)))
+        return known
+
+    sessions = (session("helper", 4), session("main", 9), session("idle", 2, cleared=False), session("title", 1))
+    lines = [*account(SimpleNamespace(sessions=sessions))]
+    assert [line.partition("\n")[0] for line in lines] == [
+        "autoprune: /v1/messages: 9 requests, the last prompt 4,000 tokens, 9,000 without pruning, safe zone 0",
+        str(sessions[1].ledger).partition("\n")[0],
+        "autoprune: /v1/messages: 4 requests, the last prompt 4,000 tokens, 9,000 without pruning, safe zone 0",
+        f"autoprune: pruning saved {sessions[0].ledger.total.net:,.0f} input tokens",
+        "autoprune: /v1/messages: 2 requests, the last prompt 4,000 tokens, 9,000 without pruning, safe zone 0",
+        "autoprune: 1 side question besides",
+    ]

@@ -136,7 +136,10 @@ def test_cline_is_led_by_a_copy_of_its_providers():
     mine = {"settings": {"apiKey": "k", "baseUrl": GATEWAY}}
     settings = {"lastUsedProvider": "openai-compatible", "providers": {"openai-compatible": mine, "other": {}}}
     led = route("cline", files={".cline/data/settings/providers.json": settings})
-    assert led.environ == {"CLINE_PROVIDER_SETTINGS_PATH": "/tmp/x/providers.json"}
+    assert led.environ == {
+        "CLINE_PROVIDER_SETTINGS_PATH": "/tmp/x/providers.json",
+        "CLINE_SESSION_BACKEND_MODE": "local",  # a daemon would outlive the copy
+    }
     assert json.loads(led.files["providers.json"]) == {
         "lastUsedProvider": "openai-compatible",
         "providers": {

@@ -25,7 +25,7 @@ def prefix() -> Path:
     named = os.environ.get("ASSISTANTS")
     if named is None and not os.environ.get("ASSISTANTS_REQUIRED"):
         pytest.skip("ASSISTANTS names no folder with assistants")
-    return Path(named or ".")
+    return Path(named or ".").resolve()
 
 
 @pytest.mark.parametrize(
