@@ -14,6 +14,7 @@ import argparse
 import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -27,7 +28,7 @@ from autoprune.replay.corpus import replay_files
 from autoprune.replay.figures import Figures
 from autoprune.replay.session import ReplayArgs
 from autoprune.replay.summary import Row, summarize
-from autoprune.strategies import _worth, cache_aware
+from autoprune.strategies import _cleared, _worth, cache_aware
 
 FREE = " @ 10m"  # a safe zone that no session reaches
 
@@ -76,12 +77,13 @@ def key(result: object) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Variant:
-    """A strategy, and what stands in place of names of the two modules."""
+    """A strategy, and what stands in place of names of its modules."""
 
     name: str
     strategy: str = f"cache_aware{FREE}"
     decisions: Mapping[str, object] = field(default_factory=dict)
     worth: Mapping[str, object] = field(default_factory=dict)
+    texts: Mapping[str, object] = field(default_factory=dict)
 
 
 VARIANTS = (
@@ -91,7 +93,7 @@ VARIANTS = (
     Variant("no long words counted", worth={"LONG_WORDS": 0.0}),
     Variant("touched files like others", worth={"TOUCHED_FACTOR": 0.0}),
     Variant("nothing held as at work on", decisions={"AtWork": Idle}),
-    Variant("no names in placeholders", decisions={"LEAST_NAMES": 0, "MOST_NAMES": 0}),
+    Variant("no names in placeholders", texts={"LEAST_NAMES": 0, "MOST_NAMES": 0}),
     Variant("nothing sooner", decisions={"SOONER": 1.0}),
     *(Variant(f"patience {each}", f"cache_aware(patience={each}){FREE}") for each in (1, 2, 3, 4, 8)),
     *(Variant(f"threshold {each}", f"cache_aware(threshold={each}){FREE}") for each in (1.5, 2, 3, 4)),
@@ -111,7 +113,10 @@ Found: TypeAlias = list[tuple[str, Figures]]  # agents, with the figures of an e
 def replayed(files: list[str], prices: str, variant: Variant) -> Found:
     """Replay the sessions with a variant, and without pruning."""
     args = ReplayArgs(strategies=("none", variant.strategy), prices=(LISTS[prices],))
-    with patch.dict(vars(cache_aware), variant.decisions), patch.dict(vars(_worth), variant.worth):
+    changed = ((cache_aware, variant.decisions), (_worth, variant.worth), (_cleared, variant.texts))
+    with ExitStack() as patches:
+        for module, names in changed:
+            patches.enter_context(patch.dict(vars(module), names))
         return [(session.agent, each) for _, session in replay_files(files, args) for each in session.figures]
 
 

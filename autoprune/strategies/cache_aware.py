@@ -29,7 +29,6 @@ For a prompt of 30,000 tokens at prices of (1.25, 0.1): a result of 10,000 token
 after twelve requests.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -38,12 +37,12 @@ from math import inf, sqrt
 from typing import TypeAlias
 
 from autoprune.conversation.edits import Replace
-from autoprune.conversation.recall import GAP, HEAD, parted
 from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import CACHE_LIFE, Prices, prices
 from autoprune.errors import SettingsError, check_number, is_share
 from autoprune.planning.protections import NOTHING, Protections
 from autoprune.planning.view import Candidate, Told, View
+from autoprune.strategies._cleared import mark, placeholder, short, shortened
 from autoprune.strategies._worth import LEAST_TOKENS, Worth
 from autoprune.strategies.at_work import AtWork
 
@@ -52,11 +51,6 @@ LATER = 2.0  # times as much may be worth what goes above the safe zone, where l
 REGAINED = 0.5  # of what a cut above the safe zone costs, before the next one
 ROOM_AT_LEAST = 0.25  # of the safe zone, for results where there is no room
 ROOM_FOR_MISSING = 3  # for each token that is missing; no step, so that a few tokens more or less decide nothing
-NAMES_SHARE, LEAST_NAMES, MOST_NAMES = 0.03, 8, 150  # tokens for names in a placeholder
-CHARACTERS_PER_TOKEN = 3.5  # of names
-LONGEST_TARGET = 120  # characters
-FAILED = ", failed"
-MARK = re.compile(r"\[Cleared at request (\d{1,9}): [^\n]*, ([\d,]+) tokens(?:\. Names in it: [^\n]*)?\]")
 
 Made: TypeAlias = dict[tuple[Candidate, str], int]  # candidates with their placeholders: what they save
 
@@ -147,9 +141,9 @@ class Account:
             self._worth.read(entry)
             self._at_work.read(entry)
             for result in entry.results:
-                if (mark := _mark(result)) is not None:
-                    self._newest_mark = max(self._newest_mark, int(mark[1]))
-                    self._gone[id(result)] = _shortened(result, mark)
+                if (known := mark(result)) is not None:
+                    self._newest_mark = max(self._newest_mark, int(known[1]))
+                    self._gone[id(result)] = shortened(result, known)
         self._read = len(view.entries)
 
     def _paying(self, view: View) -> tuple[Made, str]:
@@ -214,27 +208,18 @@ class Account:
 
     def _made(self, view: View, chosen: Iterable[Candidate]) -> Made:
         """Return candidates with their placeholders and what these save, where they save anything."""
-        return _saving(view, ((each, self._placeholder(each, view.request)) for each in chosen))
+        fresh, has_failed = self._worth.fresh_names, self._at_work.has_failed
+        texts = ((each, placeholder(each, view.request, fresh(each.result), has_failed)) for each in chosen)
+        return _saving(view, texts)
 
     def _shortest(self, view: View, chosen: Iterable[Candidate]) -> Made:
         """Return candidates with placeholders that name the tool alone, those that were cleared before first."""
         again = ((each, known) for each in view.candidates() if (known := self._gone.get(id(each.part))))
         return _saving(view, (*again, *((each, self._short(each.result, view.request)) for each in chosen)))
 
-    def _placeholder(self, candidate: Candidate, request: int) -> str:
-        """Return what stands in place of a result: the tool, its target, its size, and some names in it."""
-        target, tokens = candidate.target, candidate.result.tokens
-        shown = target if len(target) <= LONGEST_TARGET else f"{target[: LONGEST_TARGET - 1]}…"
-        what = f"{_tool(candidate.result)} {shown}".strip() + self._how(candidate.result)
-        named = ", ".join(some(self._worth.fresh_names(candidate.result), tokens))
-        return f"[Cleared at request {request}: {what}, {tokens:,} tokens{named and f'. Names in it: {named}'}]"
-
     def _short(self, result: ToolResult, request: int) -> str:
-        """Return the placeholder of a result where there is no room for names: the tool and the size alone."""
-        return f"[Cleared at request {request}: {_tool(result)}{self._how(result)}, {result.tokens:,} tokens]"
-
-    def _how(self, result: ToolResult) -> str:
-        return FAILED if self._at_work.has_failed(result) else ""
+        """Return the placeholder of a result where there is no room for names."""
+        return short(result, request, self._at_work.has_failed)
 
     def _figure(self, candidate: Candidate) -> str:
         """Return why a candidate may go, in a word or two."""
@@ -285,39 +270,8 @@ def _saving(view: View, texts: Iterable[tuple[Candidate, str]]) -> Made:
     return {(each, text): saves for each, text, saves in weighed if saves > 0}
 
 
-def _mark(result: ToolResult) -> re.Match[str] | None:
-    """Return the request and the size that a result had, as its placeholder says; None for any other text.
-
-    In place of a payload that is JSON in a text the placeholder is a JSON string. It may carry the mark of an archive.
-    """
-    return MARK.fullmatch(parted(result.text)[0].strip().strip('"'))
-
-
-def _shortened(result: ToolResult, mark: re.Match[str]) -> str:
-    """Return the placeholder of a result that was cleared before without what it names; it keeps its id."""
-    how = FAILED if mark[0][: mark.start(2)].endswith(f"{FAILED}, ") else ""
-    text = f"[Cleared at request {mark[1]}: {_tool(result)}{how}, {mark[2]} tokens]"
-    id = parted(result.text)[1]
-    return f"{text}{GAP}{HEAD}{id}]" if id else text
-
-
 def behind(view: View, cut: Sequence[Candidate]) -> int:
     """Return the cached tokens that would be written anew if some candidates were cleared: those behind the first."""
     first = min(each.part.location.message for each in cut)
     cached = sum(view.weight(at) for at in range(first + 1, view.sent))
     return max(0, cached - sum(each.saves for each in cut if first < each.part.location.message < view.sent))
-
-
-def some(names: Iterable[str], tokens: int) -> Iterator[str]:
-    """Yield the first of some names, as many as the placeholder of a result of so many tokens has room for."""
-    room = CHARACTERS_PER_TOKEN * min(max(NAMES_SHARE * tokens, LEAST_NAMES), MOST_NAMES)
-    for name in names:
-        room -= len(name) + 2
-        if room < 0:
-            return
-        yield name
-
-
-def _tool(result: ToolResult) -> str:
-    """Return the name of a result's tool on one line."""
-    return " ".join(result.tool.split())[:LONGEST_TARGET]
