@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from autoprune.cli.files import replace_private
@@ -60,12 +61,13 @@ class Ledgers:
     def __init__(self, folder: Path | None = None) -> None:
         """Take the folder; without one, the usual one."""
         self.folder = folder or usual_folder()
+        self._own = token_hex(4)  # another proxy may have a conversation that began alike, in the same second
         self._written: dict[Path, int] = {}  # the requests that were in the file when it was written last
 
     def write(self, sessions: Iterable["Session"]) -> None:
         """Write the conversations that have gone on since the last time. Raises SessionError where that cannot be."""
         for session in sessions:
-            path = self.folder / _name(session)
+            path = self.folder / _name(session, self._own)
             requests = session.requests
             if self._written.get(path) != requests:
                 self._put(path, json.dumps(_record(session)))
@@ -115,10 +117,10 @@ def usual_folder() -> Path:
     return state / "autoprune" / "ledgers"
 
 
-def _name(session: "Session") -> str:
-    """Return the name of a file: when the conversation began, and a digest of what its client calls it."""
+def _name(session: "Session", own: str) -> str:
+    """Return the name of a file: when the conversation began, a digest of its name, and a word of the proxy's own."""
     digest = blake2b(session.name.encode("utf-8", "replace"), digest_size=DIGEST_BYTES).hexdigest()
-    return f"{datetime.fromtimestamp(session.started):{STAMP}}-{digest}.json"
+    return f"{datetime.fromtimestamp(session.started):{STAMP}}-{digest}-{own}.json"
 
 
 def _record(session: "Session") -> dict[str, Any]:

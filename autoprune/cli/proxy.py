@@ -1,6 +1,7 @@
 """`autoprune proxy`: a server in front of a provider's API that prunes what passes through it."""
 
 import os
+import signal
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -37,7 +38,7 @@ Upstream = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help="The address of the API behind it, without /v1. Without it: what ANTHROPIC_BASE_URL, OPENAI_BASE_URL and "
+        help="The address of the API behind it. Without it: what ANTHROPIC_BASE_URL, OPENAI_BASE_URL and "
         "GOOGLE_GEMINI_BASE_URL name, else the vendor whose API a request is for.",
     ),
 ]
@@ -80,10 +81,12 @@ def proxy(
 
     given = {} if token is None else {"token": token}
     count = usual_jobs() if jobs is None else jobs
+    upstream = upstream and upstream.rstrip("/").removesuffix("/v1")
     known_bases = {} if upstream else bases(os.environ, port)
     settings = Settings(upstream, safe_zone, strategy, host=host, port=port, jobs=count, bases=known_bases, **given)
     if settings.is_open and token is None:
         raise SettingsError(f"{host} can be reached from other machines: give a token (--token, or AUTOPRUNE_TOKEN)")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as services are stopped; it ends as with Ctrl-C
     with running(settings) as known, keeping(lambda: known.sessions), suppress(KeyboardInterrupt):
         print(*introduction(settings, known), sep="\n", flush=True)
         while True:
@@ -113,10 +116,10 @@ def wanted() -> None:
 
 def introduction(settings: "Settings", known: "Running") -> tuple[str, ...]:
     """Return what is said at the start."""
-    zone = settings.safe_zone or "0.6 of the window of each request's model (100,000 tokens where that is not known)"
+    zone = settings.safe_zone or "0.6 of the window of each request's model, else 100,000"
     return (
         f"autoprune proxy on {known.url}",
-        f"  base address    {known.url} for Anthropic and Gemini, {known.url}/v1 for OpenAI",
+        f"  base address    {known.url} (Anthropic, Gemini), {known.url}/v1 (OpenAI)",
         f"  goes to         {settings.upstream or 'the vendor whose API a request is for'}",
         *(f"  for {vendor:<12}{base}" for vendor, base in settings.bases.items()),
         f"  safe zone       {zone}",

@@ -8,17 +8,15 @@ A request that is no conversation, that cannot be read, or that is an assistant'
 """
 
 import asyncio
-import gzip
 import time
-import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
-from zstandard import ZstdDecompressor, ZstdError
 
+from autoprune.proxy._bodies import unpacked
 from autoprune.proxy._forward import (
     ClientGoneError,
     Outgoing,
@@ -43,12 +41,6 @@ from autoprune.requests import place
 
 COMPACTION = ("x-interaction-type", "conversation-compaction")  # how Copilot marks its own
 SIGNED = "AWS4-"  # a signature of the whole request, its body too
-DECODERS: Mapping[str, Callable[[bytes], bytes]] = {
-    "": bytes,
-    "identity": bytes,
-    "gzip": gzip.decompress,
-    "zstd": lambda body: ZstdDecompressor().decompressobj().decompress(body),
-}
 REFUSED = 400
 NO_UPGRADE = 426  # by which Codex knows at once that it must go on over HTTP; after any other it tries five times
 
@@ -107,7 +99,7 @@ class Proxy:
 
     async def _serve(self, asked: Asked, receive: Receive, send: Send) -> None:
         self.sessions.requests += 1
-        job = self._job(asked)
+        job = await self._job(asked)
         done = await self.lanes.prune(job) if job else Done()
         session = self._session(done, job, asked) if job and done.conversation and not done.counts_only else None
         self.sessions.passed += session is None
@@ -127,16 +119,15 @@ class Proxy:
         if session and job and (account := await self.lanes.account(job, done.conversation)):
             session.sent(account, done, job)
 
-    def _job(self, asked: Asked) -> Job | None:
+    async def _job(self, asked: Asked) -> Job | None:
         """Return what there is to prune in a request; None where it is passed on as it is."""
-        decode = DECODERS.get(asked.headers.get("content-encoding", ""))
         is_theirs = asked.headers.get(COMPACTION[0]) == COMPACTION[1]
         is_signed = asked.headers.get("authorization", "").startswith(SIGNED)
-        if decode is None or is_theirs or is_signed or asked.scope["method"] != "POST" or place(asked.path, {}) is None:
+        if is_theirs or is_signed or asked.scope["method"] != "POST" or place(asked.path, {}) is None:
             return None
-        try:
-            body = decode(asked.body)
-        except (OSError, EOFError, zlib.error, ZstdError):
+        encoding = asked.headers.get("content-encoding", "")
+        body = await asyncio.to_thread(unpacked, asked.body, encoding) if encoding else asked.body
+        if body is None:
             return None
         betas = {name: value for name, value in asked.headers.items() if name == "anthropic-beta"}
         return Job(asked.path, betas, body, session_of(asked.headers), self._clock())
@@ -150,7 +141,8 @@ class Proxy:
         if done.body is None:
             return Outgoing(asked.scope["method"], url, passed_on(asked.scope["headers"], *OWN), asked.body)
         headers = passed_on(asked.scope["headers"], *OWN, "content-encoding")
-        return Outgoing(asked.scope["method"], url, with_changed(headers, done.headers), done.body)
+        changed = {name: value for name, value in done.headers.items() if asked.headers.get(name) != value}
+        return Outgoing(asked.scope["method"], url, with_changed(headers, changed), done.body)
 
     async def _forward(
         self, asked: Asked, outgoing: Outgoing, send: Send, gone: asyncio.Future[None], session: Session | None
@@ -178,8 +170,12 @@ class Proxy:
 
 
 def names(scope: Scope) -> dict[str, str]:
-    """Return the headers of a request by their names in lower case."""
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    """Return the headers of a request by their names in lower case; the values of one that comes twice are joined."""
+    found: dict[str, str] = {}
+    for raw, value in scope["headers"]:
+        name, text = raw.decode("latin-1").lower(), value.decode("latin-1")
+        found[name] = f"{found[name]}, {text}" if name in found else text
+    return found
 
 
 async def refuse(send: Send, asked: Asked, status: int, words: str) -> None:

@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import count
 
 from autoprune.errors import SettingsError
 from autoprune.tokens import calibration
@@ -68,12 +69,13 @@ class Conversations:
         """Begin with none."""
         self._most = most
         self._known: OrderedDict[str, Conversation] = OrderedDict()
+        self._numbers = count(1)
 
     def of(self, session: str, messages: Sequence[object]) -> Conversation:
         """Return the conversation that messages go on with; a new one where they begin as none does."""
         start, head = (f"{session}/{mark}" for mark in heads(messages))
-        found = self._known.pop(head, None) or self._known.pop(start, None) or Conversation(head)
-        self._known[head] = found
+        found = self._known.pop(head, None) or self._known.pop(start, None)
+        self._known[head] = found = found or Conversation(f"{head}/{next(self._numbers)}")
         while len(self._known) > self._most:
             self._known.popitem(last=False)
         return found

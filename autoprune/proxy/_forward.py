@@ -81,9 +81,9 @@ async def pass_back(
 
 async def _sent(client: httpx.AsyncClient, outgoing: Outgoing) -> httpx.Response:
     for left in reversed(range(CONNECT_TRIES)):
-        # httpx would add headers of its own, such as a user agent: the request has the client's and no other.
-        request = httpx.Request(outgoing.method, outgoing.url, headers=outgoing.headers, content=outgoing.body)
         try:
+            # httpx would add headers of its own, such as a user agent: the request has the client's and no other.
+            request = httpx.Request(outgoing.method, outgoing.url, headers=outgoing.headers, content=outgoing.body)
             return await client.send(request, stream=True)
         except NEVER_SENT as error:
             if not left:

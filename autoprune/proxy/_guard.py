@@ -6,7 +6,7 @@ rebinding"); so the `Host` must be the proxy's own, and an `Origin`, which brows
 
 from collections.abc import Mapping
 from hmac import compare_digest
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote
 
 from autoprune.proxy._settings import Settings
 
@@ -26,6 +26,8 @@ class Guard:
         """Return why a request for the upstream is refused; "" where it is not."""
         if words := self.foreign(headers):
             return words
+        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            return "a page of another site asks: this proxy is for programs, and for its own page"
         if self._settings.is_open and not self._is_token(headers.get(TOKEN_HEADER, "")):
             return f"this proxy is open to other machines: send its token in the header {TOKEN_HEADER}"
         return ""
@@ -33,10 +35,10 @@ class Guard:
     def foreign(self, headers: Mapping[str, str]) -> str:
         """Return why a request cannot be from a program that means this proxy; "" where it can."""
         host = headers.get("host", "")
-        if not self._settings.is_open and _without_port(host) not in self._hosts:
+        if not self._settings.is_open and _without_port(host).lower() not in self._hosts:
             return f"the host {host!r} is not this proxy's: call it by 127.0.0.1 or localhost"
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and origin.partition("://")[2] != host:
             return f"the origin {origin!r} is another site: this proxy is for programs, and for its own page"
         return ""
 

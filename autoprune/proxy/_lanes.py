@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from hashlib import blake2b
 from subprocess import PIPE, Popen
+from threading import Timer
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from autoprune.proxy._conversations import heads
@@ -27,6 +28,7 @@ THRIFTY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_T
 # A model with a price, whose list is loaded too, and a text, for which the vocabulary is.
 WARM_BODY = b'{"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": "Are you warm?"}]}'
 WARMING = Job("/v1/messages", {}, WARM_BODY, "autoprune", 0.0)
+PATIENCE = 60.0  # seconds for an answer; a process that takes longer is ended
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
 
@@ -92,6 +94,8 @@ class Process:
         return process
 
     def _ask(self, method: str, *args: object) -> object:
+        impatient = Timer(PATIENCE, self._process.kill)
+        impatient.start()
         try:
             tell(self._process.stdin, (method, args))
             return pickle.load(self._process.stdout)  # type: ignore[arg-type]  # PIPE was asked for
@@ -99,6 +103,8 @@ class Process:
             self.close()
             self._process = self._started()
             return None
+        finally:
+            impatient.cancel()
 
 
 def tell(stream: Any, value: object) -> None:

@@ -87,6 +87,7 @@ class Open:
     """A prune of which no account was given yet."""
 
     result: Result
+    conversation: Conversation
     model: str | None
     pause: float
 
@@ -119,10 +120,10 @@ class Work:
 
         It takes as long as the prune itself, so it is asked for when the request is on its way.
         """
-        known, prune = self._conversations.named(conversation), self._open.pop(conversation, None)
-        if known is None or prune is None:
+        prune = self._open.pop(conversation, None)
+        if prune is None:
             return None
-        report, sent = prune.result.report, prune.result.sent
+        known, report, sent = prune.conversation, prune.result.report, prune.result.sent
         known.counted = sent.tokens
         return Account(
             prune.model,
@@ -151,7 +152,7 @@ class Work:
         messages = found.messages(body) if found else None
         if found is None or not isinstance(messages, list):
             return Done(note=prune_request(self._pruner, body, job.path).note)
-        known = self._conversations.of(job.session, messages)
+        known = self._conversations.of(f"{job.session}/{found.model}", messages)
         pause = 0.0 if found.counts_only else known.waited(len(messages), job.at)
         zone = zone_of(found.model) if self._settings.safe_zone is None else None
         pruned = prune_request(
@@ -166,7 +167,7 @@ class Work:
         if pruned.result is None:
             return Done(note=pruned.note)
         if not pruned.counts_only:
-            self._open[known.name] = Open(pruned.result, found.model, pause)
+            self._open[known.name] = Open(pruned.result, known, found.model, pause)
         notes = pruned.result.report.fallbacks
         changed = None if pruned.body is body else encoded(pruned.body)
         return Done(pruned.headers, changed, known.name, notes[0] if notes else "", pruned.counts_only)
@@ -182,11 +183,14 @@ class Work:
 
 
 def encoded(body: object) -> bytes:
-    """Return JSON-like data as bytes; half a surrogate pair, as of an emoji that was cut, as an escape."""
+    """Return JSON-like data as bytes; half a surrogate pair, as of an emoji that was cut, as an escape.
+
+    Raises ValueError for a number that JSON has no word for: 1e999 is read as infinite.
+    """
     try:
-        return json.dumps(body, ensure_ascii=False).encode()
+        return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError:
-        return json.dumps(body).encode()
+        return json.dumps(body, allow_nan=False).encode()
 
 
 def cleared(part: ToolResult, request: int, reason: str, id: str) -> Cleared:

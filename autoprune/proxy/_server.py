@@ -1,5 +1,6 @@
 """Run a proxy: in a thread of this process, while something else is done, or until it is interrupted."""
 
+import os
 import socket
 import threading
 import time
@@ -17,6 +18,7 @@ from autoprune.proxy._sessions import Session, Sessions
 from autoprune.proxy._settings import Settings
 
 STEP_SECONDS = 0.01
+KEEP_SECONDS = 75  # for an idle connection of a client: longer than clients keep theirs
 BACKLOG = 1_024  # connections that wait to be taken
 
 
@@ -44,6 +46,7 @@ def server(settings: Settings) -> tuple[uvicorn.Server, Proxy]:
         server_header=False,
         date_header=False,
         ws="none",
+        timeout_keep_alive=KEEP_SECONDS,
         timeout_graceful_shutdown=2,
     )
     return uvicorn.Server(config), proxy
@@ -77,5 +80,5 @@ def listen(settings: Settings) -> socket.socket:
         return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
     except OSError as error:
         where = f"{settings.host}:{settings.port}"
-        words = error.strerror or str(error)
+        words = os.strerror(error.errno) if error.errno else str(error)
         raise SettingsError(f"cannot listen on {where}: {words}; take another port, or 0 for any free one") from error

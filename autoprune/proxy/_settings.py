@@ -51,6 +51,8 @@ class Settings:
         if self.safe_zone is not None:
             budget_tokens(self.safe_zone, window_tokens=UNKNOWN_ZONE)
         for address in filter(None, (self.upstream, *self.bases.values())):
+            if urlsplit(address).username is not None:
+                raise SettingsError("the upstream has a name or a password in it: send them in a header of the client")
             if not is_address(address):
                 raise SettingsError(f"upstream is {address!r}: give an address such as https://gateway.example")
         if not self.token:

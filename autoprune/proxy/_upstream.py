@@ -80,4 +80,4 @@ def error(path: str, headers: Mapping[str, str], status: int, words: str) -> byt
 
 def host_of(url: str) -> str:
     """Return the host of an address, for words."""
-    return urlsplit(url).netloc
+    return urlsplit(url).netloc.rpartition("@")[2]

@@ -63,7 +63,7 @@ class UsageReader:
     def _read(self, text: bytes) -> None:
         try:
             said = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return
         for each in said if isinstance(said, list) else [said]:
             self.usage.update(reported(each))

@@ -44,7 +44,7 @@ def test_it_says_where_it_is_prunes_and_ends_with_ctrl_c():
         _, errors = known.communicate(timeout=10)
     assert (known.returncode, errors) == (0, "")
     assert len(upstream.requests[0][1]) < len(body(9)) / 2
-    assert f"{url}/v1 for OpenAI" in said[1]
+    assert f"{url}/v1 (OpenAI)" in said[1]
     assert said[2].endswith(upstream.url)
     assert said[3].endswith("2k")
     assert said[5].startswith(f"  page            {url}/?token=")
