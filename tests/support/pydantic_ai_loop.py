@@ -1,9 +1,9 @@
-"""A scripted agent of Pydantic AI's: its model asks for forty files, with thinking, and keeps the prompts it got."""
+"""The tool loop with Pydantic AI, by a scripted model that thinks, or over HTTP."""
 
 from collections.abc import AsyncIterator
 from typing import Any
 
-import tool_loops
+import reading_loop
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ThinkingPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
@@ -11,9 +11,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from autoprune import AgenticConversationPruner
 from autoprune.integrations import pydantic_ai_messages
 
-TASK = "Read all files."
 INSTRUCTIONS = "You read files, one at a time."
-FINAL = "All files are read."
 
 
 class Scripted:
@@ -27,10 +25,10 @@ class Scripted:
         """Keep the prompt, and return the next answer."""
         self.prompts.append(list(messages))
         number = len(self.prompts) - 1
-        if number == tool_loops.FILES:
-            return ModelResponse([TextPart(FINAL)])
+        if number == reading_loop.CALLS:
+            return ModelResponse([TextPart(reading_loop.DONE)])
         thinking = ThinkingPart(f"File {number} is next.", signature=f"signed {number}")
-        call = ToolCallPart("read_file", {"path": tool_loops.path(number)}, f"call_{number}")
+        call = ToolCallPart("read_file", {"path": reading_loop.PATHS[number]}, f"call_{number}")
         return ModelResponse([thinking, call])
 
     async def stream(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
@@ -39,13 +37,13 @@ class Scripted:
         if isinstance(last, ToolCallPart):
             yield {0: DeltaToolCall(last.tool_name, last.args_as_json_str(), tool_call_id=last.tool_call_id)}
         else:
-            yield FINAL
+            yield reading_loop.DONE
 
     @property
-    def run(self) -> tool_loops.Run:
-        """What the model was sent."""
+    def figures(self) -> reading_loop.Figures:
+        """What became of the prompts."""
         count = AgenticConversationPruner("1m", formats=[pydantic_ai_messages]).count_tokens
-        return tool_loops.Run(self.prompts, count)
+        return reading_loop.figures(self.prompts, count)
 
     def agent(self, *capabilities: Any, **options: Any) -> Agent[None, str]:
         """Return an agent with the model and its one tool."""
@@ -54,6 +52,6 @@ class Scripted:
         @agent.tool_plain
         def read_file(path: str) -> str:
             """Read a file."""
-            return tool_loops.result(int(path[-5:-3]))
+            return reading_loop.read_file(path)
 
         return agent
