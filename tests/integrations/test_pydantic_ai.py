@@ -9,15 +9,13 @@ from reading_loop import CALLS, DONE, PATHS, SAFE_ZONE, TASK, read_file
 pytest.importorskip("pydantic_ai")
 from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.messages import ModelMessage, ThinkingPart, ToolCallPart, ToolReturnPart
-from pydantic_ai.usage import UsageLimits
-from pydantic_ai_loop import INSTRUCTIONS, Scripted
+from pydantic_ai_loop import INSTRUCTIONS, LIMITS, Scripted
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneEvent, SettingsError
 from autoprune.integrations import pydantic_ai_messages
 from autoprune.integrations.pydantic_ai import Pruning
 from autoprune.tokens import exact
 
-LIMITS = UsageLimits(request_limit=None)
 tokens = exact()
 
 

@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 from pydantic import Field
+from strict_provider.server import Provider
 
 from autoprune import AgenticConversationPruner
 from autoprune.integrations import langchain_messages
@@ -44,6 +45,13 @@ class Scripted(BaseChatModel):
         """What became of the prompts."""
         count = AgenticConversationPruner("1m", formats=[langchain_messages]).count_tokens
         return reading_loop.figures(self.prompts, count)
+
+
+def over_http(provider: Provider) -> BaseChatModel:
+    """Return a model that asks a provider, which plays `reading_loop.SCRIPT`."""
+    from langchain_openai import ChatOpenAI
+
+    return ChatOpenAI(model="gpt-4.1", base_url=f"{provider.url}/v1", api_key="none", max_retries=0)
 
 
 def answer(number: int) -> AIMessage:

@@ -6,12 +6,16 @@ from typing import Any
 import reading_loop
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ThinkingPart, ToolCallPart
+from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
+from pydantic_ai.usage import UsageLimits
+from strict_provider.server import Provider
 
 from autoprune import AgenticConversationPruner
 from autoprune.integrations import pydantic_ai_messages
 
 INSTRUCTIONS = "You read files, one at a time."
+LIMITS = UsageLimits(request_limit=None)
 
 
 class Scripted:
@@ -47,11 +51,21 @@ class Scripted:
 
     def agent(self, *capabilities: Any, **options: Any) -> Agent[None, str]:
         """Return an agent with the model and its one tool."""
-        agent = Agent(self.model, capabilities=capabilities, **{"instructions": INSTRUCTIONS, **options})
+        return agent(self.model, *capabilities, **options)
 
-        @agent.tool_plain
-        def read_file(path: str) -> str:
-            """Read a file."""
-            return reading_loop.read_file(path)
 
-        return agent
+def agent(model: Model, *capabilities: Any, **options: Any) -> Agent[None, str]:
+    agent = Agent(model, capabilities=capabilities, **{"instructions": INSTRUCTIONS, **options})
+    agent.tool_plain(reading_loop.read_file)
+    return agent
+
+
+async def run_over_http(provider: Provider, *capabilities: Any) -> None:
+    """Run the loop against a provider that plays `reading_loop.SCRIPT`."""
+    from anthropic import AsyncAnthropic
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    async with AsyncAnthropic(base_url=provider.url, api_key="none", max_retries=0) as client:
+        model = AnthropicModel("claude-opus-4-8", provider=AnthropicProvider(anthropic_client=client))
+        await agent(model, *capabilities).run(reading_loop.TASK, usage_limits=LIMITS)

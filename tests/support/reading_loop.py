@@ -40,7 +40,7 @@ def _function(source: random.Random) -> str:
 
 @dataclass(frozen=True)
 class Figures:
-    """The prompts of a loop: how often the prefix broke, their tokens, the bill in input tokens at Anthropic's prices."""
+    """The prompts of a loop: how often the prefix broke, their tokens, the bill in Anthropic's input tokens."""
 
     requests: int
     breaks: int
