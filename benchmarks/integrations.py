@@ -21,7 +21,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
-from reading_loop import SAFE_ZONE, SCRIPT, TASK, figures
+from reading_loop import SAFE_ZONE, SCRIPT, TASK, figures_of
 from strict_provider.server import Provider, serve
 
 from autoprune import AgenticConversationPruner, PruneArgs
@@ -192,15 +192,11 @@ def row(name: str, run: Run, unpruned: float | None) -> tuple[str, float]:
         except Exception:  # of any framework: what was refused stands in the table
             if not provider.refusals:
                 raise
-    found = figures([_messages(request.body) for request in provider.requests])
+    found = figures_of(provider)
     refused = f"request {found.requests}" if provider.refusals else "none"
     share = "–" if provider.refusals else f"{found.bill / (unpruned or found.bill):.2f}"
     cells = name, found.requests, refused, found.breaks, f"{found.largest:,}", f"{found.last:,}", share
     return f"| {' | '.join(map(str, cells))} |", found.bill
-
-
-def _messages(body: Mapping[str, Any]) -> list[Any]:
-    return next(body[field] for field in ("messages", "input", "contents") if field in body)
 
 
 def table(loops: Iterator[tuple[str, Run]]) -> None:

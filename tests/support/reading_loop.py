@@ -8,6 +8,7 @@ from typing import Any
 
 from strict_provider.counting import PIECE_TOKENS, tokens
 from strict_provider.scripts import Call, Turn
+from strict_provider.server import Provider
 
 from autoprune.economics import LISTS
 
@@ -62,6 +63,15 @@ def figures(prompts: Sequence[list[Any]], count: Callable[[list[Any]], int] = co
     held = [count(prompt[:same]) for prompt, same in zip(prompts, kept, strict=True)]
     bill = sum(map(LISTS["anthropic"].request, totals, held))
     return Figures(len(prompts), breaks, max(totals), totals[-1], bill)
+
+
+def figures_of(provider: Provider) -> Figures:
+    """Return the figures of the loop that has asked a provider."""
+    return figures([_messages(request.body) for request in provider.requests])
+
+
+def _messages(body: dict[str, Any]) -> list[Any]:
+    return next(body[field] for field in ("messages", "input", "contents") if field in body)
 
 
 def _kept(before: list[Any], after: list[Any]) -> int:
