@@ -1,7 +1,7 @@
 """What pruning does to the prompts of each framework, beside what the framework itself offers.
 
     python benchmarks/integrations.py                       those that are installed
-    python benchmarks/integrations.py strands               one of them
+    python benchmarks/integrations.py langchain strands     two of them
 
 Each runs the same loop against the strict provider of the tests: 40 files of 7 to 10 kB are read, with a safe zone of
 20,480 tokens. Printed are the requests and what was refused of them, how often a prompt did not begin with the whole
@@ -21,13 +21,17 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
-from reading_loop import SAFE_ZONE, SCRIPT, TASK, figures
+from reading_loop import SAFE_ZONE, SCRIPT, TASK, figures_of
 from strict_provider.server import Provider, serve
 
 from autoprune import AgenticConversationPruner, PruneArgs
 
 Run = Callable[[Provider], object]
-STRATEGIES = {"`tool_output_cleanup`, the literal rule": "tool_output_cleanup", "`cache_aware`": "cache_aware"}
+STRATEGIES = {
+    "`tool_output_cleanup`, the literal rule": "tool_output_cleanup",
+    "`low_water`": "low_water",
+    "`cache_aware`": "cache_aware",
+}
 
 
 def pruner() -> AgenticConversationPruner:
@@ -80,6 +84,62 @@ def strands() -> Iterator[tuple[str, Run]]:
         yield name, lambda provider, given=given: loop.agent(loop.over_http(provider), **given)(TASK)
 
 
+def langchain() -> Iterator[tuple[str, Run]]:
+    """Yield the loops of LangChain's `create_agent`."""
+    import langchain_loop as loop
+    from langchain.agents import create_agent
+    from langchain.agents.middleware import ClearToolUsesEdit, ContextEditingMiddleware
+
+    from autoprune.integrations.langchain import PruningMiddleware
+
+    def run(provider: Provider, given: list[Any]) -> None:
+        model = loop.over_http(provider)
+        agent = create_agent(model, [loop.read_file], system_prompt=loop.SYSTEM, middleware=given)
+        agent.invoke(loop.INPUT, loop.CONFIG)
+
+    edit = ClearToolUsesEdit(trigger=SAFE_ZONE)
+    middleware: dict[str, list[Any]] = {"unpruned": [], "`ContextEditingMiddleware()`": [ContextEditingMiddleware()]}
+    middleware[f"the same with `trigger={SAFE_ZONE}`"] = [ContextEditingMiddleware(edits=[edit])]
+    for name, strategy in STRATEGIES.items():
+        middleware[name] = [PruningMiddleware(pruner(), strategy=strategy)]
+    for name, given in middleware.items():
+        yield name, lambda provider, given=given: run(provider, given)
+
+
+def langgraph() -> Iterator[tuple[str, Run]]:
+    """Yield the loops of LangGraph's `create_react_agent`."""
+    import langchain_loop as loop
+    from langchain_core.messages.utils import count_tokens_approximately, trim_messages
+    from langgraph.prebuilt import create_react_agent
+
+    from autoprune.integrations.langgraph import pre_model_hook
+
+    def trimmed(state: dict[str, list[Any]]) -> dict[str, Any]:
+        most: dict[str, Any] = {"max_tokens": SAFE_ZONE, "token_counter": count_tokens_approximately}
+        return {"llm_input_messages": trim_messages(state["messages"], strategy="last", start_on="human", **most)}
+
+    def run(provider: Provider, given: Any) -> None:
+        agent = create_react_agent(loop.over_http(provider), [loop.read_file], pre_model_hook=given)
+        agent.invoke(loop.INPUT, loop.CONFIG)
+
+    hooks = {"unpruned": None, '`trim_messages(start_on="human")`': trimmed}
+    hooks |= {name: pre_model_hook(pruner(), strategy=strategy) for name, strategy in STRATEGIES.items()}
+    for name, given in hooks.items():
+        yield name, lambda provider, given=given: run(provider, given)
+
+
+def pydantic_ai() -> Iterator[tuple[str, Run]]:
+    """Yield the loops of Pydantic AI."""
+    import pydantic_ai_loop as loop
+
+    from autoprune.integrations.pydantic_ai import Pruning
+
+    capabilities: dict[str, list[Any]] = {"unpruned": []}
+    capabilities |= {name: [Pruning(pruner(), strategy=strategy)] for name, strategy in STRATEGIES.items()}
+    for name, given in capabilities.items():
+        yield name, lambda provider, given=given: asyncio.run(loop.run_over_http(provider, *given))
+
+
 def litellm() -> Iterator[tuple[str, Run]]:
     """Yield the loops of LiteLLM's SDK."""
     import litellm_loop as loop
@@ -116,6 +176,9 @@ FRAMEWORKS: Mapping[str, tuple[str, Callable[[], Iterator[tuple[str, Run]]]]] = 
     "openai-agents": ("agents", openai_agents),
     "adk": ("google.adk", adk),
     "strands": ("strands", strands),
+    "langchain": ("langchain_openai", langchain),
+    "langgraph": ("langchain_openai", langgraph),
+    "pydantic-ai": ("pydantic_ai", pydantic_ai),
     "litellm": ("litellm", litellm),
     "clients": ("anthropic", clients),
 }
@@ -129,15 +192,11 @@ def row(name: str, run: Run, unpruned: float | None) -> tuple[str, float]:
         except Exception:  # of any framework: what was refused stands in the table
             if not provider.refusals:
                 raise
-    found = figures([_messages(request.body) for request in provider.requests])
+    found = figures_of(provider)
     refused = f"request {found.requests}" if provider.refusals else "none"
     share = "–" if provider.refusals else f"{found.bill / (unpruned or found.bill):.2f}"
     cells = name, found.requests, refused, found.breaks, f"{found.largest:,}", f"{found.last:,}", share
     return f"| {' | '.join(map(str, cells))} |", found.bill
-
-
-def _messages(body: Mapping[str, Any]) -> list[Any]:
-    return next(body[field] for field in ("messages", "input", "contents") if field in body)
 
 
 def table(loops: Iterator[tuple[str, Run]]) -> None:

@@ -1,5 +1,7 @@
-"""The profiles, and fixtures of all tests: a strict model provider on the loopback, and the real clients for it."""
+"""The profiles, and fixtures of all tests: a strict model provider on the loopback, its real clients, a browser."""
 
+import os
+import shutil
 import signal
 from collections.abc import Iterator
 from typing import Any
@@ -8,6 +10,8 @@ import profiles
 import pytest
 from strict_provider.scripts import agent_script
 from strict_provider.server import Provider, serve
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -68,3 +72,18 @@ def bedrock_client(strict_provider: Provider) -> Iterator[Any]:
     client = library.client("bedrock-runtime", endpoint_url=strict_provider.url, config=config, **keys)
     yield client
     client.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if not os.environ.get("BROWSER_REQUIRED"):
+        pytest.importorskip("playwright")
+        if found is None:
+            pytest.skip("there is no chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=found, args=["--disable-gpu"])
+        yield chromium
+        chromium.close()

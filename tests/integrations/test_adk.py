@@ -11,7 +11,7 @@ import adk_loop as loop
 from google.adk.events import Event
 from google.adk.models import LlmRequest
 from google.genai import types
-from reading_loop import CALLS, DONE, PATHS, SAFE_ZONE, SCRIPT, TASK, figures, read_file
+from reading_loop import CALLS, DONE, PATHS, SAFE_ZONE, SCRIPT, TASK, figures, figures_of, read_file
 from strict_provider.server import Provider
 
 from autoprune import AgenticConversationPruner, PruneArgs
@@ -44,7 +44,7 @@ def test_a_long_loop_stays_within_the_safe_zone_and_the_session_keeps_every_resu
 ):
     strict_provider.play.script = SCRIPT
     events = loop.run(loop.over_http(strict_provider), **hook())
-    found = figures([request.body["contents"] for request in strict_provider.requests])
+    found = figures_of(strict_provider)
     assert events[-1].content.parts[0].text == DONE
     assert strict_provider.refusals == []
     assert found.requests == CALLS + 1

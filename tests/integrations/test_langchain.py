@@ -7,12 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-import tool_loops
+import reading_loop
+from reading_loop import CALLS, DONE, PATHS, SAFE_ZONE
 
 pytest.importorskip("langchain")
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_loop import CONFIG, FINAL, INPUT, SYSTEM, Scripted, read_file
+from langchain_loop import CONFIG, INPUT, SYSTEM, Scripted, read_file
 from langgraph.checkpoint.memory import InMemorySaver
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, PruneEvent, SettingsError
@@ -44,23 +45,23 @@ def streamed(graph: Any) -> State:
 def played() -> tuple[Scripted, State]:
     """A run that was pruned, and the agent's state at its end."""
     model = Scripted()
-    return model, invoked(agent(model, PruningMiddleware(tool_loops.SAFE_ZONE)))
+    return model, invoked(agent(model, PruningMiddleware(SAFE_ZONE)))
 
 
 def test_every_prompt_is_within_the_safe_zone_and_the_work_is_done(played: tuple[Scripted, State]):
     model, state = played
-    assert len(model.prompts) == tool_loops.FILES + 1
-    assert 0.8 * tool_loops.SAFE_ZONE < max(model.run.tokens) <= tool_loops.SAFE_ZONE
-    assert state["messages"][-1].text == FINAL
+    assert len(model.prompts) == CALLS + 1
+    assert 0.8 * SAFE_ZONE < model.figures.largest <= SAFE_ZONE
+    assert state["messages"][-1].text == DONE
 
 
 def test_prefixes_break_seldom(played: tuple[Scripted, State]):
-    assert played[0].run.breaks <= tool_loops.FILES // 3
+    assert played[0].figures.breaks <= CALLS // 3
 
 
 def test_the_state_keeps_every_result(played: tuple[Scripted, State]):
     results = [message.content for message in played[1]["messages"] if isinstance(message, ToolMessage)]
-    assert results == [tool_loops.result(number) for number in range(tool_loops.FILES)]
+    assert results == list(map(reading_loop.read_file, PATHS))
 
 
 def test_only_the_contents_of_results_differ_from_the_state(played: tuple[Scripted, State]):
@@ -69,7 +70,7 @@ def test_only_the_contents_of_results_differ_from_the_state(played: tuple[Script
     assert system.text == SYSTEM
     pairs = list(zip(sent, state["messages"], strict=False))
     changed = [(one, other) for one, other in pairs if one is not other]
-    assert len(changed) > tool_loops.FILES // 2
+    assert len(changed) > CALLS // 2
     for one, other in changed:
         assert isinstance(one, ToolMessage)
         assert one == other.model_copy(update={"content": one.content})
@@ -79,7 +80,7 @@ def test_only_the_contents_of_results_differ_from_the_state(played: tuple[Script
 @pytest.mark.parametrize("run", [awaited, streamed])
 def test_an_agent_that_is_awaited_or_streamed_sends_the_same(run: Callable[[Any], State], played: Any):
     model = Scripted()
-    assert run(agent(model, PruningMiddleware(tool_loops.SAFE_ZONE)))["messages"][-1].text == FINAL
+    assert run(agent(model, PruningMiddleware(SAFE_ZONE)))["messages"][-1].text == DONE
     assert contents(model) == contents(played[0])
 
 
@@ -88,7 +89,7 @@ def contents(model: Scripted) -> list[Any]:
 
 
 def test_one_middleware_serves_several_threads(played: Any):
-    middleware, models = PruningMiddleware(tool_loops.SAFE_ZONE), [Scripted() for _ in range(4)]
+    middleware, models = PruningMiddleware(SAFE_ZONE), [Scripted() for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
         [*pool.map(lambda model: invoked(agent(model, middleware)), models)]
     assert [contents(model) for model in models] == [contents(played[0])] * 4
@@ -96,26 +97,26 @@ def test_one_middleware_serves_several_threads(played: Any):
 
 def test_a_conversation_that_is_loaded_again_goes_on_from_what_was_sent(played: Any):
     model = Scripted()
-    graph = agent(model, PruningMiddleware(tool_loops.SAFE_ZONE), checkpointer=InMemorySaver())
+    graph = agent(model, PruningMiddleware(SAFE_ZONE), checkpointer=InMemorySaver())
     config = {**CONFIG, "configurable": {"thread_id": "one"}}
     graph.invoke(INPUT, config)
     assert contents(model) == contents(played[0])
     graph.invoke({"messages": [HumanMessage("And now?")]}, config)
     before, after = contents(model)[-2:]
-    assert after == [*before, FINAL, "And now?"]
+    assert after == [*before, DONE, "And now?"]
 
 
 def test_what_is_small_goes_on_as_it_is():
     request = Scripted()
     state = {"messages": [HumanMessage("Hi.", id="m")]}
-    agent(request, PruningMiddleware("50k")).invoke({**state, "messages": [*state["messages"], AIMessage(FINAL)]})
+    agent(request, PruningMiddleware("50k")).invoke({**state, "messages": [*state["messages"], AIMessage(DONE)]})
     assert request.prompts[0][1].text == "Hi."
 
 
 def beside(*, system: str | None = SYSTEM, tools: Any = (read_file,)) -> int:
     """The tokens that the last report has for what is sent beside the messages."""
     events: list[PruneEvent] = []
-    pruner = AgenticConversationPruner(tool_loops.SAFE_ZONE, on_pruned=events.append)
+    pruner = AgenticConversationPruner(SAFE_ZONE, on_pruned=events.append)
     graph = create_agent(Scripted(), list(tools), system_prompt=system, middleware=[PruningMiddleware(pruner)])
     invoked(graph)
     return events[-1].report.floor["sent beside"]
@@ -134,23 +135,23 @@ def test_a_share_is_one_of_the_window_of_the_requests_model():
 
     model = Named()
     invoked(agent(model, PruningMiddleware(1.0)))
-    assert max(model.run.tokens) <= 8_192
+    assert model.figures.largest <= 8_192
 
 
 def test_the_callers_pruner_is_not_changed_and_its_archive_is_used():
     archive: dict[str, str] = {}
-    pruner = AgenticConversationPruner(PruneArgs(tool_loops.SAFE_ZONE), archive=archive)
+    pruner = AgenticConversationPruner(PruneArgs(SAFE_ZONE), archive=archive)
     before = dict(vars(pruner))
     invoked(agent(Scripted(), PruningMiddleware(pruner, strategy="low_water")))
     assert vars(pruner) == before
-    assert tool_loops.result(0) in archive.values()
+    assert reading_loop.read_file(PATHS[0]) in archive.values()
 
 
 def test_a_pruner_that_folds_sums_up_in_messages_of_langchain():
     model = Scripted()
-    invoked(agent(model, PruningMiddleware(ConversationPruner(tool_loops.SAFE_ZONE))))
-    assert max(model.run.tokens) <= tool_loops.SAFE_ZONE
-    assert min(map(len, model.prompts[-5:])) < tool_loops.FILES
+    invoked(agent(model, PruningMiddleware(ConversationPruner(SAFE_ZONE))))
+    assert model.figures.largest <= SAFE_ZONE
+    assert min(map(len, model.prompts[-5:])) < CALLS
     assert all(isinstance(message, HumanMessage | AIMessage | ToolMessage) for message in model.prompts[-1][1:])
 
 
@@ -159,4 +160,4 @@ def test_a_model_that_cannot_say_what_becomes_of_bound_thinking_is_an_error():
         model: str = "claude-opus-5-5"
 
     with pytest.raises(SettingsError, match=r"requests of Named cannot say .* PruneArgs\(thinking_policy='refuse'\)"):
-        invoked(agent(Named(), PruningMiddleware(tool_loops.SAFE_ZONE)))
+        invoked(agent(Named(), PruningMiddleware(SAFE_ZONE)))

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypedDict
 
 import pytest
-import tool_loops
+import reading_loop
+from reading_loop import CALLS, PATHS, SAFE_ZONE
 
 pytest.importorskip("langgraph")
 from langchain_core.messages import ToolMessage
@@ -37,20 +38,20 @@ def awaited(graph: Any) -> Any:
 
 def check(model: Scripted, state: Any) -> None:
     """The prompts are pruned, and the state is not."""
-    assert len(model.prompts) == tool_loops.FILES + 1
-    assert 0.8 * tool_loops.SAFE_ZONE < max(model.run.tokens) <= tool_loops.SAFE_ZONE
+    assert len(model.prompts) == CALLS + 1
+    assert 0.8 * SAFE_ZONE < model.figures.largest <= SAFE_ZONE
     results = [message.content for message in state["messages"] if isinstance(message, ToolMessage)]
-    assert results == [tool_loops.result(number) for number in range(tool_loops.FILES)]
+    assert results == list(map(reading_loop.read_file, PATHS))
 
 
 @pytest.mark.parametrize("run", [invoked, awaited])
 def test_a_hook_before_the_model_changes_only_what_is_sent(run: Callable[[Any], Any]):
     model = Scripted()
-    check(model, run(create_react_agent(model, [read_file], pre_model_hook=pre_model_hook(tool_loops.SAFE_ZONE))))
+    check(model, run(create_react_agent(model, [read_file], pre_model_hook=pre_model_hook(SAFE_ZONE))))
 
 
 def test_a_state_may_be_a_model_of_pydantic():
-    hook = pre_model_hook(tool_loops.SAFE_ZONE)
+    hook = pre_model_hook(SAFE_ZONE)
     state = State.model_validate(INPUT)
     assert hook(state) == {"llm_input_messages": state.messages}
 
@@ -61,7 +62,7 @@ def test_a_node_of_a_graph_is_given_pruned_messages():
     class Messages(TypedDict):
         messages: Annotated[list[Any], add_messages]
 
-    @prune_history(pruner=AgenticConversationPruner(tool_loops.SAFE_ZONE, formats=[langchain_messages]))
+    @prune_history(pruner=AgenticConversationPruner(SAFE_ZONE, formats=[langchain_messages]))
     def call_model(state: Messages) -> dict[str, list[Any]]:
         return {"messages": [model.invoke(state["messages"])]}
 
@@ -71,7 +72,7 @@ def test_a_node_of_a_graph_is_given_pruned_messages():
 
 
 def test_thinking_that_the_next_request_would_have_to_speak_of_is_an_error():
-    hook = pre_model_hook(PruneArgs(tool_loops.SAFE_ZONE, model="claude-opus-5-5"))
+    hook = pre_model_hook(PruneArgs(SAFE_ZONE, model="claude-opus-5-5"))
     with pytest.raises(
         SettingsError, match=r"use langchain\.PruningMiddleware, or PruneArgs\(thinking_policy='refuse'"
     ):

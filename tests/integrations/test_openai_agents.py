@@ -10,7 +10,7 @@ pytest.importorskip("agents.testing", reason="the OpenAI Agents SDK with its tes
 
 import openai_agents_loop as loop
 from agents.run import CallModelData, ModelInputData
-from reading_loop import CALLS, DONE, PATHS, SAFE_ZONE, SCRIPT, TASK, figures, read_file
+from reading_loop import CALLS, DONE, PATHS, SAFE_ZONE, SCRIPT, TASK, figures, figures_of, read_file
 from strict_provider.server import Provider
 
 from autoprune import AgenticConversationPruner, PruneArgs
@@ -28,7 +28,7 @@ def outputs(items: list[Any]) -> list[str]:
 def test_a_long_loop_stays_within_the_safe_zone_and_the_run_keeps_every_result(strict_provider: Provider):
     strict_provider.play.script = SCRIPT
     result = asyncio.run(loop.run_over_http(strict_provider, pruning()))
-    found = figures([request.body["input"] for request in strict_provider.requests])
+    found = figures_of(strict_provider)
     assert result.final_output == DONE
     assert strict_provider.refusals == []
     assert found.requests == CALLS + 1

@@ -4,20 +4,18 @@ import asyncio
 from typing import Any
 
 import pytest
-import tool_loops
+from reading_loop import CALLS, DONE, PATHS, SAFE_ZONE, TASK, read_file
 
 pytest.importorskip("pydantic_ai")
 from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.messages import ModelMessage, ThinkingPart, ToolCallPart, ToolReturnPart
-from pydantic_ai.usage import UsageLimits
-from pydantic_ai_loop import FINAL, INSTRUCTIONS, TASK, Scripted
+from pydantic_ai_loop import INSTRUCTIONS, LIMITS, Scripted
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneEvent, SettingsError
 from autoprune.integrations import pydantic_ai_messages
 from autoprune.integrations.pydantic_ai import Pruning
 from autoprune.tokens import exact
 
-LIMITS = UsageLimits(request_limit=None)
 tokens = exact()
 
 
@@ -28,7 +26,7 @@ def run(agent: Any) -> Any:
 def streamed(agent: Any) -> Any:
     async def finished() -> Any:
         async with agent.run_stream(TASK, usage_limits=LIMITS) as result:
-            assert await result.get_output() == FINAL
+            assert await result.get_output() == DONE
             return result
 
     return asyncio.run(finished())
@@ -42,22 +40,22 @@ def parts(messages: list[ModelMessage], kind: type) -> list[Any]:
 def played() -> tuple[Scripted, list[ModelMessage]]:
     """A run that was pruned, and its history."""
     scripted = Scripted()
-    return scripted, run(scripted.agent(Pruning(tool_loops.SAFE_ZONE))).all_messages()
+    return scripted, run(scripted.agent(Pruning(SAFE_ZONE))).all_messages()
 
 
 def test_every_prompt_is_within_the_safe_zone(played: Any):
     scripted, _ = played
-    assert len(scripted.prompts) == tool_loops.FILES + 1
-    assert 0.8 * tool_loops.SAFE_ZONE < max(scripted.run.tokens) <= tool_loops.SAFE_ZONE
+    assert len(scripted.prompts) == CALLS + 1
+    assert 0.8 * SAFE_ZONE < scripted.figures.largest <= SAFE_ZONE
 
 
 def test_prefixes_break_seldom(played: Any):
-    assert played[0].run.breaks <= tool_loops.FILES // 3
+    assert played[0].figures.breaks <= CALLS // 3
 
 
 def test_the_history_keeps_every_result(played: Any):
     contents = [part.content for part in parts(played[1], ToolReturnPart)]
-    assert contents == [tool_loops.result(number) for number in range(tool_loops.FILES)]
+    assert contents == list(map(read_file, PATHS))
 
 
 def test_only_the_contents_of_results_differ_from_the_history(played: Any):
@@ -67,30 +65,30 @@ def test_only_the_contents_of_results_differ_from_the_history(played: Any):
     assert parts(sent, ToolCallPart) == parts(history, ToolCallPart)
     pairs = list(zip(parts(sent, ToolReturnPart), parts(history, ToolReturnPart), strict=True))
     changed = [(one, other) for one, other in pairs if one.content != other.content]
-    assert len(changed) > tool_loops.FILES // 2
+    assert len(changed) > CALLS // 2
     assert [vars(one) for one, _ in changed] == [{**vars(other), "content": one.content} for one, other in changed]
 
 
 def test_an_agent_that_streams_sends_pruned_prompts():
     scripted = Scripted()
-    history = streamed(scripted.agent(Pruning(tool_loops.SAFE_ZONE))).all_messages()
-    assert len(scripted.prompts) == tool_loops.FILES + 1
-    assert max(scripted.run.tokens) <= tool_loops.SAFE_ZONE
-    assert parts(history, ToolReturnPart)[0].content == tool_loops.result(0)
+    history = streamed(scripted.agent(Pruning(SAFE_ZONE))).all_messages()
+    assert len(scripted.prompts) == CALLS + 1
+    assert scripted.figures.largest <= SAFE_ZONE
+    assert parts(history, ToolReturnPart)[0].content == read_file(PATHS[0])
 
 
 def test_as_a_history_processor_a_pruner_changes_the_history():
     scripted = Scripted()
-    pruner = AgenticConversationPruner(tool_loops.SAFE_ZONE, formats=[pydantic_ai_messages])
+    pruner = AgenticConversationPruner(SAFE_ZONE, formats=[pydantic_ai_messages])
     history = run(scripted.agent(ProcessHistory(pruner.prune_conversations))).all_messages()
-    assert max(scripted.run.tokens) <= tool_loops.SAFE_ZONE
+    assert scripted.figures.largest <= SAFE_ZONE
     assert parts(history, ToolReturnPart)[0].content == pruner.replacement_message
 
 
 def beside(**options: Any) -> int:
     """The tokens that the last report has for what is sent beside the messages."""
     events: list[PruneEvent] = []
-    pruner = AgenticConversationPruner(tool_loops.SAFE_ZONE, on_pruned=events.append)
+    pruner = AgenticConversationPruner(SAFE_ZONE, on_pruned=events.append)
     run(Scripted().agent(Pruning(pruner), **options))
     return events[-1].report.floor["sent beside"]
 
@@ -107,16 +105,16 @@ def test_instructions_and_tools_count():
 def test_a_share_is_one_of_the_window_of_the_requests_model():
     scripted = Scripted("gpt-4")  # whose window has 8,192 tokens
     run(scripted.agent(Pruning(1.0)))
-    assert max(scripted.run.tokens) <= 8_192
+    assert scripted.figures.largest <= 8_192
 
 
 def test_a_pruner_that_folds_sums_up_in_messages_of_pydantic_ai():
     scripted = Scripted()
-    run(scripted.agent(Pruning(ConversationPruner(tool_loops.SAFE_ZONE))))
-    assert max(scripted.run.tokens) <= tool_loops.SAFE_ZONE
-    assert min(map(len, scripted.prompts[-5:])) < tool_loops.FILES
+    run(scripted.agent(Pruning(ConversationPruner(SAFE_ZONE))))
+    assert scripted.figures.largest <= SAFE_ZONE
+    assert min(map(len, scripted.prompts[-5:])) < CALLS
 
 
 def test_a_provider_whose_requests_cannot_speak_of_bound_thinking_is_an_error():
     with pytest.raises(SettingsError, match=r"requests to 'function' cannot say .* PruneArgs\(thinking_policy='refuse"):
-        run(Scripted("claude-opus-5-5").agent(Pruning(tool_loops.SAFE_ZONE)))
+        run(Scripted("claude-opus-5-5").agent(Pruning(SAFE_ZONE)))

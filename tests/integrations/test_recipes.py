@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import tool_loops
 from pages import ROOT, blocks
+from reading_loop import CALLS, PATHS, SAFE_ZONE, TASK, read_file
 
 from autoprune import AgenticConversationPruner
 
@@ -27,16 +27,12 @@ def recipe(framework: str) -> dict[str, Any]:
 
 def read(path: str) -> str:
     """Read a file."""
-    return tool_loops.result(int(path[-5:-3]))
+    return read_file(path)
 
 
-def arguments(number: int) -> dict[str, str]:
-    return {"path": tool_loops.path(number)}
-
-
-def check(tokens: list[int], most: int = tool_loops.SAFE_ZONE) -> None:
+def check(tokens: list[int], most: int = SAFE_ZONE) -> None:
     """All files are read, and the prompts are as large as they may be, and no larger."""
-    assert len(tokens) == tool_loops.FILES + 1
+    assert len(tokens) == CALLS + 1
     assert 0.8 * most < max(tokens) <= most
 
 
@@ -57,9 +53,9 @@ def test_haystack():
         prompts.append(list(messages))
         number = len(prompts) - 1
         usage = {"usage": {"prompt_tokens": pruner.count_tokens(sent(messages)), "completion_tokens": 0}}
-        if number == tool_loops.FILES:
+        if number == CALLS:
             return ChatMessage.from_assistant("Done.", meta=usage)
-        call = ToolCall("read", arguments(number), id=f"call_{number}")
+        call = ToolCall("read", {"path": PATHS[number]}, id=f"call_{number}")
         return ChatMessage.from_assistant(tool_calls=[call], meta=usage)
 
     made = recipe("Haystack")
@@ -67,13 +63,13 @@ def test_haystack():
         chat_generator=MockChatGenerator(response_fn=respond),
         tools=[create_tool_from_function(read)],
         hooks={"before_llm": [made["hook"]]},
-        max_agent_steps=2 * tool_loops.FILES,
+        max_agent_steps=2 * CALLS,
     )
-    history = agent.run(messages=[ChatMessage.from_user("Read all files.")])["messages"]
+    history = agent.run(messages=[ChatMessage.from_user(TASK)])["messages"]
     check([pruner.count_tokens(sent(prompt)) for prompt in prompts], 22_400)
     results = [message.tool_call_result for message in history if message.tool_call_result]
-    assert [result.origin.id for result in results] == [f"call_{number}" for number in range(tool_loops.FILES)]
-    assert 20 < sum(result.result == pruner.replacement_message for result in results) < tool_loops.FILES
+    assert [result.origin.id for result in results] == [f"call_{number}" for number in range(CALLS)]
+    assert 20 < sum(result.result == pruner.replacement_message for result in results) < CALLS
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -85,23 +81,21 @@ def test_autogen():
     from autogen_core.models import CreateResult, RequestUsage
 
     def answer(number: int) -> CreateResult:
-        call = FunctionCall(id=f"call_{number}", name="read", arguments=json.dumps(arguments(number)))
+        call = FunctionCall(id=f"call_{number}", name="read", arguments=json.dumps({"path": PATHS[number]}))
         usage = RequestUsage(prompt_tokens=0, completion_tokens=0)
         return CreateResult(finish_reason="function_calls", content=[call], usage=usage, cached=False)
 
     info = {"vision": False, "function_calling": True, "json_output": False, "structured_output": False}
-    script = [*map(answer, range(tool_loops.FILES)), "Done."]
+    script = [*map(answer, range(CALLS)), "Done."]
     client = replay.ReplayChatCompletionClient(script, model_info={**info, "family": "unknown"})
     made = recipe("AutoGen")
-    context = made["PrunedContext"](tool_loops.SAFE_ZONE)
-    agent = AssistantAgent(
-        "reader", client, tools=[read], model_context=context, max_tool_iterations=2 * tool_loops.FILES
-    )
-    asyncio.run(agent.run(task="Read all files."))
+    context = made["PrunedContext"](SAFE_ZONE)
+    agent = AssistantAgent("reader", client, tools=[read], model_context=context, max_tool_iterations=2 * CALLS)
+    asyncio.run(agent.run(task=TASK))
     prompts = [[*map(made["as_anthropic"], call["messages"])] for call in client.create_calls]
     check([pruner.count_tokens(prompt) for prompt in prompts])
     kept = [one.content for message in context._messages for one in message.content if hasattr(one, "call_id")]
-    assert kept == [tool_loops.result(number) for number in range(tool_loops.FILES)]
+    assert kept == list(map(read_file, PATHS))
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -126,21 +120,21 @@ def test_smolagents():
             prompts.append([block for message in messages for block in message.content])
             number = len(prompts) - 1
             name, given = (
-                ("read_file", arguments(number)) if number < tool_loops.FILES else ("final_answer", {"answer": "Done."})
+                ("read_file", {"path": PATHS[number]}) if number < CALLS else ("final_answer", {"answer": "Done."})
             )
             call = ChatMessageToolCall(ChatMessageToolCallFunction(given, name), f"call_{number}", "function")
             return ChatMessage(MessageRole.ASSISTANT, "", [call])
 
     made = recipe("smolagents")
-    made["pruner"].args = tool_loops.SAFE_ZONE
+    made["pruner"].args = SAFE_ZONE
     agent = ToolCallingAgent(
-        [read_file], Scripted(), step_callbacks=[made["prune"]], max_steps=2 * tool_loops.FILES, verbosity_level=0
+        [read_file], Scripted(), step_callbacks=[made["prune"]], max_steps=2 * CALLS, verbosity_level=0
     )
-    assert agent.run("Read all files.") == "Done."
+    assert agent.run(TASK) == "Done."
     sizes = [pruner.count_tokens([{"role": "user", "content": prompt}]) for prompt in prompts]
-    check(sizes, round(1.03 * tool_loops.SAFE_ZONE))  # calls are sent as text, a little longer than they count
+    check(sizes, round(1.03 * SAFE_ZONE))  # calls are sent as text, a little longer than they count
     seen = [step.observations for step in agent.memory.steps if isinstance(step, ActionStep)]
-    assert 20 < sum(text.startswith("[Cleared at request ") for text in seen) < tool_loops.FILES
+    assert 20 < sum(text.startswith("[Cleared at request ") for text in seen) < CALLS
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -156,9 +150,9 @@ def test_agno():
         def invoke(self, messages: list[Any], *rest: Any, **options: Any) -> ModelResponse:
             prompts.append(list(messages))
             number = len(prompts) - 1
-            if number == tool_loops.FILES:
+            if number == CALLS:
                 return ModelResponse(role="assistant", content="Done.")
-            function = {"name": "read", "arguments": json.dumps(arguments(number))}
+            function = {"name": "read", "arguments": json.dumps({"path": PATHS[number]})}
             call = {"id": f"call_{number}", "type": "function", "function": function}
             return ModelResponse(role="assistant", tool_calls=[call])
 
@@ -177,13 +171,13 @@ def test_agno():
         def _parse_provider_response_delta(self, response: Any) -> ModelResponse:
             return response
 
-    model = recipe("Agno")["pruning"](Scripted, tool_loops.SAFE_ZONE)(id="scripted")
+    model = recipe("Agno")["pruning"](Scripted, SAFE_ZONE)(id="scripted")
     agent = Agent(model=model, tools=[read], telemetry=False)
-    run = agent.run("Read all files.")
+    run = agent.run(TASK)
     assert run.content == "Done."
     check([pruner.count_tokens(prompt) for prompt in prompts])
     kept = [message.content for message in run.messages if message.role == "tool"]
-    assert kept == [tool_loops.result(number) for number in range(tool_loops.FILES)]
+    assert kept == list(map(read_file, PATHS))
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -201,9 +195,10 @@ def test_crewai(monkeypatch: pytest.MonkeyPatch):
         def call(self, messages: Any, *rest: Any, **options: Any) -> Any:
             prompts.append([*messages])
             number = len(prompts) - 1
-            function = {"name": "read", "arguments": json.dumps(arguments(number))}
-            call = {"id": f"call_{number}", "type": "function", "function": function}
-            return [call] if number < tool_loops.FILES else "Final Answer: Done."
+            if number == CALLS:
+                return "Final Answer: Done."
+            function = {"name": "read", "arguments": json.dumps({"path": PATHS[number]})}
+            return [{"id": f"call_{number}", "type": "function", "function": function}]
 
         def supports_function_calling(self) -> bool:
             return True
@@ -212,13 +207,11 @@ def test_crewai(monkeypatch: pytest.MonkeyPatch):
             return 1_000_000
 
     made = recipe("CrewAI")
-    made["pruner"].args = tool_loops.SAFE_ZONE
+    made["pruner"].args = SAFE_ZONE
     model = Scripted(model="scripted")
-    agent = Agent(
-        role="r", goal="g", backstory="b", llm=model, tools=[tool("read")(read)], max_iter=2 * tool_loops.FILES
-    )
+    agent = Agent(role="r", goal="g", backstory="b", llm=model, tools=[tool("read")(read)], max_iter=2 * CALLS)
     try:
-        agent.execute_task(Task(description="Read all files.", expected_output="A word.", agent=agent))
+        agent.execute_task(Task(description=TASK, expected_output="A word.", agent=agent))
     finally:
         clear_before_llm_call_hooks()
     check([pruner.count_tokens(prompt) for prompt in prompts])

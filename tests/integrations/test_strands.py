@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("strands", reason="Strands is not installed")
 
 import strands_loop as loop
-from reading_loop import CALLS, DONE, PATHS, SAFE_ZONE, SCRIPT, TASK, figures, read_file
+from reading_loop import CALLS, DONE, PATHS, SAFE_ZONE, SCRIPT, TASK, figures, figures_of, read_file
 from strands import Agent
 from strands.agent.conversation_manager import NullConversationManager
 from strands.types.content import Messages
@@ -32,7 +32,7 @@ def test_a_long_loop_stays_within_the_safe_zone_and_is_never_refused(strict_prov
     strict_provider.play.script = SCRIPT
     agent = pruning(loop.over_http(strict_provider))
     answer = agent(TASK)
-    found = figures([request.body["messages"] for request in strict_provider.requests])
+    found = figures_of(strict_provider)
     assert str(answer).strip() == DONE
     assert strict_provider.refusals == []
     assert found.requests == CALLS + 1

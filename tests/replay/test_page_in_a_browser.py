@@ -1,7 +1,5 @@
 """The page in a real browser. Skipped where there is none, unless BROWSER_REQUIRED is set, as `.ci/run` does."""
 
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,6 @@ from replayed import hostile, recorded
 from autoprune.replay.page import page
 
 pytestmark = pytest.mark.full
-NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 ON_PAGE = 2 * 2 + 2 * (4 + 2)  # charts: of prices and measures; of sessions, for strategies and two more
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 OPEN_ALL = "document.querySelectorAll('details').forEach(each => each.open = true)"
@@ -27,21 +24,6 @@ HIDDEN_TEXT = f"""{CHARTS}.flatMap(chart => {{
     }})
 }}).map(text => text.textContent)"""
 INJECTED = "<script>document.title = 'broken'</script><img src=x onerror=\"document.title = 'broken'\"></body>"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if not os.environ.get("BROWSER_REQUIRED"):
-        pytest.importorskip("playwright")
-        if found is None:
-            pytest.skip("there is no chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=found, args=["--disable-gpu"])
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")

@@ -45,6 +45,12 @@ def is_asking(messages: Messages) -> bool:
     return messages[-1].get("role") != "assistant"
 
 
+def is_kept(messages: Messages) -> bool:
+    """Whether every result is in the caller's messages as the tool returned it."""
+    texts = json.dumps(messages)
+    return all(json.dumps(reading_loop.read_file(path)) in texts for path in reading_loop.PATHS)
+
+
 def of_chat(answer: Any) -> Messages:
     message = answer.choices[0].message
     calls = message.tool_calls or ()

@@ -1,19 +1,21 @@
-"""A scripted agent of Pydantic AI's: its model asks for forty files, with thinking, and keeps the prompts it got."""
+"""The tool loop with Pydantic AI, by a scripted model that thinks, or over HTTP."""
 
 from collections.abc import AsyncIterator
 from typing import Any
 
-import tool_loops
+import reading_loop
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ThinkingPart, ToolCallPart
+from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
+from pydantic_ai.usage import UsageLimits
+from strict_provider.server import Provider
 
 from autoprune import AgenticConversationPruner
 from autoprune.integrations import pydantic_ai_messages
 
-TASK = "Read all files."
 INSTRUCTIONS = "You read files, one at a time."
-FINAL = "All files are read."
+LIMITS = UsageLimits(request_limit=None)
 
 
 class Scripted:
@@ -27,10 +29,10 @@ class Scripted:
         """Keep the prompt, and return the next answer."""
         self.prompts.append(list(messages))
         number = len(self.prompts) - 1
-        if number == tool_loops.FILES:
-            return ModelResponse([TextPart(FINAL)])
+        if number == reading_loop.CALLS:
+            return ModelResponse([TextPart(reading_loop.DONE)])
         thinking = ThinkingPart(f"File {number} is next.", signature=f"signed {number}")
-        call = ToolCallPart("read_file", {"path": tool_loops.path(number)}, f"call_{number}")
+        call = ToolCallPart("read_file", {"path": reading_loop.PATHS[number]}, f"call_{number}")
         return ModelResponse([thinking, call])
 
     async def stream(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
@@ -39,21 +41,31 @@ class Scripted:
         if isinstance(last, ToolCallPart):
             yield {0: DeltaToolCall(last.tool_name, last.args_as_json_str(), tool_call_id=last.tool_call_id)}
         else:
-            yield FINAL
+            yield reading_loop.DONE
 
     @property
-    def run(self) -> tool_loops.Run:
-        """What the model was sent."""
+    def figures(self) -> reading_loop.Figures:
+        """What became of the prompts."""
         count = AgenticConversationPruner("1m", formats=[pydantic_ai_messages]).count_tokens
-        return tool_loops.Run(self.prompts, count)
+        return reading_loop.figures(self.prompts, count)
 
     def agent(self, *capabilities: Any, **options: Any) -> Agent[None, str]:
         """Return an agent with the model and its one tool."""
-        agent = Agent(self.model, capabilities=capabilities, **{"instructions": INSTRUCTIONS, **options})
+        return agent(self.model, *capabilities, **options)
 
-        @agent.tool_plain
-        def read_file(path: str) -> str:
-            """Read a file."""
-            return tool_loops.result(int(path[-5:-3]))
 
-        return agent
+def agent(model: Model, *capabilities: Any, **options: Any) -> Agent[None, str]:
+    agent = Agent(model, capabilities=capabilities, **{"instructions": INSTRUCTIONS, **options})
+    agent.tool_plain(reading_loop.read_file)
+    return agent
+
+
+async def run_over_http(provider: Provider, *capabilities: Any) -> None:
+    """Run the loop against a provider that plays `reading_loop.SCRIPT`."""
+    from anthropic import AsyncAnthropic
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    async with AsyncAnthropic(base_url=provider.url, api_key="none", max_retries=0) as client:
+        model = AnthropicModel("claude-opus-4-8", provider=AnthropicProvider(anthropic_client=client))
+        await agent(model, *capabilities).run(reading_loop.TASK, usage_limits=LIMITS)

@@ -1,13 +1,16 @@
 """The tool loop that every framework is run with: its script, its tool, and what became of the prompts."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from typing import Any
 
 from strict_provider.counting import PIECE_TOKENS, tokens
 from strict_provider.scripts import Call, Turn
+from strict_provider.server import Provider
+
+from autoprune.economics import LISTS
 
 CALLS = 40
 SAFE_ZONE = 20_480  # tokens
@@ -16,7 +19,6 @@ DONE = "The queue loses a job in module_07.py."
 LEAST, MOST = 7_000, 10_000  # characters of a result
 VERBS = ("load", "store", "parse", "merge", "retry", "close", "drain", "split", "check", "fetch", "build", "apply")
 NOUNS = ("queue", "job", "worker", "lease", "batch", "token", "shard", "record", "cursor", "lock", "frame", "index")
-WRITTEN, READ = 1.25, 0.1  # input tokens for a token written to the cache and one read from it, as Anthropic's are
 
 PATHS = tuple(f"src/module_{number:02}.py" for number in range(1, CALLS + 1))
 SCRIPT = (*(Turn(calls=(Call("read_file", {"path": path}),)) for path in PATHS), Turn(text=DONE))
@@ -39,7 +41,7 @@ def _function(source: random.Random) -> str:
 
 @dataclass(frozen=True)
 class Figures:
-    """What became of the prompts of a loop: how often the prefix broke, their tokens, the bill in input tokens."""
+    """The prompts of a loop: how often the prefix broke, their tokens, the bill in Anthropic's input tokens."""
 
     requests: int
     breaks: int
@@ -48,14 +50,28 @@ class Figures:
     bill: float
 
 
-def figures(prompts: Sequence[list[Any]]) -> Figures:
+def count(prompt: Sequence[Any]) -> int:
+    """Return the tokens of messages on the wire."""
+    return sum(PIECE_TOKENS + tokens(message) for message in prompt)
+
+
+def figures(prompts: Sequence[list[Any]], count: Callable[[list[Any]], int] = count) -> Figures:
     """Return the figures of a loop, given the messages of each request in the order in which they came."""
-    sizes = [[PIECE_TOKENS + tokens(message) for message in prompt] for prompt in prompts]
     kept = [0, *(_kept(before, after) for before, after in pairwise(prompts))]
     breaks = sum(same < len(before) for before, same in zip(prompts, kept[1:], strict=False))
-    bills = (READ * sum(size[:same]) + WRITTEN * sum(size[same:]) for size, same in zip(sizes, kept, strict=True))
-    totals = [sum(size) for size in sizes]
-    return Figures(len(prompts), breaks, max(totals), totals[-1], sum(bills))
+    totals = list(map(count, prompts))
+    held = [count(prompt[:same]) for prompt, same in zip(prompts, kept, strict=True)]
+    bill = sum(map(LISTS["anthropic"].request, totals, held))
+    return Figures(len(prompts), breaks, max(totals), totals[-1], bill)
+
+
+def figures_of(provider: Provider) -> Figures:
+    """Return the figures of the loop that has asked a provider."""
+    return figures([_messages(request.body) for request in provider.requests])
+
+
+def _messages(body: dict[str, Any]) -> list[Any]:
+    return next(body[field] for field in ("messages", "input", "contents") if field in body)
 
 
 def _kept(before: list[Any], after: list[Any]) -> int:

@@ -12,9 +12,9 @@ from typing import Any
 import anthropic
 import openai
 import pytest
-from client_loops import LOOPS
+from client_loops import LOOPS, is_kept
 from loguru import logger
-from reading_loop import CALLS, DONE, PATHS, SAFE_ZONE, SCRIPT, figures, read_file
+from reading_loop import CALLS, DONE, SAFE_ZONE, SCRIPT, figures_of, read_file
 from strict_provider import loops
 from strict_provider.server import Provider
 
@@ -45,12 +45,6 @@ async def run_async(api: str, provider: Provider) -> list[Any]:
         return await LOOPS[api].run_async(attached(client))
 
 
-def is_kept(messages: list[Any]) -> bool:
-    """Whether every result is in the caller's messages as the tool returned it."""
-    texts = json.dumps(messages)
-    return all(json.dumps(read_file(path)) in texts for path in PATHS)
-
-
 @pytest.mark.parametrize(
     ("api", "is_async"),
     [
@@ -68,7 +62,7 @@ def test_a_long_loop_is_never_refused_and_stays_within_the_safe_zone(
 ):
     strict_provider.play.script = SCRIPT
     messages = asyncio.run(run_async(api, strict_provider)) if is_async else run(api, strict_provider)
-    found = figures([request.body[LOOPS[api].field] for request in strict_provider.requests])
+    found = figures_of(strict_provider)
     assert DONE in str(messages[-1])
     assert strict_provider.refusals == []
     assert found.requests == CALLS + 1

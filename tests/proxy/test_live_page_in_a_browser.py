@@ -1,7 +1,5 @@
 """The proxy's page in a real browser, live. Skipped where there is none, unless BROWSER_REQUIRED is set."""
 
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,7 +9,6 @@ from proxied import MARKUP, drive, hostile, proxied, recorded
 from autoprune.proxy import Running
 
 pytestmark = pytest.mark.full
-NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 BARS = "document.querySelector('#chart .sent').getAttribute('d').split('M').length - 1"
 HIDDEN_TEXT = """[...document.querySelectorAll('#chart text')].filter(text => {
@@ -20,21 +17,6 @@ HIDDEN_TEXT = """[...document.querySelectorAll('#chart text')].filter(text => {
 }).map(text => text.textContent)"""
 FOREIGN = "[...document.querySelectorAll('img, iframe, body script')].length"
 SECONDS = 15_000  # milliseconds that the page may take to show what has come
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if not os.environ.get("BROWSER_REQUIRED"):
-        pytest.importorskip("playwright")
-        if found is None:
-            pytest.skip("there is no chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=found, args=["--disable-gpu", "--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
-"""What the pages on hooks show, and the examples of them, run as they stand there."""
+"""What the pages on adapters show, and the examples of them, run as they stand there."""
 
 import asyncio
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -37,10 +38,26 @@ def names_of_strands() -> dict[str, Any]:
     return {"Agent": strands.Agent, "model": Scripted(), "tools": [read_file]}
 
 
+def names_of_langchain() -> dict[str, Any]:
+    agents = pytest.importorskip("langchain.agents")
+    prebuilt = pytest.importorskip("langgraph.prebuilt")
+    from langchain_loop import Scripted, read_file
+
+    made = {"create_agent": agents.create_agent, "create_react_agent": prebuilt.create_react_agent}
+    return {**made, "model": Scripted(), "tools": [read_file]}
+
+
+def names_of_pydantic_ai() -> dict[str, Any]:
+    library = pytest.importorskip("pydantic_ai")
+    return {"Agent": library.Agent, "model": "test", "tools": []}
+
+
 NAMES: dict[str, Callable[[], dict[str, Any]]] = {
     "openai_agents": names_of_openai_agents,
     "adk": names_of_adk,
     "strands": names_of_strands,
+    "langchain": names_of_langchain,
+    "pydantic_ai": names_of_pydantic_ai,
 }
 EXAMPLES = {
     "openai_agents": ("agents.testing", "openai_agents_agent.py"),
@@ -55,6 +72,13 @@ def text(page: str) -> str:
     return (ROOT / "docs" / "integrations" / f"{page}.md").read_text(encoding="utf-8")
 
 
+def said(example: str) -> str:
+    """What an example prints."""
+    command = [sys.executable, f"examples/{example}"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True).stdout
+
+
+@pytest.mark.filterwarnings("ignore:create_react_agent has been moved")
 @pytest.mark.parametrize("page", NAMES)
 def test_the_code_of_a_page_runs_one_block_after_the_other(page: str):
     names = NAMES[page]()
@@ -66,6 +90,14 @@ def test_the_code_of_a_page_runs_one_block_after_the_other(page: str):
 def test_an_example_prints_what_its_page_shows(page: str):
     package, example = EXAMPLES[page]
     pytest.importorskip(package)
-    command = [sys.executable, f"examples/{example}"]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True).stdout
-    assert f"```\n{said}```\n" in text(page)
+    assert f"```\n{said(example)}```\n" in text(page)
+
+
+@pytest.mark.parametrize("package", ["langchain", "pydantic_ai"])
+def test_an_example_prunes_what_is_sent_and_keeps_what_it_has_read(package: str):
+    pytest.importorskip(package)
+    *pruned, last = said(f"{package}_agent.py").splitlines()
+    (kept,) = re.findall(r"([\d,]+) characters", last)
+    assert int(kept.replace(",", "")) == sum(len(page.read_text(encoding="utf-8")) for page in ROOT.glob("docs/*.md"))
+    assert all(re.fullmatch(r"[\d,]+ → [\d,]+ tokens, \d+ of \d+ results cleared", line) for line in pruned)
+    assert len(pruned) > 5
