@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 EXAMPLES = options.examples("run claude", "run --safe-zone 60k codex exec 'Fix the tests.'", "run --print opencode")
 NAMES = ", ".join(client.name for client in CLIENTS)
-SECRET = re.compile(r'("[^"]*(?:key|token|secret)[^"]*"\s*:\s*)"[^"]*"', re.IGNORECASE)
+NAMED_SECRET = r"[\w.-]*(?:key|token|secret|passw|authorization|credential|_pat\b)[\w.-]*"
+SECRETS = (
+    re.compile(rf'("{NAMED_SECRET}"\s*:\s*)"(?:[^"\\]|\\.)*"', re.IGNORECASE),  # in JSON
+    re.compile(rf"((?:(?<=\s)-{{1,2}}|\b){NAMED_SECRET}(?:=|(?<=[\w])\s+))(?!-)(?:'[^']*'|[^\s\"]+)", re.IGNORECASE),
+    re.compile(r"(\bBearer\s+)[^\s\"']+", re.IGNORECASE),
+    re.compile(r"(://)[^/\s@]+(?=@)"),  # before a host
+)
 UNKNOWN = "http://127.0.0.1:PORT", "FOLDER"  # what a proxy's address and a temporary folder are shown as
 # What stands behind the client's name is the client's own, options and all.
 CONTEXT = {"allow_interspersed_args": False, "ignore_unknown_options": True}
@@ -68,15 +74,17 @@ def shown(client: Client, route: Route) -> Iterator[str]:
     real = route.through(*UNKNOWN)
     variables = (f"{name}={shlex.quote(value)}" for name, value in real.environ.items())
     yield hidden(" ".join((*variables, client.program, *map(shlex.quote, real.arguments))))
-    yield f"# the proxy passes requests on to {route.upstream or 'the vendor whose API each is for'}"
+    yield hidden(f"# the proxy passes requests on to {route.upstream or 'the vendor whose API each is for'}")
     for name, text in real.files.items():
         yield f"# {UNKNOWN[1]}/{name}:"
         yield from hidden(text).splitlines()
 
 
 def hidden(text: str) -> str:
-    """Return a text of JSON without the values of its keys and tokens."""
-    return SECRET.sub(r'\1"…"', text)
+    """Return a text without the values of its keys, tokens and passwords, as far as names tell."""
+    for secret in SECRETS:
+        text = secret.sub(lambda match: f'{match[1]}"…"' if match[0].endswith('"') else f"{match[1]}…", text)
+    return text
 
 
 def account(proxy: "Running") -> Iterator[str]:

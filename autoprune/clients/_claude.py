@@ -53,8 +53,7 @@ CLIENT = Client(
     question=("-p", QUESTION),
     tried="2.1.330",
     losses=(
-        "deferred tools (ToolSearch): 2.1.330 keeps them behind a foreign address; where the tools of MCP servers are "
-        "all sent at each request, set ENABLE_TOOL_SEARCH=true",
-        "larger windows: 2.1.330 keeps them; where the window is 200k, name the model with [1m] behind it",
+        "nothing in 2.1.330; other versions may lose deferred tools (ToolSearch), which ENABLE_TOOL_SEARCH=true "
+        "brings back, and the window of a million tokens, which [1m] behind the model's name does",
     ),
 )

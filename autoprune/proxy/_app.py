@@ -30,12 +30,12 @@ from autoprune.proxy._forward import (
     new_client,
     pass_back,
 )
-from autoprune.proxy._guard import Guard
+from autoprune.proxy._guard import Guard, cookie_name
 from autoprune.proxy._lanes import Lanes
 from autoprune.proxy._pruning import Done, Job
 from autoprune.proxy._sessions import Session, Sessions, session_of
 from autoprune.proxy._settings import Settings
-from autoprune.proxy._upstream import OWN, address, error, passed_on, with_changed
+from autoprune.proxy._upstream import OWN, address, error, passed_on, with_changed, without_cookie
 from autoprune.proxy._usage import UsageReader
 from autoprune.requests import place
 
@@ -138,11 +138,12 @@ class Proxy:
     def _outgoing(self, asked: Asked, done: Done) -> Outgoing:
         """Return the request to the upstream: what came, or what pruning made of it."""
         url = address(self.settings, asked.path, asked.query, asked.headers)
+        own = without_cookie(asked.scope["headers"], cookie_name(asked.headers.get("host", "")))
         if done.body is None:
-            return Outgoing(asked.scope["method"], url, passed_on(asked.scope["headers"], *OWN), asked.body)
-        headers = passed_on(asked.scope["headers"], *OWN, "content-encoding")
+            return Outgoing(asked.scope["method"], url, passed_on(own, *OWN), asked.body)
         changed = {name: value for name, value in done.headers.items() if asked.headers.get(name) != value}
-        return Outgoing(asked.scope["method"], url, with_changed(headers, changed), done.body)
+        headers = with_changed(passed_on(own, *OWN, "content-encoding"), changed)
+        return Outgoing(asked.scope["method"], url, headers, done.body)
 
     async def _forward(
         self, asked: Asked, outgoing: Outgoing, send: Send, gone: asyncio.Future[None], session: Session | None

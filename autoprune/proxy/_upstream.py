@@ -54,6 +54,18 @@ def passed_on(headers: Iterable[tuple[bytes, bytes]], *others: str) -> Headers:
     return [(name, value) for name, value in known if name.lower() not in gone]
 
 
+def without_cookie(headers: Headers, name: str) -> Headers:
+    """Return headers without one cookie, and with all others."""
+    kept: Headers = []
+    for header, value in headers:
+        if header.lower() == b"cookie":
+            pairs = [each for each in value.split(b";") if each.partition(b"=")[0].strip() != name.encode()]
+            kept += [(header, b";".join(pairs).strip())] if pairs else []
+        else:
+            kept.append((header, value))
+    return kept
+
+
 def with_changed(headers: Headers, changed: Mapping[str, str]) -> Headers:
     """Return headers with some in the place of those of the same name."""
     names = {name.lower().encode("latin-1") for name in changed}

@@ -51,6 +51,18 @@ def test_it_says_where_it_is_prunes_and_ends_with_ctrl_c():
     assert "in 1 session." in run_text("savings").stdout
 
 
+def test_it_ends_as_a_service_is_stopped_and_keeps_its_ledgers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with serving(always(answer())) as upstream, program(*OPTIONS, "--upstream", f"{upstream.url}/v1") as known:
+        assert known.stdout
+        url = known.stdout.readline().split()[-1]
+        assert httpx.post(f"{url}/v1/messages", content=body(9)).status_code == 200
+        known.send_signal(signal.SIGTERM)
+        known.communicate(timeout=10)
+    assert known.returncode == 0
+    assert len([*tmp_path.rglob("*.json")]) == 1
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [

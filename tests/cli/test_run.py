@@ -18,7 +18,7 @@ from strict_provider.scripts import Call, Turn
 from strict_provider.server import Provider, serve
 
 from autoprune import AgenticConversationPruner
-from autoprune.cli.run import account
+from autoprune.cli.run import account, hidden
 from autoprune.proxy import Point, Session
 
 SCRIPT = [*(Turn(calls=(Call("read", {"path": f"{number}.log"}),)) for number in range(8)), Turn("All is read.")]
@@ -65,6 +65,24 @@ def test_what_would_be_set_is_printed_and_nothing_is_started(tmp_path: Path):
         "ANTHROPIC_BASE_URL=http://127.0.0.1:PORT claude -p 'Fix it.'",
         "# the proxy passes requests on to https://api.anthropic.com",
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "qwen --openai-api-key sk-1 -p Fix",
+        "pi --api-key='sk-1 2'",
+        """claude --mcp-config '{"Authorization":"Bearer sk-1", "password": "a\\"sk-1"}'""",
+        "https://user:sk-1@gateway.example/v1",
+        "GITHUB_PAT=sk-1 copilot",
+    ],
+)
+def test_what_is_named_as_a_secret_is_hidden(text: str):
+    assert "sk-1" not in hidden(text)
+    assert (
+        hidden("codex -c 'base_url=\"http://127.0.0.1:1/v1\"' exec")
+        == "codex -c 'base_url=\"http://127.0.0.1:1/v1\"' exec"
+    )
 
 
 def test_keys_are_not_printed(tmp_path: Path):

@@ -28,6 +28,18 @@ def test_two_that_begin_with_the_same_words_are_two_once_the_model_has_spoken():
     assert known.of("", one) is first
 
 
+def test_one_that_begins_as_another_did_has_a_name_of_its_own():
+    known = Conversations(8)
+    names = []
+    for _ in range(2):
+        names.append(known.of("", messages(2)[:1]).name)
+        assert known.of("", messages(2, tag="")[:1]).name == names[-1]
+        answered = messages(2)
+        answered[1]["content"][0]["id"] = f"call {len(names)}"
+        assert known.of("", answered).name == names[-1]
+    assert len({*names}) == 2
+
+
 def test_a_mark_for_the_cache_that_moves_makes_no_other_conversation():
     known = Conversations(8)
     whole = messages(2)

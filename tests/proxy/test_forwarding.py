@@ -16,6 +16,7 @@ from raw_upstream import Connection, always, answer, serving
 
 from autoprune import AgenticConversationPruner, PruneArgs
 from autoprune.proxy import Running
+from autoprune.proxy._bodies import MOST
 
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 USAGE = b'data: {"type": "message_start", "message": {"usage": {"input_tokens": 700}}}\n\n'
@@ -210,6 +211,34 @@ def test_the_upstreams_own_errors_pass_and_are_counted(proxy_to: ProxyTo) -> Non
         got = httpx.post(f"{proxy.url}/v1/messages", content=body(2))
     assert (got.status_code, got.content, got.headers["retry-after"]) == (529, said, "3")
     assert proxy.sessions[0].refused == 1
+
+
+def test_a_header_that_comes_twice_reaches_the_upstream_whole(proxy_to: ProxyTo) -> None:
+    with serving(always(answer())) as upstream:
+        headers = [("anthropic-beta", "a,b"), ("anthropic-beta", "c")]
+        httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=body(8), headers=headers)
+    sent = [
+        line.partition(": ")[2] for line in upstream.requests[0][0].splitlines() if line.startswith("anthropic-beta")
+    ]
+    assert sent == ["a,b", "c"]
+
+
+def test_the_cookie_of_the_page_stays_here(proxy_to: ProxyTo) -> None:
+    with serving(always(answer())) as upstream:
+        proxy = proxy_to(upstream.url, token="a-secret")
+        port = proxy.url.rpartition(":")[2]
+        headers = {"cookie": f"one=1; autoprune_token_{port}=a-secret; two=2"}
+        httpx.get(f"{proxy.url}/v1/models", headers=headers)
+    head = upstream.requests[0][0]
+    assert "secret" not in head
+    assert "cookie: one=1; two=2" in head
+
+
+def test_a_body_that_would_unpack_to_a_machines_memory_passes_as_it_is(proxy_to: ProxyTo) -> None:
+    bomb = gzip.compress(bytes(MOST + 1), 9)
+    with serving(always(answer())) as upstream:
+        httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=bomb, headers={"content-encoding": "gzip"})
+    assert upstream.requests[0][1] == bomb
 
 
 def test_headers_of_the_connection_stay_on_their_own_side(proxy_to: ProxyTo) -> None:

@@ -22,6 +22,8 @@ ProxyTo = Callable[..., Running]
         {"Origin": "https://evil.example"},
         {"Origin": "null"},
         {"Origin": "http://localhost:1"},
+        {"Origin": "http://["},
+        {"Sec-Fetch-Site": "cross-site"},
     ],
 )
 def test_a_page_of_another_site_is_refused_before_anything_is_sent(proxy_to: ProxyTo, headers: dict[str, str]) -> None:
@@ -65,6 +67,7 @@ def test_the_page_needs_the_token_on_the_loopback_too():
         ({"strategy": "lowwater"}, "did you mean low_water"),
         ({"safe_zone": "much"}, "safe zone"),
         ({"token": ""}, "token is empty"),
+        ({"upstream": "https://user:password@gateway.example"}, "send them in a header"),
     ],
 )
 def test_settings_that_cannot_be_used_are_refused_at_the_start(settings: dict[str, str], said: str) -> None:

@@ -71,6 +71,19 @@ def test_a_session_that_its_client_does_not_name_goes_where_it_went_before():
     assert beginning(Job("/v1/messages", {}, b"no JSON", "", 0.0)) == ""
 
 
+def test_what_cannot_be_written_as_json_goes_on_as_it_came():
+    sent = body(8).replace(b'"model"', b'"temperature": 1e999, "model"')
+    done = Work(Settings(safe_zone="2k")).prune(Job("/v1/messages", {}, sent, "", 0.0))
+    assert done.body is None
+    assert done.note.startswith("ValueError")
+
+
+def test_more_conversations_than_are_remembered_have_their_accounts():
+    work = Work(Settings(safe_zone="2k"))
+    found = [work.prune(job(8, f" {number}")).conversation for number in range(80)]
+    assert all(map(work.account, found))
+
+
 def test_half_an_emoji_is_sent_as_it_came():
     cut = json.loads(body(8))
     cut["messages"][-1]["content"][0]["content"] = "an emoji that was cut \ud83d"

@@ -57,6 +57,7 @@ def test_a_stream_is_read_however_it_is_cut(said: tuple[object, ...]) -> None:
         ("application/json", "", b'{"error": {"message": "usage"}}'),
         ("application/json", "", b'{"usage": 7}'),
         ("application/json", "", b"[1, 2"),
+        ("text/event-stream", "", b'data: {"usage": ' + b"[" * 100_000 + b"\n\n"),
         ("application/json", "br", b"\x0b\x02\x80"),
         ("application/json", "gzip", b"no gzip"),
         ("text/event-stream", "", b'data: usage\n\ndata: {"usage": [1]}\n\n'),
