@@ -154,7 +154,7 @@ def test_the_doctor_says_whether_requests_arrive_and_asks_nobody(tmp_path: Path,
     assert done.returncode == 0
     assert re.search(r"^requests      arrive: /v1/messages, claude-opus-4-8, \d+ tokens$", done.stdout, re.MULTILINE)
     assert "upstream      answers (200 to a request without a key)" in done.stdout
-    assert "set ENABLE_TOOL_SEARCH=true" in done.stdout
+    assert "ENABLE_TOOL_SEARCH=true" in done.stdout
     assert provider.requests == []
 
 
