@@ -17,7 +17,7 @@ Sent = list[Any]
 
 
 def violations(makes: Callable[[Sent, int], Sent], *, fed_back: bool = False, requests: int = 4) -> list[str]:
-    known = episode(reading(*[LONG] * requests))
+    known = episode(copy.deepcopy(reading(*[LONG] * requests)))  # since one of the strategies changes it
     return list(play(known, lambda: Sends(makes), NoPruning(), count=in_words, fed_back=fed_back).violations)
 
 
