@@ -234,6 +234,7 @@ def test_the_cookie_of_the_page_stays_here(proxy_to: ProxyTo) -> None:
     assert "cookie: one=1; two=2" in head
 
 
+@pytest.mark.full
 def test_a_body_that_would_unpack_to_a_machines_memory_passes_as_it_is(proxy_to: ProxyTo) -> None:
     bomb = gzip.compress(bytes(MOST + 1), 9)
     with serving(always(answer())) as upstream:
