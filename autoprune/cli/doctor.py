@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from tempfile import TemporaryFile
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
 from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, build_opener
@@ -23,6 +24,7 @@ from autoprune.report.tables import printable
 if TYPE_CHECKING:
     from autoprune.proxy import Running
 
+WIDTH = 80  # columns
 EXAMPLES = options.examples("doctor claude", "doctor opencode -m anthropic/claude-sonnet-4-5")
 NOBODY = "http://127.0.0.1:9"  # the port of "discard", at which nothing listens: no request gets further than the proxy
 STEP_SECONDS, VERSION_SECONDS, LEAST_BAD_GATEWAY = 0.05, 30, 502
@@ -112,4 +114,4 @@ def answer(route: Route) -> str:
 def losses(client: Client) -> Iterator[str]:
     """Yield what a client loses behind a foreign address."""
     for loss in client.losses or ("nothing that is known",):
-        yield f"it loses      {loss}"
+        yield fill(f"it loses      {loss}", WIDTH, subsequent_indent=" " * 14, break_on_hyphens=False)
