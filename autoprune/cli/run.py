@@ -1,6 +1,6 @@
 """`autoprune run`: an assistant behind a proxy of its own, for as long as it runs."""
 
-import re
+import os
 import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import autoprune.cli.options as options
-from autoprune.cli.launching import program, started, user, waited
+from autoprune.cli.hiding import hidden, hidden_arguments
+from autoprune.cli.launching import past_other_proxies, program, started, user, waited
 from autoprune.cli.ledgers import keeping
 from autoprune.cli.proxy import SafeZone, Strategy, wanted
 from autoprune.clients import CLIENTS, Client, Route, named
@@ -18,13 +19,6 @@ if TYPE_CHECKING:
 
 EXAMPLES = options.examples("run claude", "run --safe-zone 60k codex exec 'Fix the tests.'", "run --print opencode")
 NAMES = ", ".join(client.name for client in CLIENTS)
-NAMED_SECRET = r"[\w.-]*(?:key|token|secret|passw|authorization|credential|_pat\b)[\w.-]*"
-SECRETS = (
-    re.compile(rf'("{NAMED_SECRET}"\s*:\s*)"(?:[^"\\]|\\.)*"', re.IGNORECASE),  # in JSON
-    re.compile(rf"((?:(?<=\s)-{{1,2}}|\b){NAMED_SECRET}(?:=|(?<=[\w])\s+))(?!-)(?:'[^']*'|[^\s\"]+)", re.IGNORECASE),
-    re.compile(r"(\bBearer\s+)[^\s\"']+", re.IGNORECASE),
-    re.compile(r"(://)[^/\s@]+(?=@)"),  # before a host
-)
 UNKNOWN = "http://127.0.0.1:PORT", "FOLDER"  # what a proxy's address and a temporary folder are shown as
 # What stands behind the client's name is the client's own, options and all.
 CONTEXT = {"allow_interspersed_args": False, "ignore_unknown_options": True}
@@ -72,19 +66,13 @@ def run(
 def shown(client: Client, route: Route) -> Iterator[str]:
     """Yield lines on what a run sets: variables and the command, as a shell takes them, then the temporary files."""
     real = route.through(*UNKNOWN)
-    variables = (f"{name}={shlex.quote(value)}" for name, value in real.environ.items())
-    yield hidden(" ".join((*variables, client.program, *map(shlex.quote, real.arguments))))
+    environ = {**past_other_proxies(os.environ), **real.environ}
+    variables = (f"{name}={shlex.quote(hidden(value))}" for name, value in environ.items())
+    yield " ".join((*variables, client.program, *map(shlex.quote, hidden_arguments(real.arguments))))
     yield hidden(f"# the proxy passes requests on to {route.upstream or 'the vendor whose API each is for'}")
     for name, text in real.files.items():
         yield f"# {UNKNOWN[1]}/{name}:"
         yield from hidden(text).splitlines()
-
-
-def hidden(text: str) -> str:
-    """Return a text without the values of its keys, tokens and passwords, as far as names tell."""
-    for secret in SECRETS:
-        text = secret.sub(lambda match: f'{match[1]}"…"' if match[0].endswith('"') else f"{match[1]}…", text)
-    return text
 
 
 def account(proxy: "Running") -> Iterator[str]:
