@@ -82,6 +82,8 @@ def proxy(
     given = {} if token is None else {"token": token}
     count = usual_jobs() if jobs is None else jobs
     upstream = upstream and upstream.rstrip("/").removesuffix("/v1")
+    if upstream and _is_own(upstream, port):
+        raise SettingsError(f"--upstream is {upstream}, this proxy itself: give the address of the API behind it")
     known_bases = {} if upstream else bases(os.environ, port)
     settings = Settings(upstream, safe_zone, strategy, host=host, port=port, jobs=count, bases=known_bases, **given)
     if settings.is_open and token is None:
@@ -103,8 +105,11 @@ def bases(environ: Mapping[str, str], port: int) -> dict[str, str]:
 
 
 def _is_own(base: str, port: int) -> bool:
-    parts = urlsplit(base)
-    return parts.hostname in ("127.0.0.1", "localhost", "::1") and parts.port == port
+    try:
+        parts = urlsplit(base)
+        return parts.hostname in ("127.0.0.1", "localhost", "::1") and parts.port == port
+    except ValueError:  # it is no address, as the settings will say
+        return False
 
 
 def wanted() -> None:

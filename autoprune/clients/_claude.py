@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from autoprune.clients._route import ANTHROPIC, QUESTION, Client, Route, User, inside, is_on, led
 from autoprune.errors import ClientError
@@ -31,16 +30,18 @@ def route(user: User) -> Route:
     return Route(upstream, {ADDRESS: address}, ("--settings", settings, *user.arguments))
 
 
-def _variables(user: User) -> Mapping[str, Any]:
-    """Return the variables that the user's settings files set, of which the nearest counts."""
+def _variables(user: User) -> Mapping[str, str]:
+    """Return the variables that the user's settings files set, as texts, of which the nearest counts."""
     files = [
         user.folder_of("CLAUDE_CONFIG_DIR", ".claude") / "settings.json",
         user.folder / ".claude" / "settings.json",
         user.folder / ".claude" / "settings.local.json",
     ]
-    found: dict[str, Any] = {}
+    found: dict[str, str] = {}
     for file in files:
-        found |= inside(user.json(file), "env") or {}
+        own = inside(user.json(file), "env")
+        known = own.items() if isinstance(own, Mapping) else ()
+        found |= {name: str(value) for name, value in known if value is not None}
     return found
 
 

@@ -129,8 +129,12 @@ def led(user: User, address: str, called: str) -> tuple[str, str]:
 
 
 def _split(address: str, called: str) -> tuple[str, str]:
-    parts = urlsplit(address)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(address)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of brackets that are not closed, or a port that is no number
+        is_address = False
+    if not is_address:
         raise ClientError(f"{called} is {address!r}: give an address such as https://gateway.example/v1")
     return f"{parts.scheme}://{parts.netloc}", PROXY + parts.path.rstrip("/")
 

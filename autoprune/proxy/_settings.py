@@ -51,10 +51,10 @@ class Settings:
         if self.safe_zone is not None:
             budget_tokens(self.safe_zone, window_tokens=UNKNOWN_ZONE)
         for address in filter(None, (self.upstream, *self.bases.values())):
-            if urlsplit(address).username is not None:
-                raise SettingsError("the upstream has a name or a password in it: send them in a header of the client")
             if not is_address(address):
                 raise SettingsError(f"upstream is {address!r}: give an address such as https://gateway.example")
+            if urlsplit(address).username is not None:
+                raise SettingsError("the upstream has a name or a password in it: send them in a header of the client")
         if not self.token:
             raise SettingsError("the token is empty: leave it out, and one is made")
 
@@ -73,8 +73,11 @@ def _is_loopback(host: str) -> bool:
 
 def is_address(text: str) -> bool:
     """Return whether a text is the address of a server."""
-    parts = urlsplit(text)
-    return parts.scheme in ("http", "https") and bool(parts.hostname)
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of brackets that are not closed, or a port that is no number
+        return False
 
 
 def usual_jobs() -> int:

@@ -69,6 +69,11 @@ def test_it_ends_as_a_service_is_stopped_and_keeps_its_ledgers(tmp_path: Path, m
         (("--host", "0.0.0.0"), "0.0.0.0 can be reached from other machines: give a token"),
         (("--strategy", "lowwater"), "there is no strategy 'lowwater' (did you mean low_water?)"),
         (("--upstream", "gateway"), "upstream is 'gateway': give an address such as https://"),
+        (("--upstream", "http://lab:port"), "upstream is 'http://lab:port': give an address such as https://"),
+        (
+            ("--port", "9811", "--upstream", "http://localhost:9811/v1"),
+            "--upstream is http://localhost:9811, this proxy itself: give the address",
+        ),
         (("--safe-zone", "much"), "the safe zone is 'much': write it as 51200"),
         (("--host", "192.0.2.1", "--token", "t", "--port", "0"), "cannot listen on 192.0.2.1:0"),
     ],

@@ -204,6 +204,13 @@ def test_the_path_of_an_upstream_counts_where_it_has_one():
             "because CLAUDE_CODE_USE_VERTEX is set",
         ),
         ("claude", {"environ": {"ANTHROPIC_BASE_URL": "here"}}, "ANTHROPIC_BASE_URL is 'here': give an address"),
+        ("claude", {"environ": {"ANTHROPIC_BASE_URL": "http://lab:port"}}, "ANTHROPIC_BASE_URL is 'http://lab:port'"),
+        ("claude", {"environ": {"ANTHROPIC_BASE_URL": "http://[::1/"}}, "ANTHROPIC_BASE_URL is 'http://[::1/'"),
+        (
+            "claude",
+            {"files": {".claude/settings.json": {"env": {"CLAUDE_CODE_USE_BEDROCK": True}}}},
+            "because CLAUDE_CODE_USE_BEDROCK is set",
+        ),
         ("claude", {"files": {".claude/settings.json": "{"}}, "/home/ann/.claude/settings.json is no JSON"),
         ("codex", {"files": {".codex/config.toml": 'model_provider = "ollama"'}}, "the model provider ollama"),
         ("codex", {"files": {".codex/config.toml": 'model_provider = "lab"'}}, "no model_providers.lab.base_url"),
@@ -255,6 +262,11 @@ def test_a_client_that_would_go_past_the_proxy_is_refused(client: str, given: di
         route(
             client, *given.get("arguments", ()), **{name: each for name, each in given.items() if name != "arguments"}
         )
+
+
+@pytest.mark.parametrize("variables", [[1], "x", {"ANTHROPIC_BASE_URL": None, "CLAUDE_CODE_USE_BEDROCK": False}])
+def test_settings_of_claude_code_that_set_nothing_change_nothing(variables: Any):
+    assert route("claude", files={".claude/settings.json": {"env": variables}}) == route("claude")
 
 
 def test_a_switch_that_is_off_refuses_nothing():
