@@ -19,11 +19,13 @@ from autoprune.tokens import Count
 SHIPPED: tuple[Format, ...] = (openai_chat, openai_responses, anthropic_messages, bedrock_converse, gemini_contents)
 
 RECIPE = "see docs/integrations/recipes.md"
-# How the messages of frameworks are pruned, by the packages that define them.
+# How the messages of frameworks are pruned, by the packages, or modules, that define them.
 ADAPTERS = {
     "langchain_core": "use autoprune.integrations.langchain, or formats=[autoprune.integrations.langchain_messages]",
     "pydantic_ai": "use autoprune.integrations.pydantic_ai, or formats=[autoprune.integrations.pydantic_ai_messages]",
-    **dict.fromkeys(("haystack", "autogen_core", "smolagents"), RECIPE),
+    "google.adk": "use autoprune.integrations.adk",
+    "agents.items": "use autoprune.integrations.openai_agents",
+    **dict.fromkeys(("haystack", "autogen_core", "autogen_agentchat", "smolagents"), RECIPE),
     "llama_index": "convert with llama_index.llms.openai.utils.to_openai_message_dicts(messages)",
     "semantic_kernel": "convert with [message.to_dict() for message in messages]",
 }
@@ -58,8 +60,9 @@ def checked(message: object, at: int, formats: Sequence[Format]) -> tuple[Mappin
 @lru_cache(maxsize=256)
 def _adapter(classes: tuple[type, ...]) -> str | None:
     """Return how messages of a framework's class are pruned, in words, given its bases; None for other classes."""
-    packages = (one.__module__.partition(".")[0] for one in classes)
-    return next((ADAPTERS[package] for package in packages if package in ADAPTERS), None)
+    modules = (one.__module__.split(".") for one in classes)
+    known = (".".join(module[:length]) for module in modules for length in (1, 2))
+    return next((ADAPTERS[name] for name in known if name in ADAPTERS), None)
 
 
 def _is_own(known: Mapping[str, object] | None, formats: Sequence[Format]) -> bool:

@@ -282,7 +282,10 @@ def test_a_role_that_nobody_knows_is_noted(role: str):
     [
         ("langchain_core.messages.human", "use autoprune.integrations.langchain, or formats=["),
         ("pydantic_ai.messages", "use autoprune.integrations.pydantic_ai, or formats=["),
+        ("google.adk.events.event", "use autoprune.integrations.adk"),
+        ("agents.items", "use autoprune.integrations.openai_agents"),
         ("smolagents.models", "see docs/integrations/recipes.md"),
+        ("autogen_agentchat.messages", "see docs/integrations/recipes.md"),
         ("llama_index.core.llms", "convert with llama_index."),
     ],
 )
@@ -291,6 +294,13 @@ def test_a_message_of_a_framework_is_an_error_that_names_its_adapter_or_recipe(p
     message.role, message.content = "user", "Hi"
     with pytest.raises(ConversationError, match=re.escape(f"message 0 is HumanMessage of a framework: {how}")):
         pruner().prune([message])
+
+
+@pytest.mark.parametrize("package", ["google.genai.types", "agents.messages"])
+def test_a_package_that_has_a_frameworks_first_name_is_none(package: str):
+    message = type("Content", (), {"__module__": package})()
+    message.role, message.content = "user", "Hi"
+    assert pruner().prune([message]).conversation == [message]
 
 
 # Anything, mixed
