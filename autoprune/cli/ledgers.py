@@ -151,7 +151,7 @@ def _read(path: Path) -> Account | Unread:
         return Unread(path, str(error.strerror))
     except SettingsError as error:
         return Unread(path, str(error))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return Unread(path, "it is no ledger of autoprune")
 
 
@@ -160,6 +160,7 @@ def _account(record: Any) -> Account:
     if record["autoprune_ledger"] != VERSION:
         raise SettingsError(f"it was written by another version of autoprune ({record['autoprune_ledger']!r})")
     times = float(record["started"]), float(record["ended"])
+    datetime.fromtimestamp(times[0])  # here it shows where it is no time
     ledger = Ledger.of_json(record["ledger"])
     account = Account(str(record["client"]), str(record["model"]), *times, int(record["requests"]), ledger)
     float(account.ledger.unpruned)  # here it shows where an entry holds what is no number

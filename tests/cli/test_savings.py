@@ -146,6 +146,9 @@ def test_since_leaves_out_what_has_not_gone_on_since_then(state: Path, kept: Led
         "\x00",
         "[" * 100_000,
         '{"autoprune_ledger": 1, "started": 1, "ended": 1, "client": "", "model": "", "requests": 1, "ledger": []}',
+        '{"autoprune_ledger": 1, "started": 1, "ended": 1, "client": "", "model": "", "requests": 1e999, "ledger": {}}',
+        '{"autoprune_ledger": 1, "started": 1e300, "ended": 1e300}',
+        '{"autoprune_ledger": 1, "started": NaN, "ended": NaN}',
     ],
 )
 def test_a_file_that_cannot_be_read_is_named_and_left_out(state: Path, kept: Ledgers, text: str):
