@@ -15,7 +15,7 @@ from urllib.request import ProxyHandler, build_opener
 import typer
 
 import autoprune.cli.options as options
-from autoprune.cli.launching import program, started, user
+from autoprune.cli.launching import as_a_shell, program, started, user
 from autoprune.cli.proxy import wanted
 from autoprune.cli.run import Arguments, ClientName, Upstream, shown
 from autoprune.clients import Client, Route, named
@@ -63,9 +63,10 @@ def version(path: str) -> str:
         done = subprocess.run(
             [path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=VERSION_SECONDS, check=False
         )
-    except subprocess.TimeoutExpired:
+    except (OSError, subprocess.TimeoutExpired):
         return "which does not say its version"
-    return done.stdout.decode(errors="replace").strip().partition("\n")[0] or "which does not say its version"
+    said = done.stdout.strip() or done.stderr.strip()  # pi writes it to standard error
+    return printable(said.decode(errors="replace").partition("\n")[0]) or "which does not say its version"
 
 
 def arrival(path: str, route: Route, patience: float) -> tuple[bool, str]:
@@ -84,7 +85,7 @@ def arrival(path: str, route: Route, patience: float) -> tuple[bool, str]:
         found = next(told(proxy), "")
         said.seek(0)
         last = printable(said.read().decode(errors="replace").strip().rpartition("\n")[2])
-    ending = f"within {patience:g} seconds" if code is None else f"before it ended with {code}: {last}"
+    ending = f"within {patience:g} seconds" if code is None else f"before it ended with {as_a_shell(code)}: {last}"
     return bool(found), found or f"none arrived {ending}"
 
 

@@ -22,7 +22,11 @@ OTHER_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 
 def user(arguments: tuple[str, ...], upstream: str | None) -> User:
     """Return who runs this command, with arguments for the client."""
-    return User(dict(os.environ), arguments, Path.home(), Path.cwd(), read, upstream)
+    try:
+        folder = Path.cwd()
+    except FileNotFoundError as error:
+        raise ClientError("the working folder is not there any more: go to one that is") from error
+    return User(dict(os.environ), arguments, Path.home(), folder, read, upstream)
 
 
 def read(path: PurePath) -> str | None:
@@ -52,7 +56,11 @@ def started(path: str, route: Route, proxy: str, **streams: Any) -> Iterator[sub
         for name, text in real.files.items():
             Path(folder, name).write_text(text, encoding="utf-8")
         having = {**os.environ, **past_other_proxies(os.environ), **real.environ}
-        with subprocess.Popen([path, *real.arguments], env=having, **streams) as process:
+        try:
+            process = subprocess.Popen([path, *real.arguments], env=having, **streams)
+        except OSError as error:
+            raise ClientError(f"{path} cannot be started, is it installed in full? {error.strerror}") from error
+        with process:
             yield process
 
 
@@ -86,4 +94,9 @@ def waited(process: subprocess.Popen[bytes]) -> int:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    return as_a_shell(code)
+
+
+def as_a_shell(code: int) -> int:
+    """Return the exit code of a process; 128 and the number of the signal where one ended it."""
     return code if code >= 0 else BY_SIGNAL - code

@@ -78,16 +78,20 @@ def shown(client: Client, route: Route) -> Iterator[str]:
 def account(proxy: "Running") -> Iterator[str]:
     """Yield lines on what went through a proxy: the ledger of the longest conversation, and a line on each other one.
 
-    Conversations of one request, the side questions of an assistant, are counted together.
+    Conversations of one request, the side questions of an assistant, are counted together, but for the largest where
+    there is no other.
     """
-    worked = sorted((each for each in proxy.sessions if each.requests > 1), key=lambda each: -each.requests)
+    known = sorted(
+        (each for each in proxy.sessions if each.requests), key=lambda each: (-each.requests, -each.points[-1].before)
+    )
+    worked = [each for each in known if each.requests > 1] or known[:1]
     for at, session in enumerate(worked):
         yield introduction(session)
         total = session.ledger.total
         if total.removed:
             net = f"pruning {'saved' if total.net >= 0 else 'lost'} {abs(total.net):,.0f} input tokens"
             yield f"autoprune: {net}" if at else str(session.ledger)
-    if others := len(proxy.sessions) - len(worked):
+    if others := len(known) - len(worked):
         yield f"autoprune: {others} side question{'s' if others > 1 else ''} besides"
 
 
@@ -96,7 +100,8 @@ def introduction(session: "Session") -> str:
     last = session.points[-1]
     size = f"the last prompt {last.after:,} tokens, {last.before:,} without pruning"
     zone = f"safe zone {session.safe_zone:,}"
-    return f"autoprune: {session.model or session.path}: {session.requests} requests, {size}, {zone}"
+    requests = f"{session.requests} request{'s' if session.requests > 1 else ''}"
+    return f"autoprune: {session.model or session.path}: {requests}, {size}, {zone}"
 
 
 def silence(client: Client, proxy: "Running", code: int) -> str:

@@ -96,6 +96,13 @@ def test_a_program_that_is_not_installed_is_said_with_its_installation(tmp_path:
         assert (done.returncode, done.stderr) == (127, words)
 
 
+@pytest.mark.parametrize("command", ["run", "doctor"])
+def test_a_program_that_cannot_be_started_is_said(command: str, tmp_path: Path):
+    done = run_text(command, "claude", environ=having(tmp_path, PATH=install(tmp_path, "#!/no/such/interpreter")))
+    assert done.returncode == 2
+    assert f"{tmp_path / 'claude'} cannot be started, is it installed in full?" in done.stderr
+
+
 def test_a_client_that_cannot_be_led_is_refused_before_anything_is_started(tmp_path: Path):
     done = run_text("run", "claude", environ=having(tmp_path, PATH=install(tmp_path), CLAUDE_CODE_USE_BEDROCK="1"))
     assert done.returncode == 2
@@ -157,6 +164,24 @@ def test_the_doctor_says_where_nothing_arrives(tmp_path: Path):
     assert done.returncode == 1
     assert "requests      none arrived before it ended with 0: arguments: -p Say that you are there." in done.stdout
     assert "upstream      does not answer: http://127.0.0.1:9" in done.stdout
+
+
+def test_the_doctor_finds_a_version_on_standard_error_and_says_which_signal_ended_a_program(tmp_path: Path):
+    program = "#!/bin/sh\n[ $1 = --version ] && echo 1.2.3 >&2 && exit\nkill -9 $$\n"
+    done = run_text("doctor", "claude", environ=having(tmp_path, PATH=install(tmp_path, program)))
+    assert f"{tmp_path / 'claude'}, 1.2.3 (tried with " in done.stdout
+    assert "none arrived before it ended with 137" in done.stdout
+
+
+def test_of_conversations_of_one_request_the_largest_is_the_one():
+    def session(before: int) -> Session:
+        points = [Point(1, 0.0, before, before, 0, 0.1)]
+        return Session("", "", "/v1/messages", 0.0, requests=1, points=points)
+
+    assert [*account(SimpleNamespace(sessions=(session(300), session(9_000))))] == [
+        "autoprune: /v1/messages: 1 request, the last prompt 9,000 tokens, 9,000 without pruning, safe zone 0",
+        "autoprune: 1 side question besides",
+    ]
 
 
 def test_of_several_conversations_the_longest_has_its_ledger_and_the_others_a_line():
