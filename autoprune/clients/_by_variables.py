@@ -11,6 +11,7 @@ from autoprune.clients._route import (
     all_led,
     inside,
     led,
+    with_env_file_of,
     without,
 )
 from autoprune.errors import ClientError
@@ -28,6 +29,7 @@ OF_MINI = {
 
 def qwen(user: User) -> Route:
     """Lead Qwen Code by OPENAI_BASE_URL, or by the option that counts before it where that or a setting is in use."""
+    user = with_env_file_of(user, ".qwen", "OPENAI_BASE_URL")
     settings = inside(user.json(user.home / ".qwen" / "settings.json"), "security", "auth")
     login = user.option("--auth-type") or inside(settings, "selectedType") or "openai"
     if login != "openai":
@@ -56,11 +58,13 @@ def copilot(user: User) -> Route:
 
 def mini(user: User) -> Route:
     """Lead mini-swe-agent by the variables of LiteLLM: those of the model's provider, or of all where none is named."""
+    usual = user.folder_of("XDG_CONFIG_HOME", ".config") / "mini-swe-agent"
+    user = user.with_env_file(user.folder_of("MSWEA_GLOBAL_CONFIG_DIR", str(usual)) / ".env")
     model = user.option("-m", "--model") or user.variable("MSWEA_MODEL_NAME") or ""
     provider = model.partition("/")[0]
     names = [provider] if provider in OF_MINI else [*OF_MINI]
     addresses = {name: user.variable(*OF_MINI[name][0]) or OF_MINI[name][1] for name in names}
-    upstream, at_proxy = all_led(user, addresses, {name: usual for name, (_, usual) in OF_MINI.items()})
+    upstream, at_proxy = all_led(user, addresses, {name: address for name, (_, address) in OF_MINI.items()})
     environ = {variable: at_proxy[name] for name in at_proxy for variable in OF_MINI[name][0]}
     return Route(upstream, environ, user.arguments)
 

@@ -2,11 +2,25 @@
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
-from autoprune.clients._route import ANTHROPIC, QUESTION, Client, Route, User, inside, is_on, led
+from autoprune.clients._route import (
+    ANTHROPIC,
+    FOLDER,
+    QUESTION,
+    Client,
+    Route,
+    User,
+    as_json,
+    inside,
+    is_on,
+    led,
+    without,
+)
 from autoprune.errors import ClientError
 
 ADDRESS = "ANTHROPIC_BASE_URL"
+OPTION, FILE = "--settings", "settings.json"
 ELSEWHERE = (  # other clouds, whose requests are signed for their address
     *("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY", "CLAUDE_CODE_USE_MANTLE"),
     *("CLAUDE_CODE_USE_ANTHROPIC_AWS", "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD", "ANTHROPIC_UNIX_SOCKET"),
@@ -15,7 +29,8 @@ ELSEWHERE = (  # other clouds, whose requests are signed for their address
 
 def route(user: User) -> Route:
     """Lead Claude Code by ANTHROPIC_BASE_URL. Settings files come before variables, and `--settings` before those."""
-    of_settings = _variables(user)
+    given = _given(user)
+    of_settings = _variables(user, given)
     counting = {**user.environ, **of_settings}
     if far := next((name for name in ELSEWHERE if is_on(counting.get(name))), None):
         raise ClientError(
@@ -24,22 +39,32 @@ def route(user: User) -> Route:
     upstream, address = led(user, counting.get(ADDRESS) or ANTHROPIC, ADDRESS)
     if ADDRESS not in of_settings:
         return Route(upstream, {ADDRESS: address}, user.arguments)
-    if user.option("--settings"):
-        raise ClientError(f"a settings file names {ADDRESS}, which --settings would set: leave one of them out")
-    settings = json.dumps({"env": {ADDRESS: address}})
-    return Route(upstream, {ADDRESS: address}, ("--settings", settings, *user.arguments))
+    settings = json.dumps({**given, "env": {**(inside(given, "env") or {}), ADDRESS: address}})
+    if not given:
+        return Route(upstream, {ADDRESS: address}, (OPTION, settings, *user.arguments))
+    others = without(user.arguments, lambda each: each.startswith(f"{OPTION}="))
+    # What the user gives may hold keys, which would be seen in the list of processes.
+    return Route(upstream, {ADDRESS: address}, (OPTION, f"{FOLDER}/{FILE}", *others), {FILE: settings})
 
 
-def _variables(user: User) -> Mapping[str, str]:
-    """Return the variables that the user's settings files set, as texts, of which the nearest counts."""
+def _given(user: User) -> dict[str, Any]:
+    """Return the settings that `--settings` gives: as JSON, or in a file."""
+    given = user.option(OPTION)
+    if not given:
+        return {}
+    return as_json(given, OPTION) if given.lstrip().startswith("{") else user.json(user.folder / given)
+
+
+def _variables(user: User, given: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the variables that the user's settings set, as texts: of the files the nearest counts, then `given`."""
     files = [
         user.folder_of("CLAUDE_CONFIG_DIR", ".claude") / "settings.json",
         user.folder / ".claude" / "settings.json",
         user.folder / ".claude" / "settings.local.json",
     ]
     found: dict[str, str] = {}
-    for file in files:
-        own = inside(user.json(file), "env")
+    for settings in (*map(user.json, files), given):
+        own = inside(settings, "env")
         known = own.items() if isinstance(own, Mapping) else ()
         found |= {name: str(value) for name, value in known if value is not None}
     return found

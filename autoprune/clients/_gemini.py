@@ -1,6 +1,6 @@
 """Gemini CLI: one variable, another one where it is logged in with a Google account."""
 
-from autoprune.clients._route import GEMINI, QUESTION, Client, Route, User, inside, is_on, led
+from autoprune.clients._route import GEMINI, QUESTION, Client, Route, User, inside, is_on, led, with_env_file_of
 from autoprune.errors import ClientError
 
 ADDRESS, OF_LOGIN = "GOOGLE_GEMINI_BASE_URL", "CODE_ASSIST_ENDPOINT"
@@ -10,6 +10,7 @@ WITH_KEY = "gemini-api-key"
 
 def route(user: User) -> Route:
     """Lead Gemini CLI by the variable of its login."""
+    user = with_env_file_of(user, ".gemini", ADDRESS, OF_LOGIN)
     login = _login(user)
     if login in ("vertex-ai", "cloud-shell", "compute-default-credentials"):
         raise ClientError(

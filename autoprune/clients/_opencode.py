@@ -1,6 +1,7 @@
 """opencode: a configuration in a variable, which counts before all of its files."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
@@ -29,7 +30,7 @@ def _address(user: User, config: Mapping[str, Any], name: str) -> str:
     address = inside(config, "provider", name, "options", "baseURL") or USUAL.get(name) or user.upstream
     if address is None:
         raise ClientError(f"opencode's provider {name} has no baseURL in its configuration: name it with --upstream")
-    return str(address)
+    return re.sub(r"\{env:(\w+)\}", lambda named: user.environ.get(named[1], ""), str(address))
 
 
 def _refuse_login(user: User, name: str) -> None:

@@ -23,6 +23,10 @@ PROXY, FOLDER = "{proxy}", "{folder}"
 QUESTION = "Say that you are there."
 ANTHROPIC, OPENAI = "https://api.anthropic.com", "https://api.openai.com/v1"
 GEMINI = "https://generativelanguage.googleapis.com"
+SETS = re.compile(
+    r"""^[ \t]*(?:export[ \t]+)?([\w.]+)[ \t]*=[ \t]*("[^"]*"|'[^']*'|[^\s#]*)""", re.MULTILINE
+)  # in a .env
+QUOTES = ("'", '"')
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,12 @@ class User:
             return tomllib.loads(self.read(path) or "")
         except tomllib.TOMLDecodeError as error:
             raise ClientError(f"{path} is no TOML: {error}") from error
+
+    def with_env_file(self, *paths: PurePath) -> "User":
+        """Return the user with the variables of the first of these files that there is, but for those that are set."""
+        text = next((text for path in paths if (text := self.read(path)) is not None), "")
+        said = {name: value.strip(value[:1]) if value[:1] in QUOTES else value for name, value in SETS.findall(text)}
+        return replace(self, environ={**said, **self.environ})
 
     def option(self, *names: str) -> str | None:
         """Return the value of an option among the arguments: `-m VALUE`, `--model VALUE` or `--model=VALUE`."""
@@ -151,6 +161,26 @@ def all_led(user: User, addresses: Mapping[str, str], usual: Mapping[str, str]) 
     if own and len(upstreams) > 1:
         raise ClientError(f"{' and '.join(own)} have different addresses: choose one with the client's own option")
     return (upstreams.pop() if len(upstreams) == 1 else None), {name: at_proxy for name, (_, at_proxy) in split.items()}
+
+
+def with_env_file_of(user: User, own: str, *addresses: str) -> User:
+    """Return a user with the variables of their .env file, as Gemini CLI and Qwen Code look for it: `own` is a folder.
+
+    Raises ClientError where a project's file names one of the `addresses`: whether the project is trusted, and so may
+    say where keys are sent, the client alone knows.
+    """
+    folders = dict.fromkeys((user.folder, *user.folder.parents, user.home))
+    files = [folder / name for folder in folders for name in (f"{own}/.env", ".env")]
+    nearest = next((file for file in files if user.read(file) is not None), None)
+    if nearest is None:
+        return user
+    found = user.with_env_file(nearest)
+    if nearest.is_relative_to(user.home / own) or nearest == user.home / ".env":
+        return found
+    new = [name for name in addresses if found.variable(name) and not user.variable(name)]
+    if new and not user.upstream:
+        raise ClientError(f"{nearest} names {new[0]}: set that variable to have its address used, or give --upstream")
+    return user
 
 
 def is_on(value: str | None) -> bool:

@@ -49,6 +49,48 @@ def test_the_address_in_claude_codes_settings_is_the_upstream_and_gives_way_to_a
         assert led.arguments == ("--settings", '{"env": {"ANTHROPIC_BASE_URL": "http://proxy/llm/v1"}}', "-c")
 
 
+def test_settings_that_claude_code_is_given_are_given_on_with_another_address():
+    given = {"model": "opus", "env": {"ANTHROPIC_BASE_URL": GATEWAY, "A": "1"}}
+    own = {".claude/settings.json": {"env": {"ANTHROPIC_BASE_URL": "http://lab:1"}}, "/work/project/mine.json": given}
+    for option in (("--settings", "mine.json"), ("--settings=mine.json",), ("--settings", json.dumps(given))):
+        led = route("claude", "-c", *option, files=own)
+        assert led.upstream == "https://gateway.example"
+        assert led.arguments == ("--settings", "/tmp/x/settings.json", "-c")
+        env = {"ANTHROPIC_BASE_URL": "http://proxy/llm/v1", "A": "1"}
+        assert json.loads(led.files["settings.json"]) == {"model": "opus", "env": env}
+    others = ("--settings", '{"model": "opus"}')
+    assert route("claude", *others) == Route(VENDORS[0], {"ANTHROPIC_BASE_URL": "http://proxy"}, others)
+
+
+@each_row(
+    "client, file, text",
+    [
+        ("gemini", ".gemini/.env", f'# mine\nexport GOOGLE_GEMINI_BASE_URL = "{GATEWAY}"'),
+        ("gemini", ".env", f"GOOGLE_GEMINI_BASE_URL={GATEWAY} # the lab's"),
+        ("qwen", ".qwen/.env", f"OPENAI_API_KEY=k\nOPENAI_BASE_URL='{GATEWAY}'"),
+        ("mini", ".config/mini-swe-agent/.env", f"OPENAI_API_BASE='{GATEWAY}'\nMSWEA_MODEL_NAME=openai/m\n"),
+    ],
+)
+def test_an_address_in_an_env_file_of_the_users_is_the_upstream(client: str, file: str, text: str):
+    led = route(client, files={file: text})
+    assert led.upstream == "https://gateway.example"
+    assert {*led.environ.values()} == {"http://proxy/llm/v1"}
+
+
+def test_a_variable_and_an_upstream_count_before_an_env_file():
+    files = {"/work/project/.env": f"OPENAI_BASE_URL={GATEWAY}"}
+    assert route("qwen", files=files, environ={"OPENAI_BASE_URL": "http://lab:1/v1"}).upstream == "http://lab:1"
+    assert route("qwen", files=files, upstream="http://lab:1/v1").upstream == "http://lab:1"
+
+
+def test_a_variable_in_opencodes_configuration_is_replaced():
+    lab = {"provider": {"lab": {"options": {"baseURL": "{env:LAB}/v1"}}}}
+    led = route(
+        "opencode", "-m", "lab/m", files={".config/opencode/opencode.json": lab}, environ={"LAB": "http://lab:1"}
+    )
+    assert led.upstream == "http://lab:1"
+
+
 @each_row(
     "arguments, files, upstream, first",
     [
@@ -219,6 +261,11 @@ def test_the_path_of_an_upstream_counts_where_it_has_one():
             "gemini",
             {"files": {".gemini/settings.json": {"security": {"auth": {"selectedType": "vertex-ai"}}}}},
             "with the login vertex-ai: set GEMINI_API_KEY",
+        ),
+        (
+            "gemini",
+            {"files": {"/work/.env": f"GOOGLE_GEMINI_BASE_URL={GATEWAY}"}},
+            "/work/.env names GOOGLE_GEMINI_BASE_URL: set that variable to have its address used, or give --upstream",
         ),
         (
             "opencode",
