@@ -21,12 +21,13 @@ from autoprune.pruners._advice import advice
 from autoprune.pruners._archiving import archived
 from autoprune.pruners._base import Pruner
 from autoprune.pruners._progress import Progress
+from autoprune.pruners._reading import fixed_tokens
 from autoprune.pruners._terms import Terms
 from autoprune.pruners.events import logged
 from autoprune.pruners.result import Result
 from autoprune.report import Report
 from autoprune.strategies.by_name import available, clearing_named
-from autoprune.tokens import REPLY_TOKENS, ExactCounter
+from autoprune.tokens import ExactCounter
 
 
 class AgenticConversationPruner(Pruner):
@@ -69,7 +70,7 @@ class AgenticConversationPruner(Pruner):
         terms = self._terms(strategy, calibration)
         key = _key(terms, checked(conversation))
         waited = checked_pauses(pauses)
-        progress = self._walked(key, conversation, partial(self._start, terms, conversation), waited)
+        progress = self._memory.walked(key, conversation, partial(self._start, terms, conversation), waited)
         plan_of = self._plan_of(terms, progress, conversation)
         aftermath = NOTHING
         if progress.walk.newest_thinking:
@@ -89,15 +90,16 @@ class AgenticConversationPruner(Pruner):
         )
         is_at_work = pruned is not conversation or progress.walk.is_at_work
         result = Result(pruned, report, aftermath.parameters)
-        vetoed = self._vetoed(result, conversation, conversation_id)
-        if vetoed is None:
+        callbacks = self._callbacks(conversation_id)
+        refused = callbacks.refused(result, conversation)
+        if refused is None:
             edits = progress.walk.edits.values()
             result = archived(result, self.archive, edits, conversation, progress.archived)
         self._memory.keep(key, progress)
-        if vetoed:
-            return vetoed
+        if refused:
+            return refused
         logged(result.report, "INFO" if is_at_work else "DEBUG")
-        return self._told(result, conversation, conversation_id)
+        return callbacks.told(result, conversation)
 
     def plan(
         self,
@@ -128,22 +130,22 @@ class AgenticConversationPruner(Pruner):
 
     def _start(self, terms: Terms, conversation: list[Any], *, is_bounded: bool = True) -> Progress[Walk]:
         """Return the progress before the first message; `is_bounded`: what is small by its bytes need not be read."""
-        fixed = terms.overhead + (REPLY_TOKENS if conversation else 0)
-        is_exact = isinstance(self._count()[0].count, ExactCounter) and terms.calibration == 1.0
+        fixed = fixed_tokens(conversation, terms.overhead)
+        is_exact = isinstance(terms.reading.count.count, ExactCounter) and terms.calibration == 1.0
         looks_back = terms.thinking in (ThinkingPolicy.DROP_BLOCK, ThinkingPolicy.STRIP)
         may_wait = is_bounded and is_exact and not looks_back and _waits(terms.strategy)
         walk = Walk(terms.strategy, terms.limit, fixed, terms.placeholder, thinking=terms.thinking)
-        parser = self._parser(wants_inputs=terms.wants_inputs, found=running(conversation))
+        parser = terms.reading.parser(running(conversation), wants_inputs=terms.wants_inputs)
         return Progress(parser, walk, fixed if may_wait else math.inf)
 
     def _plan_of(self, terms: Terms, progress: Progress[Walk], conversation: list[Any]) -> Callable[[], Plan]:
         """Return the plan, kept; or how to come by it, where the messages did not even have to be read."""
-        fixed = terms.overhead + (REPLY_TOKENS if conversation else 0)
+        fixed = fixed_tokens(conversation, terms.overhead)
         plan = progress.walk.planned_for(Transcript(list(conversation), tuple(progress.walk.entries), fixed))
         if progress.is_read:
             return lambda: plan
         messages = progress.known.as_read()
-        read = partial(self._parse, overhead=terms.overhead, wants_inputs=terms.wants_inputs)
+        read = partial(terms.reading.transcript, overhead=terms.overhead, wants_inputs=terms.wants_inputs)
         return lambda: replace(plan, transcript=read(messages()))
 
 
