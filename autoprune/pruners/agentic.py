@@ -70,8 +70,8 @@ class AgenticConversationPruner(Pruner):
         terms = self._terms(strategy, calibration)
         key = _key(terms, checked(conversation))
         waited = checked_pauses(pauses)
-        progress = self._memory.walked(key, conversation, partial(self._start, terms, conversation), waited)
-        plan_of = self._plan_of(terms, progress, conversation)
+        progress = self._memory.walked(key, conversation, partial(_start, terms, conversation), waited)
+        plan_of = _plan_of(terms, progress, conversation)
         aftermath = NOTHING
         if progress.walk.newest_thinking:
             plan = plan_of()
@@ -111,10 +111,10 @@ class AgenticConversationPruner(Pruner):
     ) -> Plan:
         """Return what `prune` would do: a dry run, without the memo."""
         terms = self._terms(strategy, calibration)
-        progress = self._start(terms, checked(conversation), is_bounded=False)
+        progress = _start(terms, checked(conversation), is_bounded=False)
         progress.walk.pauses = checked_pauses(pauses)
         progress.walk.extend(conversation, progress.read(conversation) or [])
-        plan = self._plan_of(terms, progress, conversation)()
+        plan = _plan_of(terms, progress, conversation)()
         return outcome(terms.thinking, plan).applied(plan)
 
     def _written(self, text: str) -> Strategy:
@@ -128,25 +128,27 @@ class AgenticConversationPruner(Pruner):
             self.args, count=self._given_count, formats=self.formats, archive=self.archive, environ=self._environ
         )
 
-    def _start(self, terms: Terms, conversation: list[Any], *, is_bounded: bool = True) -> Progress[Walk]:
-        """Return the progress before the first message; `is_bounded`: what is small by its bytes need not be read."""
-        fixed = fixed_tokens(conversation, terms.overhead)
-        is_exact = isinstance(terms.reading.count.count, ExactCounter) and terms.calibration == 1.0
-        looks_back = terms.thinking in (ThinkingPolicy.DROP_BLOCK, ThinkingPolicy.STRIP)
-        may_wait = is_bounded and is_exact and not looks_back and _waits(terms.strategy)
-        walk = Walk(terms.strategy, terms.limit, fixed, terms.placeholder, thinking=terms.thinking)
-        parser = terms.reading.parser(running(conversation), wants_inputs=terms.wants_inputs)
-        return Progress(parser, walk, fixed if may_wait else math.inf)
 
-    def _plan_of(self, terms: Terms, progress: Progress[Walk], conversation: list[Any]) -> Callable[[], Plan]:
-        """Return the plan, kept; or how to come by it, where the messages did not even have to be read."""
-        fixed = fixed_tokens(conversation, terms.overhead)
-        plan = progress.walk.planned_for(Transcript(list(conversation), tuple(progress.walk.entries), fixed))
-        if progress.is_read:
-            return lambda: plan
-        messages = progress.known.as_read()
-        read = partial(terms.reading.transcript, overhead=terms.overhead, wants_inputs=terms.wants_inputs)
-        return lambda: replace(plan, transcript=read(messages()))
+def _start(terms: Terms, conversation: list[Any], *, is_bounded: bool = True) -> Progress[Walk]:
+    """Return the progress before the first message; `is_bounded`: what is small by its bytes need not be read."""
+    fixed = fixed_tokens(conversation, terms.overhead)
+    is_exact = isinstance(terms.reading.count.count, ExactCounter) and terms.calibration == 1.0
+    looks_back = terms.thinking in (ThinkingPolicy.DROP_BLOCK, ThinkingPolicy.STRIP)
+    may_wait = is_bounded and is_exact and not looks_back and _waits(terms.strategy)
+    walk = Walk(terms.strategy, terms.limit, fixed, terms.placeholder, thinking=terms.thinking)
+    parser = terms.reading.parser(running(conversation), wants_inputs=terms.wants_inputs)
+    return Progress(parser, walk, fixed if may_wait else math.inf)
+
+
+def _plan_of(terms: Terms, progress: Progress[Walk], conversation: list[Any]) -> Callable[[], Plan]:
+    """Return the plan, kept; or how to come by it, where the messages did not even have to be read."""
+    fixed = fixed_tokens(conversation, terms.overhead)
+    plan = progress.walk.planned_for(Transcript(list(conversation), tuple(progress.walk.entries), fixed))
+    if progress.is_read:
+        return lambda: plan
+    messages = progress.known.as_read()
+    read = partial(terms.reading.transcript, overhead=terms.overhead, wants_inputs=terms.wants_inputs)
+    return lambda: replace(plan, transcript=read(messages()))
 
 
 def _waits(strategy: Strategy) -> bool:

@@ -178,7 +178,7 @@ class ConversationPruner(Pruner):
         # What a provider reported is of one request alone, so nothing is remembered of it.
         key = None if reported else (terms.key, chosen, found, identity_of(summarizer), self._provider_begins_with_user)
         given = Given(found, self._begins_with_user)
-        progress = self._memory.walked(key, bare, partial(self._start, chosen, terms, given, bare, reported))
+        progress = self._memory.walked(key, bare, partial(_start, chosen, terms, given, bare, reported))
         walk, texts = progress.walk, progress.texts
         if key is not None:
             self._memory.keep(key, progress)
@@ -206,15 +206,6 @@ class ConversationPruner(Pruner):
         seconds = self.max_seconds
         if seconds is not None and (not is_number(seconds, 0, int | float) or not seconds):
             raise SettingsError(f"max_seconds is {seconds!r}: give seconds, more than 0, or None")
-
-    def _start(
-        self, strategy: FoldingStrategy, terms: Terms, given: Given, bare: list[Any], usage: int | None
-    ) -> Progress[FoldWalk]:
-        """Return the progress before the first message."""
-        fixed = fixed_tokens(bare, terms.overhead)
-        walk = FoldWalk(strategy, terms.limit, fixed, terms.placeholder, given, thinking=terms.thinking)
-        walk.reported = None if usage is None else (len(bare), usage)
-        return Progress(terms.reading.parser(given.running), walk, math.inf)
 
     def _sized(self, strategy: FoldingStrategy) -> FoldingStrategy:
         """Return the strategy with the group size of the settings, where it has none of its own."""
@@ -246,6 +237,16 @@ class ConversationPruner(Pruner):
 
     def _written(self, text: str) -> FoldingStrategy:
         return folding_named(text)
+
+
+def _start(
+    strategy: FoldingStrategy, terms: Terms, given: Given, bare: list[Any], usage: int | None
+) -> Progress[FoldWalk]:
+    """Return the progress before the first message."""
+    fixed = fixed_tokens(bare, terms.overhead)
+    walk = FoldWalk(strategy, terms.limit, fixed, terms.placeholder, given, thinking=terms.thinking)
+    walk.reported = None if usage is None else (len(bare), usage)
+    return Progress(terms.reading.parser(given.running), walk, math.inf)
 
 
 def _aftermath(policy: ThinkingPolicy, plan: Plan, walk: FoldWalk) -> Outcome:
