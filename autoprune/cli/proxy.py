@@ -77,8 +77,9 @@ def proxy(
 ) -> None:
     """Prune what passes through: point a client's base address at it. Ends with Ctrl-C."""
     wanted()
-    from autoprune.proxy import Settings, running, usual_jobs
+    from autoprune.proxy import Settings, give_back, running, usual_jobs
 
+    give_back()
     given = {} if token is None else {"token": token}
     count = usual_jobs() if jobs is None else jobs
     upstream = upstream and upstream.rstrip("/").removesuffix("/v1")

@@ -58,8 +58,9 @@ def run(
         return
     wanted()
     path = program(chosen)
-    from autoprune.proxy import Settings, running
+    from autoprune.proxy import Settings, give_back, running
 
+    give_back()
     settings = Settings(route.upstream, safe_zone, strategy)
     with running(settings) as proxy, keeping(lambda: proxy.sessions), started(path, route, proxy.url) as process:
         code = waited(process)
