@@ -68,6 +68,25 @@ def test_what_would_be_set_is_printed_and_nothing_is_started(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
+    "line", ["run claude --upstream http://x", "run claude -p Hi --safe-zone=5k", "doctor claude --wait 9"]
+)
+def test_an_option_of_its_own_behind_the_client_is_refused(line: str, tmp_path: Path):
+    done = run_text(*line.split(), environ=having(tmp_path, PATH=""))
+    command, name = line.split()[0], re.findall("--[a-z-]+", line)[0]
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"autoprune: {name} stands behind claude")
+    assert f"`autoprune {command} {name} … claude`, or `autoprune {command} -- claude … {name}`" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "line", ["-- claude --upstream x", "claude -- --upstream x", "claude --print", "codex exec -s read-only"]
+)
+def test_an_option_is_the_clients_where_that_is_said_or_it_has_one_like_it(line: str, tmp_path: Path):
+    printed = run_text("run", "--print", *line.split(), environ=having(tmp_path)).stdout
+    assert printed.partition("\n")[0].endswith(line.removeprefix("-- ").partition(" ")[2])
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "qwen --openai-api-key sk-1 -p Fix",
