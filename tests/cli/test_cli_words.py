@@ -57,7 +57,7 @@ CALLS = [
 @each_row("strategy", [None, "low_water", "hybrid", "truncate", "keep_last"])
 def test_every_result_is_one_line_at_any_width(width: int, strategy: str | None):
     lines = explained(conversation(*CALLS), strategy, width=width).rstrip("\n").split("\n")
-    results = lines[next(at for at, line in enumerate(lines) if line.split()[:2] == ["message", "turn"]) + 1 :]
+    results = lines[next(at for at, line in enumerate(lines) if line.startswith("message ")) + 1 :]
     results = results[: results.index("")]
     assert len(CALLS) - 2 <= len(results) <= len(CALLS)
     states = re.compile(r"\d\S* .*(?:kept|cleared|dropped|summed up) +[a-z][a-z ]*$")
@@ -69,8 +69,22 @@ def test_on_80_columns_a_long_path_keeps_its_end_and_a_command_both_ends():
     lines = explained(conversation(*CALLS)).splitlines()
     (path,) = (line for line in lines if " read_file " in line)
     (command,) = (line for line in lines if "git log" in line)
-    assert re.search(r"/ho\S*…\S*file_itself\.py ", path)
+    assert re.search(r" read_file +…\S*/the_file_itself\.py ", path)
     assert re.search(r"git log.*….*README\.md ", command)
+
+
+@each_row("session", [XML, OPENAI])
+def test_reasons_are_wrapped_and_never_cut(session: str):
+    def reasons(columns: int) -> str:
+        options = "--safe-zone", "6k", "--strategy", "cache_aware", "--explain"
+        lines = run("prune", session, *options, environ={"COLUMNS": str(columns)}).stdout.decode().splitlines()
+        rows = lines[: lines.index("")]
+        assert max(map(len, rows)) <= columns
+        at = rows[0].index("why")
+        return " ".join(" ".join(row[at:] for row in rows).split())
+
+    assert reasons(60) == reasons(70) == reasons(80) == reasons(140)
+    assert "over zone, under 60 tokens" in reasons(140)
 
 
 def test_equal_rows_in_a_row_are_one_line_with_their_number_and_their_sum():
