@@ -24,7 +24,7 @@ from autoprune.cli.launching import Leading
 
 EXIT_CODES = "Exit codes: 0 within the safe zone, 1 still over it, 2 wrong option, 3 unreadable file, 4 broken rule."
 EXAMPLES = options.examples(
-    "prune session.jsonl -s 50k -o pruned.json", "prune session.jsonl -s 50k --explain", "prune -h"
+    "prune session.jsonl -s 50k -o pruned.json", "prune session.jsonl -s 50k --explain", "run claude", "prune -h"
 )
 
 app = typer.Typer(

@@ -47,10 +47,11 @@ def doctor(
         ),
     ] = 60,
 ) -> None:
-    """Say whether an assistant's requests would arrive at a proxy, and what it loses behind one.
+    """Say whether an assistant would work behind a proxy.
 
-    The assistant is asked a question that goes no further than the proxy, so it costs nothing. Exit code 1 where no
-    request arrives, or the provider behind the proxy does not answer.
+    Whether its requests arrive there, whether the provider answers, and what it loses. The assistant is asked a
+    question that goes no further than the proxy, so it costs nothing. Exit code 1 where no request arrives, or the
+    provider behind the proxy does not answer.
     """
     chosen = named(client)
     wanted()

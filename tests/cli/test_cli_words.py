@@ -9,8 +9,10 @@ from rich.cells import cell_len
 from rich.console import Console
 from shipped import PRESETS
 from tables import each_row
+from typer.main import get_command
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs
+from autoprune.cli.app import app
 from autoprune.pruners.by_name import chosen, parameter, typed
 from autoprune.report.explanation import Explanation
 from autoprune.strategies.by_name import CLEARING, STRATEGIES
@@ -197,7 +199,10 @@ def test_notes_name_settings():
 # Help
 
 
-@each_row("command", [(), ("prune",), ("stats",), ("check",), ("strategies",), ("settings",), ("new-strategy",)])
+COMMANDS = sorted(get_command(app).commands)
+
+
+@each_row("command", [(), *((name,) for name in COMMANDS)])
 def test_help_is_short_to_ask_for_and_ends_with_examples(command: tuple[str, ...]):
     short, long = (run(*command, flag, environ=NARROW) for flag in ("-h", "--help"))
     words = short.stdout.decode()
@@ -205,6 +210,13 @@ def test_help_is_short_to_ask_for_and_ends_with_examples(command: tuple[str, ...
     assert "<bool>" not in words
     assert max(map(len, words.splitlines())) <= 80
     assert "\n    autoprune " in words[words.index("Examples:") :]
+
+
+def test_no_command_is_cut_in_the_list_of_all():
+    lines = run("--help", environ=NARROW).stdout.decode().splitlines()
+    listed = lines[lines.index("Commands:") + 1 :]
+    assert sorted(line.split()[0] for line in listed[: len(COMMANDS)]) == COMMANDS
+    assert "..." not in " ".join(listed)
 
 
 def test_the_safe_zone_is_short_to_give():
