@@ -30,7 +30,10 @@ UNKNOWN = "http://127.0.0.1:PORT", "FOLDER"  # what a proxy's address and a temp
 CONTEXT = {"allow_interspersed_args": False, "ignore_unknown_options": True}
 
 ClientName = Annotated[str, typer.Argument(metavar="CLIENT", help=f"The assistant: {NAMES}.")]
-Arguments = Annotated[list[str] | None, typer.Argument(metavar="[ARGUMENTS]...", help="What it is given.")]
+Arguments = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="ARGUMENTS", help="What it is given, options and all; autoprune's own stand before CLIENT."),
+]
 Upstream = Annotated[
     str | None,
     typer.Option(metavar="URL", help="The base address behind the proxy, in place of the one that the client has."),
