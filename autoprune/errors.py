@@ -15,7 +15,8 @@ AutopruneError
         ...  # nothing was changed: send `messages` as they are, or stop
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pickle import PicklingError
 from types import UnionType
 
@@ -98,6 +99,15 @@ def check_flag(name: str, value: object) -> None:
     """Raise SettingsError unless a value is True or False."""
     if not isinstance(value, bool):
         raise SettingsError(f"{name} is {value!r}: give True or False")
+
+
+@contextmanager
+def whole(what: str) -> Iterator[None]:
+    """Raise SettingsError in place of the KeyError of a record from which something is missing."""
+    try:
+        yield
+    except KeyError as error:
+        raise SettingsError(f"{what} has no {error}: give all that as_json() returned") from error
 
 
 LEAST_PART, LONGEST_NAME = 4, 80  # characters: of a part of a name, and of a misspelled one

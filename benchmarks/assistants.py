@@ -12,7 +12,6 @@ the proxy listens; memory is the most that the process of `autoprune run` had.
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -33,15 +32,16 @@ from strict_provider.exchange import Request
 from strict_provider.server import Provider, serve
 
 READ, WRITE = 0.1, 1.25  # prices of a token, by that of a fresh one. Source: Anthropic's price list
-MEGABYTE = 1024  # in the kilobytes of getrusage
+MEGABYTE = 1024  # in kilobytes
 
 
 def run_and_tell(options: argparse.Namespace) -> None:
     """Do in this process what `autoprune run claude` does, and print what it took as JSON."""
     from autoprune.cli.launching import program, started, user, waited
     from autoprune.clients import named
-    from autoprune.proxy import Settings, running
+    from autoprune.proxy import Settings, give_back, running
 
+    give_back()
     client = named("claude")
     route = client.route(user(assistants.claude(options.model).arguments, options.child))
     path = program(client)
@@ -49,7 +49,9 @@ def run_and_tell(options: argparse.Namespace) -> None:
         start = time.time() - options.began
         with started(path, route, proxy.url, stdout=subprocess.DEVNULL) as process:
             code = waited(process)
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MEGABYTE
+    # getrusage would tell of the process that started this one, too: a program inherits its figure.
+    status = Path("/proc/self/status").read_text().splitlines()
+    memory = next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / MEGABYTE
     points = [point for session in proxy.sessions for point in session.points]
     zone = max(session.safe_zone for session in proxy.sessions)
     seconds = [point.seconds for point in points]

@@ -196,18 +196,13 @@ def process(*command: str) -> Iterator[tuple[str, int]]:
 
 def memory(pid: int) -> float:
     """Return the megabytes that a program and those that it started hold, shared pages counted once each."""
-    pids = [pid, *map(int, children(pid))]
-    return sum(pss(each) for each in pids) / 1_024
+    return sum(map(pss, family(pid))) / 1_024
 
 
-def children(pid: int) -> list[str]:
-    """Return the programs that a program has started."""
-    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split() + [
-        each
-        for task in Path(f"/proc/{pid}/task").iterdir()
-        if task.name != str(pid)
-        for each in (task / "children").read_text().split()
-    ]
+def family(pid: int) -> list[int]:
+    """Return a program, those that it has started, and those that these have."""
+    tasks = (Path(f"/proc/{pid}/task/{task.name}/children") for task in Path(f"/proc/{pid}/task").iterdir())
+    return [pid, *(each for task in tasks for child in task.read_text().split() for each in family(int(child)))]
 
 
 def pss(pid: int) -> int:
@@ -241,7 +236,7 @@ async def measure(direct: str, proxied: str, pid: int, requests: int) -> None:
         plain, through = await streams(direct, bodies, tag), await streams(proxied, bodies, "stream")
         compared(f"{STREAMS} streams of {STREAM:,} bytes at once, {tag}", plain, through, "1,000 ms")
         bodies = [longer(body) for body in bodies]
-    each = ", ".join(f"{pss(one) / 1_024:,.0f}" for one in (pid, *map(int, children(pid))))
+    each = ", ".join(f"{pss(one) / 1_024:,.0f}" for one in family(pid))
     print(f"memory: {memory(pid):,.0f} MB in all ({each}), to reach 300\n")
     came, twice, unsent = await failing(proxied, direct, requests)
     print(f"{requests:,} requests, of which half fail upstream; sent twice: {twice}, never sent: {unsent}")

@@ -143,6 +143,8 @@ def test_a_record_of_pauses_is_kept_as_json_and_taken_up_again():
     again = Pauses.of_json(stored, clock=lambda: 400.0)
     assert again.before(["user", "answer", "result"]) == {3: 390.0}
     assert Pauses.of_json(json.loads(json.dumps(again.as_json()))).as_json() == again.as_json()
+    with pytest.raises(SettingsError, match="the record of pauses has no 'pauses': give all that as_json"):
+        Pauses.of_json({})
 
 
 def test_what_was_returned_is_the_callers_and_a_clock_that_goes_back_is_no_pause():

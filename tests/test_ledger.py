@@ -482,3 +482,13 @@ def test_a_ledger_is_kept_as_json_and_taken_up_again():
     for each in (ledger, again):
         goes_on(each, [*sent, ("x", 5)], 10)
     assert again.total == ledger.total
+
+
+def test_a_record_from_which_something_is_missing_is_refused_by_name():
+    ledger = Ledger(PRICES)
+    cut(ledger, 1_000, 500, 20)
+    stored = json.loads(json.dumps(ledger.as_json()))
+    del stored["entries"][0]["saved"]
+    for record, name in (({}, "prices"), (stored, "saved")):
+        with pytest.raises(SettingsError, match=f"the record of a ledger has no '{name}': give all that as_json"):
+            Ledger.of_json(record)

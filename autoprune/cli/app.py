@@ -20,10 +20,11 @@ import autoprune.cli.strategies as strategies
 import autoprune.cli.tune as tune
 from autoprune import __version__
 from autoprune.cli.exits import Commands
+from autoprune.cli.launching import Leading
 
 EXIT_CODES = "Exit codes: 0 within the safe zone, 1 still over it, 2 wrong option, 3 unreadable file, 4 broken rule."
 EXAMPLES = options.examples(
-    "prune session.jsonl -s 50k -o pruned.json", "prune session.jsonl -s 50k --explain", "prune -h"
+    "prune session.jsonl -s 50k -o pruned.json", "prune session.jsonl -s 50k --explain", "run claude", "prune -h"
 )
 
 app = typer.Typer(
@@ -43,8 +44,8 @@ app.command(epilog=recall.EXAMPLES)(recall.recall)
 app.command(epilog=check.EXAMPLES)(check.check)
 app.command(epilog=replay.EXAMPLES)(replay.replay)
 app.command(epilog=proxy.EXAMPLES)(proxy.proxy)
-app.command(epilog=run.EXAMPLES, context_settings=run.CONTEXT)(run.run)
-app.command(epilog=doctor.EXAMPLES, context_settings=run.CONTEXT)(doctor.doctor)
+app.command(cls=Leading, epilog=run.EXAMPLES, context_settings=run.CONTEXT)(run.run)
+app.command(cls=Leading, epilog=doctor.EXAMPLES, context_settings=run.CONTEXT)(doctor.doctor)
 app.command(epilog=savings.EXAMPLES)(savings.savings)
 app.command("tune", epilog=tune.EXAMPLES)(tune.tune_settings)
 app.command("strategies", epilog=strategies.EXAMPLES)(strategies.list_strategies)

@@ -1,5 +1,6 @@
 """`autoprune doctor`: whether an assistant's requests would arrive at a proxy, and what it loses behind one."""
 
+import json
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ from contextlib import suppress
 from tempfile import TemporaryFile
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.request import ProxyHandler, build_opener
 
 import typer
@@ -28,6 +29,11 @@ WIDTH = 80  # columns
 EXAMPLES = options.examples("doctor claude", "doctor opencode -m anthropic/claude-sonnet-4-5")
 NOBODY = "http://127.0.0.1:9"  # the port of "discard", at which nothing listens: no request gets further than the proxy
 STEP_SECONDS, VERSION_SECONDS, LEAST_BAD_GATEWAY = 0.05, 30, 502
+OWN_WORDS = "autoprune: "  # before what a proxy says itself
+LONGEST_WORDS = 300  # characters, of a provider's
+SILENT = "does not answer"
+LOOK = "See whether the address is right and answers `curl` on this machine; --upstream URL gives another."
+ASK = "The provider says so itself: try again later, or ask who runs it."
 
 
 def doctor(
@@ -35,13 +41,17 @@ def doctor(
     arguments: Arguments = None,
     upstream: Upstream = None,
     patience: Annotated[
-        float, typer.Option("--wait", metavar="SECONDS", min=1, help="How long to wait for its first request.")
+        float,
+        typer.Option(
+            "--wait", metavar="SECONDS", min=1, help="How long to wait for its first request, and for the provider."
+        ),
     ] = 60,
 ) -> None:
-    """Say whether an assistant's requests would arrive at a proxy, and what it loses behind one.
+    """Say whether an assistant would work behind a proxy.
 
-    The assistant is asked a question that goes no further than the proxy, so it costs nothing. Exit code 1 where no
-    request arrives, or the provider behind the proxy does not answer.
+    Whether its requests arrive there, whether the provider answers, and what it loses. The assistant is asked a
+    question that goes no further than the proxy, so it costs nothing. Exit code 1 where no request arrives, or the
+    provider behind the proxy does not answer.
     """
     chosen = named(client)
     wanted()
@@ -51,9 +61,9 @@ def doctor(
     print("would be set", *shown(chosen, route), sep="\n  ")
     arrived, words = arrival(path, route, patience)
     print(f"requests      {words}")
-    reached = answer(route)
-    print(f"upstream      {reached or 'does not answer'}: {route.upstream or 'by the path of each request'}")
-    print(*losses(chosen), sep="\n")
+    reached, (words, *why) = answer(route, patience)
+    print(f"upstream      {words}: {route.upstream or 'by the path of each request'}")
+    print(*(indented(f"{'':14}{line}") for line in why), *losses(chosen), sep="\n")
     raise typer.Exit(int(not (arrived and reached)))
 
 
@@ -96,23 +106,42 @@ def told(proxy: "Running") -> Iterator[str]:
             yield f"arrive: {session.path}, {session.model or 'a model'}, {point.before:,} tokens"
 
 
-def answer(route: Route) -> str:
-    """Return how the provider behind a proxy answers a request without a key; "" where it does not."""
+def answer(route: Route, patience: float) -> tuple[bool, tuple[str, ...]]:
+    """Return whether the provider behind a proxy answers a request without a key, and how; else why, and what to do."""
     from autoprune.proxy import Settings, running
 
     with running(Settings(route.upstream)) as proxy:
         try:
-            with build_opener(ProxyHandler({})).open(f"{proxy.url}/v1/models") as response:
+            with build_opener(ProxyHandler({})).open(f"{proxy.url}/v1/models", timeout=patience) as response:
                 status = response.status
         except HTTPError as error:
-            status = error.code
-            error.close()
-        except URLError:
-            return ""
-    return "" if status >= LEAST_BAD_GATEWAY else f"answers ({status} to a request without a key)"
+            with error:
+                status = error.code
+                if status >= LEAST_BAD_GATEWAY:
+                    return False, refused(status, error.read().decode(errors="replace"))
+        except TimeoutError:
+            return False, (SILENT, f"it has said nothing for {patience:g} seconds", LOOK)
+    return True, (f"answers ({status} to a request without a key)",)
+
+
+def refused(status: int, body: str) -> tuple[str, str, str]:
+    """Return what the provider does in place of an answer, in the proxy's words or its own, and what to do."""
+    with suppress(ValueError):
+        match json.loads(body):
+            case {"error": {"message": str(words)}} | {"message": str(words)}:
+                body = words
+    words = printable(" ".join(body.split())[:LONGEST_WORDS])
+    if words.startswith(OWN_WORDS):
+        return SILENT, words.removeprefix(OWN_WORDS), LOOK
+    return f"answers only with an error, {status}", words or "without a word", ASK
 
 
 def losses(client: Client) -> Iterator[str]:
     """Yield what a client loses behind a foreign address."""
     for loss in client.losses or ("nothing that is known",):
-        yield fill(f"it loses      {loss}", WIDTH, subsequent_indent=" " * 14, break_on_hyphens=False)
+        yield indented(f"it loses      {loss}")
+
+
+def indented(line: str) -> str:
+    """Return a line within 80 columns, with what is too long for it below its second column."""
+    return fill(line, WIDTH, subsequent_indent=" " * 14, break_on_hyphens=False)

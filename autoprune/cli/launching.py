@@ -1,23 +1,51 @@
-"""What `run` and `doctor` have in common: who the user is, and a client started so that it uses a proxy."""
+"""What `run` and `doctor` have in common: whose an option is, who the user is, and a client started behind a proxy."""
 
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path, PurePath
 from types import FrameType
 from typing import Any
 
 import typer
+from typer.core import TyperCommand
 
 from autoprune.clients import Client, Route, User
-from autoprune.errors import ClientError
+from autoprune.errors import ClientError, SettingsError
 
 NOT_FOUND, BY_SIGNAL = 127, 128  # exit codes, as a shell reports them
 OTHER_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+OF_BOTH = ("--help", "--print")  # options that clients have themselves
+
+
+class Leading(TyperCommand):
+    """A command whose own options stand before the client's name, and the client's behind it."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the command line. Raises SettingsError for an option of its own behind the client's name.
+
+        Where `--` stands before the name, or before the option, it is the client's in any case.
+        """
+        given = tuple(args)
+        rest = super().parse_args(ctx, args)
+        client, behind = ctx.params["client"], ctx.params["arguments"] or ()
+        if "--" not in given[: len(given) - len(behind)]:
+            self._check(client, takewhile(lambda each: each != "--", behind))
+        return rest
+
+    def _check(self, client: str, behind: Iterable[str]) -> None:
+        own = {name for each in self.params for name in each.opts if name.startswith("--")}.difference(OF_BOTH)
+        for name in (each.partition("=")[0] for each in behind):
+            if name in own:
+                raise SettingsError(
+                    f"{name} stands behind {client}, which would be given it: write `autoprune {self.name} {name} … "
+                    f"{client}`, or `autoprune {self.name} -- {client} … {name}` where it is {client}'s own"
+                )
 
 
 def user(arguments: tuple[str, ...], upstream: str | None) -> User:

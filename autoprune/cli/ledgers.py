@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from autoprune.cli.files import replace_private
 from autoprune.economics import Ledger
-from autoprune.errors import SessionError, SettingsError
+from autoprune.errors import SessionError
 
 if TYPE_CHECKING:
     from autoprune.proxy import Session
@@ -149,7 +149,7 @@ def _read(path: Path) -> Account | Unread:
         return _account(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         return Unread(path, str(error.strerror))
-    except SettingsError as error:
+    except SessionError as error:
         return Unread(path, str(error))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return Unread(path, "it is no ledger of autoprune")
@@ -158,7 +158,7 @@ def _read(path: Path) -> Account | Unread:
 def _account(record: Any) -> Account:
     """Return the account in a record. Raises one of the errors above for any other."""
     if record["autoprune_ledger"] != VERSION:
-        raise SettingsError(f"it was written by another version of autoprune ({record['autoprune_ledger']!r})")
+        raise SessionError(f"it was written by another version of autoprune ({record['autoprune_ledger']!r})")
     times = float(record["started"]), float(record["ended"])
     datetime.fromtimestamp(times[0])  # here it shows where it is no time
     ledger = Ledger.of_json(record["ledger"])

@@ -68,17 +68,26 @@ def proxy(
             metavar="TOKEN",
             envvar="AUTOPRUNE_TOKEN",
             show_envvar=False,
-            help="What each request carries where other machines can reach it; AUTOPRUNE_TOKEN gives one too.",
+            help="A secret that each request must carry where --host lets other machines in; or set AUTOPRUNE_TOKEN.",
         ),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Processes that prune; one for each core without it.")
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Processes that prune; with 0 the server does. Without it: one for each core, up to four.",
+        ),
     ] = None,
 ) -> None:
-    """Prune what passes through: point a client's base address at it. Ends with Ctrl-C."""
-    wanted()
-    from autoprune.proxy import Settings, running, usual_jobs
+    """Run a server that prunes what clients send to an API.
 
+    Point a client's base address at it. It ends with Ctrl-C.
+    """
+    wanted()
+    from autoprune.proxy import Settings, give_back, running, usual_jobs
+
+    give_back()
     given = {} if token is None else {"token": token}
     count = usual_jobs() if jobs is None else jobs
     upstream = upstream and upstream.rstrip("/").removesuffix("/v1")

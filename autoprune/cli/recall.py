@@ -19,7 +19,7 @@ def recall(
     id: Annotated[str, typer.Argument(metavar="ID", help="The id behind 'recall id' in a placeholder.")],
     archive: options.Archive = None,
 ) -> None:
-    """Print what was cleared where a placeholder carries this id."""
+    """Print what was cleared, by the id in its placeholder."""
     if not archive:
         raise SettingsError("no archive is named: give --archive DIR, or set AUTOPRUNE_ARCHIVE")
     try:

@@ -27,7 +27,7 @@ from autoprune.settings import budget_tokens
 EXAMPLES = options.examples(
     "replay --here",
     "replay ~/.claude/projects --model claude-sonnet-4-5",
-    "replay session.jsonl --strategy low_water --strategy 'low_water @ 60k'",
+    "replay logs/ --strategy low_water --strategy 'low_water @ 60k'",
     "replay logs/ --prices anthropic --prices 1,0.02,4 --style both",
     "replay logs/ --output figures.jsonl --html report.html",
 )
@@ -41,7 +41,7 @@ def replay(
         list[str] | None,
         typer.Option(
             metavar="STRATEGY",
-            help="Replay this one, and no pruning; may be repeated. With a safe zone of its own: 'low_water @ 60k'. "
+            help="Replay this one beside no pruning; may be repeated. With a safe zone of its own: 'low_water @ 60k'. "
             f"Without it: {', '.join(BUILT_IN)}.",
         ),
     ] = None,
@@ -69,7 +69,7 @@ def replay(
         str,
         typer.Option(
             metavar="STYLE",
-            help="What the loop passes: its full history, or fed-back what was sent before. full, fed-back or both.",
+            help="What the loop passes: its whole history (full), what was sent before (fed-back), or both.",
         ),
     ] = "full",
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Write the report as a page.")] = None,
@@ -83,7 +83,10 @@ def replay(
     engine: shared.EngineName = shared.ENGINES[0],
     reader: options.Reader = None,
 ) -> None:
-    """Say what strategies would have cost on recorded sessions, and what they would have lost. No model is called."""
+    """Say what strategies would have cost on recorded sessions.
+
+    Also whether what the agent needed next was still there. No model is called.
+    """
     if html:
         check_libraries()
     args = replace(_args(strategy or (), price or (), model, safe_zone, style), readers=shared.readers_of(reader))

@@ -24,7 +24,10 @@ UNKNOWN = "http://127.0.0.1:PORT", "FOLDER"  # what a proxy's address and a temp
 CONTEXT = {"allow_interspersed_args": False, "ignore_unknown_options": True}
 
 ClientName = Annotated[str, typer.Argument(metavar="CLIENT", help=f"The assistant: {NAMES}.")]
-Arguments = Annotated[list[str] | None, typer.Argument(metavar="[ARGUMENTS]...", help="What it is given.")]
+Arguments = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="ARGUMENTS", help="What it is given, options and all; autoprune's own stand before CLIENT."),
+]
 Upstream = Annotated[
     str | None,
     typer.Option(metavar="URL", help="The base address behind the proxy, in place of the one that the client has."),
@@ -52,8 +55,9 @@ def run(
         return
     wanted()
     path = program(chosen)
-    from autoprune.proxy import Settings, running
+    from autoprune.proxy import Settings, give_back, running
 
+    give_back()
     settings = Settings(route.upstream, safe_zone, strategy)
     with running(settings) as proxy, keeping(lambda: proxy.sessions), started(path, route, proxy.url) as process:
         code = waited(process)

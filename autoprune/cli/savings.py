@@ -47,7 +47,12 @@ def savings(
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Sum up what pruning has saved and lost in what went through `autoprune proxy` and `autoprune run`."""
+    """Sum up what pruning has saved and lost.
+
+    Each conversation that went through `autoprune proxy` or `autoprune run` leaves a small file of figures, without its
+    words, in ~/.local/state/autoprune/ledgers, or in autoprune/ledgers in XDG_STATE_HOME. None is ever deleted: you may
+    delete any that need not be counted any more.
+    """
     accounts, unread = read_ledgers(usual_folder(), since.timestamp() if since else 0.0)
     if as_json:
         show_json(_as_json(accounts, unread))

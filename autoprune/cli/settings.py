@@ -19,7 +19,10 @@ NOBODYS = {"strategy": "tool_output_cleanup", "format": "found out for each mess
 
 
 def list_settings(as_json: options.AsJson = False) -> None:
-    """List the settings as they count here, and where each comes from: an AUTOPRUNE_* variable, or the default."""
+    """List the settings as they count here.
+
+    Each with where it comes from: an AUTOPRUNE_* variable, or the default.
+    """
     found = effective_settings(environ=os.environ)
     AgenticConversationPruner(PruneArgs()).plan([])  # refuses what a prune would
     if as_json:

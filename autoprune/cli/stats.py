@@ -22,7 +22,10 @@ def stats(
     skip_broken: options.SkipBroken = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Compare two conversations: tokens, cleared results, messages dropped or summarized."""
+    """Compare a conversation before and after pruning.
+
+    Tokens, cleared results, messages dropped or summarized.
+    """
     mine = readers(reader)
     first = read(before, conversation, mine, skip_broken=skip_broken)
     second = read(after, 1, mine, skip_broken=skip_broken)

@@ -23,7 +23,7 @@ from autoprune.report.tables import table_of
 EXAMPLES = options.examples(
     "tune --here --model claude-sonnet-4-5",
     "tune logs/ --prices deepseek --floor 0.97",
-    "tune logs/ --strategy 'low_water(target=0.5) @ 60k' --strategy 'low_water @ 100k'",
+    "tune logs/ --strategy 'low_water @ 60k' --strategy cache_aware",
     "tune logs/ -o figures.jsonl",
 )
 LEGEND = """\
@@ -57,7 +57,10 @@ def tune_settings(
     engine: shared.EngineName = shared.ENGINES[0],
     reader: options.Reader = None,
 ) -> None:
-    """Choose the cheapest setting that keeps what your recorded sessions needed, and say how far to trust it."""
+    """Choose the cheapest setting for your recorded sessions.
+
+    It must keep what they needed. The last lines say how far to trust it.
+    """
     grid = tuple(dict.fromkeys(("none", *strategy))) if strategy else GRID
     for name in grid:
         if Policy(name).is_clairvoyant:

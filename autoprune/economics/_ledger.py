@@ -25,7 +25,7 @@ from autoprune.economics._prices import CACHE_LIFE, CALL_TOKENS, Prices
 from autoprune.economics._prices import prices as prices_of
 from autoprune.economics._sent import Before, Pruned, Sent, Step, step
 from autoprune.economics._table import table
-from autoprune.errors import SettingsError, is_number
+from autoprune.errors import SettingsError, is_number, whole
 from autoprune.tokens import prompt_tokens
 
 
@@ -134,14 +134,15 @@ class Ledger:
 
     @classmethod
     def of_json(cls, record: Mapping[str, Any]) -> "Ledger":
-        """Return the record that `as_json` wrote."""
-        made = cls(Prices(**record["prices"]), cache_life=record["cache_life"])
-        made.requests = record["requests"]
-        made._entries = [Entry.of_json(each, made.prices) for each in record["entries"]]
-        made._cleared = dict(record["cleared"])
-        made.reported = tuple(Reported(**each) for each in record["reported"])
-        made._bill = record.get("bill", 0.0)  # older records have none
-        made._before = record["before"] and Before.of_json(record["before"])
+        """Return the record that `as_json` wrote. Raises SettingsError where a key is missing."""
+        with whole("the record of a ledger"):
+            made = cls(Prices(**record["prices"]), cache_life=record["cache_life"])
+            made.requests = record["requests"]
+            made._entries = [Entry.of_json(each, made.prices) for each in record["entries"]]
+            made._cleared = dict(record["cleared"])
+            made.reported = tuple(Reported(**each) for each in record["reported"])
+            made._bill = record.get("bill", 0.0)  # older records have none
+            made._before = record["before"] and Before.of_json(record["before"])
         return made
 
     # What a request does

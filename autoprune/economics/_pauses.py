@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import time
 from typing import Any, TypeAlias
 
-from autoprune.errors import SettingsError
+from autoprune.errors import SettingsError, whole
 
 Clock: TypeAlias = Callable[[], float]
 NUMBERS = (int, float)
@@ -53,5 +53,6 @@ class Pauses:
 
     @classmethod
     def of_json(cls, record: Mapping[str, Any], clock: Clock = time) -> "Pauses":
-        """Return the record that `as_json` wrote."""
-        return cls({int(at): seconds for at, seconds in record["pauses"].items()}, record["last"], clock)
+        """Return the record that `as_json` wrote. Raises SettingsError where a key is missing."""
+        with whole("the record of pauses"):
+            return cls({int(at): seconds for at, seconds in record["pauses"].items()}, record["last"], clock)

@@ -65,6 +65,8 @@ class OpenCalls:
         if not calls:
             return None
         call = calls.popleft()
+        if not calls:
+            del self._by_id[call_id]
         self._by_name.close(call)
         return call
 

@@ -11,13 +11,14 @@ It prunes what is a conversation and passes on everything else; keys pass throug
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from autoprune.proxy._memory import give_back
 from autoprune.proxy._settings import Settings, usual_jobs
 
 if TYPE_CHECKING:
     from autoprune.proxy._server import Running, running, server
     from autoprune.proxy._sessions import Point, Session
 
-__all__ = ["Point", "Running", "Session", "Settings", "running", "server", "usual_jobs"]
+__all__ = ["Point", "Running", "Session", "Settings", "give_back", "running", "server", "usual_jobs"]
 # The processes that prune need no server, which is a third of what they would hold.
 LATE = {
     **dict.fromkeys(("Running", "running", "server"), "_server"),

@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx
@@ -100,23 +100,26 @@ class Proxy:
     async def _serve(self, asked: Asked, receive: Receive, send: Send) -> None:
         self.sessions.requests += 1
         job = await self._job(asked)
-        done = await self.lanes.prune(job) if job else Done()
+        lane = await self.lanes.of(job) if job else 0
+        done = await self.lanes.prune(lane, job) if job else Done()
         session = self._session(done, job, asked) if job and done.conversation and not done.counts_only else None
         self.sessions.passed += session is None
+        outgoing = self._outgoing(asked, done)
+        asked.body, job, done = b"", job and replace(job, body=b""), replace(done, body=None)  # an answer may take long
         gone = asyncio.ensure_future(disconnected(receive))
-        noting = asyncio.ensure_future(self._note(session, done, job))
+        noting = asyncio.ensure_future(self._note(lane, session, done, job))
         try:
-            usage = await self._forward(asked, self._outgoing(asked, done), send, gone, session)
+            usage = await self._forward(asked, outgoing, send, gone, session)
         finally:
             gone.cancel()
             await noting
-        if session and job and usage:
+        if session and usage:
             session.usage = usage
-            await self.lanes.answered(job, session.name, usage)
+            await self.lanes.answered(lane, session.name, usage)
 
-    async def _note(self, session: Session | None, done: Done, job: Job | None) -> None:
+    async def _note(self, lane: int, session: Session | None, done: Done, job: Job | None) -> None:
         """Enter a request into its session's account, while it is on its way."""
-        if session and job and (account := await self.lanes.account(job, done.conversation)):
+        if session and job and (account := await self.lanes.account(lane, done.conversation)):
             session.sent(account, done, job)
 
     async def _job(self, asked: Asked) -> Job | None:

@@ -87,7 +87,8 @@ async def _sent(client: httpx.AsyncClient, outgoing: Outgoing) -> httpx.Response
             return await client.send(request, stream=True)
         except NEVER_SENT as error:
             if not left:
-                raise UpstreamError(502, f"no connection to {host_of(outgoing.url)}: {error}") from error
+                words = f"no connection to {host_of(outgoing.url)}: {error or f'none within {CONNECT_SECONDS:g} s'}"
+                raise UpstreamError(502, words) from error
         except httpx.TimeoutException as error:
             raise UpstreamError(504, f"{host_of(outgoing.url)} has not answered in {READ_SECONDS:,.0f} s") from error
         except (httpx.TransportError, httpx.InvalidURL) as error:

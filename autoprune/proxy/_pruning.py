@@ -13,7 +13,7 @@ from typing import Any
 from autoprune.conversation.calls import target
 from autoprune.conversation.recall import content_id
 from autoprune.conversation.transcript import ToolResult
-from autoprune.economics import Sent
+from autoprune.economics import Prices, Sent, prices
 from autoprune.errors import AutopruneError, SettingsError
 from autoprune.proxy._conversations import Conversation, Conversations
 from autoprune.proxy._payloads import Payloads
@@ -25,6 +25,7 @@ from autoprune.settings import PruneArgs, budget_tokens
 from autoprune.strategies.by_name import clearing_named
 
 REMEMBERED = 64  # conversations
+OPEN = 8  # prunes without an account, each of which holds its request
 KEPT_BYTES = 8_000_000  # of cleared payloads, compressed: the newest
 
 
@@ -37,6 +38,11 @@ class Job:
     body: bytes = field(repr=False)
     session: str
     at: float
+
+
+# A model with a price, whose list is loaded too, and a text, for which the vocabulary is.
+WARM_BODY = b'{"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": "Are you warm?"}]}'
+WARMING = Job("/v1/messages", {}, WARM_BODY, "autoprune", 0.0)
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,7 @@ class Account:
     before: int
     after: int
     sent: Sent = field(repr=False)
+    prices: Prices
     cleared: tuple[Cleared, ...]
     results: int
     decisions: tuple[str, ...]
@@ -103,7 +110,8 @@ class Work:
         self._pruner = AgenticConversationPruner(args, remember=REMEMBERED)
         self._conversations = Conversations(REMEMBERED)
         self._payloads = Payloads(KEPT_BYTES)
-        self._open: dict[str, Open] = {}  # by conversation
+        self._open: dict[str, Open] = {}  # by conversation, as what follows
+        self._accounts: dict[str, Account] = {}
 
     def prune(self, job: Job) -> Done:
         """Return a request with its conversation pruned; unchanged, with a note, where that cannot be."""
@@ -120,9 +128,10 @@ class Work:
 
         It takes as long as the prune itself, so it is asked for when the request is on its way.
         """
-        prune = self._open.pop(conversation, None)
-        if prune is None:
-            return None
+        made, prune = self._accounts.pop(conversation, None), self._open.pop(conversation, None)
+        return self._account(prune) if prune else made
+
+    def _account(self, prune: Open) -> Account:
         known, report, sent = prune.conversation, prune.result.report, prune.result.sent
         known.counted = sent.tokens
         return Account(
@@ -133,6 +142,7 @@ class Work:
             report.tokens_before,
             report.tokens_after,
             sent,
+            prices(None, prune.model),
             tuple(self._cleared(prune.result, known)),
             report.results,
             tuple(report.decisions),
@@ -168,6 +178,9 @@ class Work:
             return Done(note=pruned.note)
         if not pruned.counts_only:
             self._open[known.name] = Open(pruned.result, known, found.model, pause)
+            if len(self._open) > OPEN:
+                first = next(iter(self._open))
+                self._accounts[first] = self._account(self._open.pop(first))
         notes = pruned.result.report.fallbacks
         changed = None if pruned.body is body else encoded(pruned.body)
         return Done(pruned.headers, changed, known.name, notes[0] if notes else "", pruned.counts_only)

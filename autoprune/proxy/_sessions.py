@@ -91,7 +91,7 @@ class Session:
     def sent(self, account: Account, done: Done, job: Job) -> None:
         """Note a request that is sent now."""
         if not self.requests:
-            self.model, self.ledger = account.model, Ledger(model=account.model)
+            self.model, self.ledger = account.model, Ledger(account.prices)
         self.requests += 1
         self.safe_zone = account.safe_zone
         self._account(Measured(account.sent), {account.messages: account.pause})

@@ -14,6 +14,7 @@ from autoprune.strategies.by_name import clearing_named
 LOOPBACK = "127.0.0.1"
 SHARE, UNKNOWN_ZONE = 0.6, 100_000  # of the model's window; tokens, where that is not known
 MOST_JOBS = 4
+CAN_FORK = hasattr(os, "fork")
 
 
 def new_token() -> str:
@@ -55,6 +56,10 @@ class Settings:
                 raise SettingsError(f"upstream is {address!r}: give an address such as https://gateway.example")
             if urlsplit(address).username is not None:
                 raise SettingsError("the upstream has a name or a password in it: send them in a header of the client")
+        if self.jobs and not CAN_FORK:
+            raise SettingsError(
+                f"jobs is {self.jobs}: this system forks no processes; take 0, which prunes in a thread"
+            )
         if not self.token:
             raise SettingsError("the token is empty: leave it out, and one is made")
 
@@ -81,5 +86,8 @@ def is_address(text: str) -> bool:
 
 
 def usual_jobs() -> int:
-    """Return how many processes prune where many talk to a proxy at once: one for each core, up to four."""
-    return min(MOST_JOBS, os.cpu_count() or 1)
+    """Return how many processes prune where many talk to a proxy at once: one for each core, up to four.
+
+    0, a thread of the proxy, on a system that forks none, such as Windows.
+    """
+    return min(MOST_JOBS, os.cpu_count() or 1) if CAN_FORK else 0

@@ -20,8 +20,12 @@ RESULT_COLUMNS = (
     *(("", "left"), ("why", "left")),
 )
 FOLD_COLUMNS = ("messages", "left"), ("request", "right"), ("tokens", "right"), ("", "left"), ("why", "left")
-# The columns that give way, in this order, and the least that is left of them each time.
-FLEXIBLE = ("tool", 16), ("target", 24), ("tool", 10), ("target", 12), ("messages", 12), ("why", 10)
+# The columns that give way, in this order, and the least that is left of them each time; a column of 0 goes.
+FLEXIBLE = (
+    *(("tool", 16), ("target", 24), ("turn", 0), ("tool", 10), ("target", 16), ("tool", 8), ("target", 12)),
+    *(("why", 12), ("messages", 12), ("target", 8), ("tool", 6)),
+)
+WRAPPED = ("why", "messages")  # columns whose texts go on in a line below, where others are shortened
 STYLES = {
     **dict.fromkeys(("cleared", "cut", "shortened", "summed up"), "yellow"),
     "dropped": "red",
@@ -43,10 +47,11 @@ SHORT = {
 
 @dataclass(frozen=True)
 class Explanation:
-    """What was folded or dropped, and what became of each tool result, oldest first; a line each, at any width.
+    """What was folded or dropped, and what became of each tool result, oldest first, a line each.
 
-    Lines that differ in nothing but their messages and tokens are one, with their number. Reasons are short; what they
-    mean stands below, and what the strategy says of its decisions.
+    Where there is no room, tools and targets are shortened; reasons never are, but go on in a line below. Lines that
+    differ in nothing but their messages and tokens are one, with their number. Reasons are short; what they mean stands
+    below, and what the strategy says of its decisions.
     """
 
     report: Report
@@ -161,30 +166,46 @@ def _legend(reasons: Mapping[str, str]) -> Table:
 
 
 def _fitted(columns: Sequence[tuple[str, str]], lines: Sequence[Sequence[str]], width: int) -> Table:
-    """Draw a table in which each line is one: the columns of `FLEXIBLE` are shortened in the middle until all fit."""
-    widths = [max((cell_len(line[at]) for line in lines), default=0) for at in range(len(columns))]
-    widths = [max(cell_len(name), wide) for (name, _), wide in zip(columns, widths, strict=True)]
-    for name, least in FLEXIBLE:
-        at = next((at for at, (column, _) in enumerate(columns) if column == name), None)
-        if at is not None:
-            over = sum(widths) + len(widths) - 1 - width
-            widths[at] = max(min(widths[at], least), widths[at] - max(0, over))
+    """Draw a table whose columns give way as `FLEXIBLE` says until all fit."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
-    for name, justify in columns:
-        table.add_column(name, justify="right" if justify == "right" else "left", no_wrap=True)
+    widths = _widths(columns, lines, width)
+    shown = [at for at, wide in enumerate(widths) if wide]
+    for at in shown:
+        name, justify = columns[at]
+        table.add_column(
+            name,
+            justify="right" if justify == "right" else "left",
+            width=widths[at],
+            no_wrap=name not in WRAPPED,
+            overflow="fold" if name in WRAPPED else "ellipsis",
+        )
     for line in lines:
-        cells = (_middle(cell, wide) for cell, wide in zip(line, widths, strict=True))
+        cells = (line[at] if columns[at][0] in WRAPPED else _shortened(line[at], widths[at]) for at in shown)
         table.add_row(*(Text(cell, style=_style(cell)) for cell in cells))
     return table
 
 
-def _middle(text: str, width: int) -> str:
-    """Shorten a text to at most so many columns: its start and its end, which says most of a path."""
+def _widths(columns: Sequence[tuple[str, str]], lines: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Return how wide each column is."""
+    names = [name for name, _ in columns]
+    widths = [max(cell_len(text) for text in texts) for texts in zip(names, *lines, strict=True)]
+    for name, least in FLEXIBLE:
+        if name in names:
+            at = names.index(name)
+            over = sum(widths) + sum(map(bool, widths)) - 1 - width
+            if over > 0 and widths[at] > least:
+                widths[at] = max(least, widths[at] - over) if least else 0
+    return widths
+
+
+def _shortened(text: str, width: int) -> str:
+    """Shorten a text to at most so many columns: a path to its end, which says most of it, others in the middle."""
     if cell_len(text) <= width:
         return text
-    share = 2 if " " in text else 4
-    tail = set_cell_size(text[::-1], (width - 1) * (share - 1) // share)[::-1].strip()
-    return f"{set_cell_size(text, width - 1 - cell_len(tail))}…{tail}"
+    is_path = "/" in text and " " not in text
+    tail = width - 1 if is_path else width // 2
+    end = set_cell_size(text[::-1], tail)[::-1].strip()
+    return f"{set_cell_size(text, width - 1 - cell_len(end)) if not is_path else ''}…{end}"
 
 
 def _style(cell: str) -> str:

@@ -9,8 +9,10 @@ from rich.cells import cell_len
 from rich.console import Console
 from shipped import PRESETS
 from tables import each_row
+from typer.main import get_command
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs
+from autoprune.cli.app import app
 from autoprune.pruners.by_name import chosen, parameter, typed
 from autoprune.report.explanation import Explanation
 from autoprune.strategies.by_name import CLEARING, STRATEGIES
@@ -57,7 +59,7 @@ CALLS = [
 @each_row("strategy", [None, "low_water", "hybrid", "truncate", "keep_last"])
 def test_every_result_is_one_line_at_any_width(width: int, strategy: str | None):
     lines = explained(conversation(*CALLS), strategy, width=width).rstrip("\n").split("\n")
-    results = lines[next(at for at, line in enumerate(lines) if line.split()[:2] == ["message", "turn"]) + 1 :]
+    results = lines[next(at for at, line in enumerate(lines) if line.startswith("message ")) + 1 :]
     results = results[: results.index("")]
     assert len(CALLS) - 2 <= len(results) <= len(CALLS)
     states = re.compile(r"\d\S* .*(?:kept|cleared|dropped|summed up) +[a-z][a-z ]*$")
@@ -69,8 +71,22 @@ def test_on_80_columns_a_long_path_keeps_its_end_and_a_command_both_ends():
     lines = explained(conversation(*CALLS)).splitlines()
     (path,) = (line for line in lines if " read_file " in line)
     (command,) = (line for line in lines if "git log" in line)
-    assert re.search(r"/ho\S*…\S*file_itself\.py ", path)
+    assert re.search(r" read_file +…\S*/the_file_itself\.py ", path)
     assert re.search(r"git log.*….*README\.md ", command)
+
+
+@each_row("session", [XML, OPENAI])
+def test_reasons_are_wrapped_and_never_cut(session: str):
+    def reasons(columns: int) -> str:
+        options = "--safe-zone", "6k", "--strategy", "cache_aware", "--explain"
+        lines = run("prune", session, *options, environ={"COLUMNS": str(columns)}).stdout.decode().splitlines()
+        rows = lines[: lines.index("")]
+        assert max(map(len, rows)) <= columns
+        at = rows[0].index("why")
+        return " ".join(" ".join(row[at:] for row in rows).split())
+
+    assert reasons(60) == reasons(70) == reasons(80) == reasons(140)
+    assert "over zone, under 60 tokens" in reasons(140)
 
 
 def test_equal_rows_in_a_row_are_one_line_with_their_number_and_their_sum():
@@ -183,7 +199,10 @@ def test_notes_name_settings():
 # Help
 
 
-@each_row("command", [(), ("prune",), ("stats",), ("check",), ("strategies",), ("settings",), ("new-strategy",)])
+COMMANDS = sorted(get_command(app).commands)
+
+
+@each_row("command", [(), *((name,) for name in COMMANDS)])
 def test_help_is_short_to_ask_for_and_ends_with_examples(command: tuple[str, ...]):
     short, long = (run(*command, flag, environ=NARROW) for flag in ("-h", "--help"))
     words = short.stdout.decode()
@@ -191,6 +210,13 @@ def test_help_is_short_to_ask_for_and_ends_with_examples(command: tuple[str, ...
     assert "<bool>" not in words
     assert max(map(len, words.splitlines())) <= 80
     assert "\n    autoprune " in words[words.index("Examples:") :]
+
+
+def test_no_command_is_cut_in_the_list_of_all():
+    lines = run("--help", environ=NARROW).stdout.decode().splitlines()
+    listed = lines[lines.index("Commands:") + 1 :]
+    assert sorted(line.split()[0] for line in listed[: len(COMMANDS)]) == COMMANDS
+    assert "..." not in " ".join(listed)
 
 
 def test_the_safe_zone_is_short_to_give():

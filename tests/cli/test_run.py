@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +15,7 @@ import pytest
 from command_line import run_text
 from fake_clients import install
 from proxy.conftest import messages
+from raw_upstream import Connection, always, answer, serving
 from strict_provider.scripts import Call, Turn
 from strict_provider.server import Provider, serve
 
@@ -76,6 +77,25 @@ def test_what_is_printed_is_what_a_shell_would_start(tmp_path: Path):
         *("NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1", "ANTHROPIC_BASE_URL=http://127.0.0.1:PORT", "claude"),
         *asked,
     ]
+
+
+@pytest.mark.parametrize(
+    "line", ["run claude --upstream http://x", "run claude -p Hi --safe-zone=5k", "doctor claude --wait 9"]
+)
+def test_an_option_of_its_own_behind_the_client_is_refused(line: str, tmp_path: Path):
+    done = run_text(*line.split(), environ=having(tmp_path, PATH=""))
+    command, name = line.split()[0], re.findall("--[a-z-]+", line)[0]
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"autoprune: {name} stands behind claude")
+    assert f"`autoprune {command} {name} … claude`, or `autoprune {command} -- claude … {name}`" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "line", ["-- claude --upstream x", "claude -- --upstream x", "claude --print", "codex exec -s read-only"]
+)
+def test_an_option_is_the_clients_where_that_is_said_or_it_has_one_like_it(line: str, tmp_path: Path):
+    printed = run_text("run", "--print", *line.split(), environ=having(tmp_path)).stdout
+    assert printed.partition("\n")[0].endswith(line.removeprefix("-- ").partition(" ")[2])
 
 
 def test_keys_are_not_printed(tmp_path: Path):
@@ -163,7 +183,36 @@ def test_the_doctor_says_where_nothing_arrives(tmp_path: Path):
     done = run_text("doctor", "claude", environ=user)
     assert done.returncode == 1
     assert "requests      none arrived before it ended with 0: arguments: -p Say that you are there." in done.stdout
-    assert "upstream      does not answer: http://127.0.0.1:9" in done.stdout
+    lines = done.stdout.splitlines()
+    at = lines.index("upstream      does not answer: http://127.0.0.1:9")
+    assert lines[at + 1].startswith("              no connection to 127.0.0.1:9: ")
+    assert lines[at + 2].startswith("              See whether the address is right")
+
+
+def wait_in_silence(connection: Connection) -> None:
+    connection.request()
+    connection.wait_until_gone()
+
+
+BUSY = answer(b'{"error": {"message": "Overloaded:\\nthe model is busy"}}', "503 Service Unavailable")
+
+
+@pytest.mark.parametrize(
+    ("play", "options", "head", "why"),
+    [
+        (always(BUSY), (), "answers only with an error, 503", "Overloaded: the model is busy"),
+        (always(answer(b"", "502 Bad Gateway")), (), "answers only with an error, 502", "without a word"),
+        (wait_in_silence, ("--wait", "1"), "does not answer", "it has said nothing for 1 seconds"),
+    ],
+)
+def test_the_doctor_says_why_the_provider_does_not_answer(
+    play: Callable[[Connection], None], options: tuple[str, ...], head: str, why: str, tmp_path: Path
+):
+    with serving(play) as upstream:
+        user = having(tmp_path, PATH=install(tmp_path), ANTHROPIC_BASE_URL=upstream.url)
+        done = run_text("doctor", *options, "claude", environ=user)
+    assert f"upstream      {head}: {upstream.url}\n              {why}\n" in done.stdout
+    assert done.returncode == 1
 
 
 def test_the_doctor_finds_a_version_on_standard_error_and_says_which_signal_ended_a_program(tmp_path: Path):

@@ -188,3 +188,8 @@ def test_ledgers_stand_in_the_home_folder_where_nothing_else_is_said(monkeypatch
         assert usual_folder() == Path.home() / ".local" / "state" / "autoprune" / "ledgers"
     monkeypatch.setenv("XDG_STATE_HOME", os.path.abspath("state"))
     assert usual_folder() == Path("state").absolute() / "autoprune" / "ledgers"
+
+
+def test_the_help_names_the_folder_of_the_ledgers(monkeypatch: pytest.MonkeyPatch, state: Path):
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    assert f"~/{usual_folder().relative_to(Path.home())}" in savings(state, "--help").stdout

@@ -5,15 +5,19 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 from proxy.conftest import body, eventually
 from raw_upstream import always, answer, serving
 
 from autoprune.proxy import Running, Settings
-from autoprune.proxy._lanes import LOST, Process, beginning
+from autoprune.proxy._lanes import beginning
 from autoprune.proxy._payloads import Payloads
+from autoprune.proxy._processes import LOST, Nursery, Process
 from autoprune.proxy._pruning import Job, Work, zone_of
 
 ProxyTo = Callable[..., Running]
@@ -34,9 +38,10 @@ def test_what_a_first_prune_loads_is_loaded_before_there_is_a_request():
     subprocess.run([sys.executable, "-c", program], timeout=20, check=True)
 
 
-def test_a_process_does_what_a_thread_does_and_comes_back_when_it_is_killed():
+def test_a_process_does_what_a_thread_does():
     settings = Settings(safe_zone="2k")
-    here, there = Work(settings), Process(settings)
+    nursery = Nursery()
+    here, there = Work(settings), Process(settings, nursery)
     try:
         for results in (2, 8, 9):
             expected, found = here.prune(job(results)), there.prune(job(results))
@@ -48,12 +53,59 @@ def test_a_process_does_what_a_thread_does_and_comes_back_when_it_is_killed():
         recalled = [lane.recall(account.cleared[0].id) for lane in (here, there)]
         assert recalled[0]
         assert recalled[0] == recalled[1]
-        os.kill(there._process.pid, signal.SIGKILL)
-        assert there.prune(job(9)) is LOST
-        assert there.prune(job(9)).body == here.prune(job(9)).body
         assert there.recall("0" * 16) is None
     finally:
         there.close()
+        nursery.close()
+
+
+def test_a_process_that_dies_is_followed_by_another():
+    nursery = Nursery()
+    there = Process(Settings(safe_zone="2k"), nursery)
+    try:
+        pruned = there.prune(job(9)).body
+        kill(forked(nursery))
+        assert there.prune(job(9)).body == pruned  # it had died before it was asked
+        kill(nursery._process.pid, forked(nursery))
+        assert there.prune(job(9)).body == pruned
+        with ThreadPoolExecutor(1) as thread:
+            asked = thread.submit(there.prune, job(4_000))
+            time.sleep(0.2)
+            kill(forked(nursery))
+            assert asked.result() is LOST
+        assert there.prune(job(9)).body == pruned
+    finally:
+        there.close()
+        nursery.close()
+
+
+def test_processes_end_with_the_proxy():
+    nursery = Nursery()
+    there = Process(Settings(), nursery)
+    assert there.recall("0" * 16) is None
+    known = forked(nursery)
+    there.close()
+    nursery.close()
+    eventually(lambda: not Path(f"/proc/{known}").exists())
+
+
+def forked(nursery: Nursery) -> int:
+    """Return the number of the one process that a nursery has forked."""
+    number = nursery._process.pid
+    (known,) = Path(f"/proc/{number}/task/{number}/children").read_text().split()
+    return int(known)
+
+
+def kill(*numbers: int) -> None:
+    """Kill processes, and wait for their end."""
+    for number in numbers:
+        os.kill(number, signal.SIGKILL)
+    eventually(lambda: not any(is_alive(number) for number in numbers))
+
+
+def is_alive(number: int) -> bool:
+    state = Path(f"/proc/{number}/stat")
+    return state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def test_requests_of_many_sessions_go_through_processes(proxy_to: ProxyTo) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoprune.economics import Sent
+from autoprune.economics import DEFAULT, Sent
 from autoprune.proxy._figures import MOST_LABELS, OTHERS, product
 from autoprune.proxy._metrics import metrics
 from autoprune.proxy._pruning import Account, Cleared, Done, Job
@@ -16,7 +16,7 @@ CLEARED = Cleared(request=0, tool="read", target="a.py", tokens=50, reason="over
 def went_through(sessions: Sessions, name: str, requests: int = 1, *, model: str = "m", client: str = "mini/1") -> None:
     """Let requests of a conversation go through, each of which cleared 50 of 100 tokens in 20 ms."""
     job, done = Job("/v1/chat/completions", {}, b"", "", 0.0), Done(conversation=name, seconds=0.02)
-    figures = Account(model, 60, 1, 0.0, 100, 50, Sent(PROMPT, PROMPT), (CLEARED,), 1, ())
+    figures = Account(model, 60, 1, 0.0, 100, 50, Sent(PROMPT, PROMPT), DEFAULT, (CLEARED,), 1, ())
     for _ in range(requests):
         sessions.of(done, job, client).sent(figures, done, job)
 
