@@ -1,5 +1,8 @@
 """Clients that take their address from variables alone: Qwen Code, Copilot CLI, mini-swe-agent."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from autoprune.clients._route import (
     ANTHROPIC,
     GEMINI,
@@ -30,16 +33,29 @@ OF_MINI = {
 def qwen(user: User) -> Route:
     """Lead Qwen Code by OPENAI_BASE_URL, or by the option that counts before it where that or a setting is in use."""
     user = with_env_file_of(user, ".qwen", "OPENAI_BASE_URL")
-    settings = inside(user.json(user.home / ".qwen" / "settings.json"), "security", "auth")
+    of_home = user.json(user.home / ".qwen" / "settings.json")
+    settings = inside(of_home, "security", "auth")
     login = user.option("--auth-type") or inside(settings, "selectedType") or "openai"
     if login != "openai":
         raise ClientError(
             f"Qwen Code would go past the proxy with the login {login}: give --auth-type openai, and a key"
         )
+    _refuse_own_address(user, of_home)
     named = user.option(OF_QWEN) or inside(settings, "baseUrl")
     upstream, at_proxy = led(user, named or user.variable("OPENAI_BASE_URL") or OPENAI, "OPENAI_BASE_URL")
     others = without(user.arguments, lambda each: each.startswith(f"{OF_QWEN}="))
     return Route(upstream, {"OPENAI_BASE_URL": at_proxy}, (OF_QWEN, at_proxy, *others) if named else others)
+
+
+def _refuse_own_address(user: User, settings: Mapping[str, Any]) -> None:
+    """Raise ClientError where Qwen Code's settings give its model an address, which counts before any option."""
+    models = user.option("-m", "--model"), user.variable("OPENAI_MODEL"), inside(settings, "model", "name")
+    for each in inside(settings, "modelProviders", "openai") or ():
+        if inside(each, "baseUrl") and inside(each, "id") in models:
+            raise ClientError(
+                f"Qwen Code would go past the proxy, because modelProviders in its settings.json names the address of "
+                f"{each['id']}: take that out, and set OPENAI_BASE_URL to {each['baseUrl']}"
+            )
 
 
 def copilot(user: User) -> Route:

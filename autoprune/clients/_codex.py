@@ -1,6 +1,7 @@
 """Codex: `-c` overrides of its configuration. With a ChatGPT login the upstream is ChatGPT's backend."""
 
 import json
+import re
 import tomllib
 from itertools import pairwise
 from pathlib import PurePath
@@ -11,6 +12,7 @@ from autoprune.errors import ClientError
 
 CHATGPT = "https://chatgpt.com/backend-api/codex"
 OPTIONS = ("-c", "--config")
+TOGETHER = re.compile(r"(?:--config=|-c=?)(.+=.*)", re.DOTALL)
 ELSEWHERE = ("amazon-bedrock", "ollama", "lmstudio")  # whose addresses are Codex's own
 
 
@@ -22,7 +24,8 @@ def route(user: User) -> Route:
     key = "openai_base_url" if provider == "openai" else f"model_providers.{provider}.base_url"
     of_config = inside(config, *key.split("."))
     upstream, at_proxy = led(user, given.get(key) or of_config or _usual(user, provider), key)
-    arguments = without(user.arguments, lambda each: each.startswith(tuple(f"{option}={key}=" for option in OPTIONS)))
+    ways = tuple(f"{option}{key}=" for option in ("-c", "-c=", "--config="))
+    arguments = without(user.arguments, lambda each: each.startswith(ways))
     return Route(upstream, {}, ("-c", f"{key}={json.dumps(at_proxy)}", *arguments))
 
 
@@ -31,9 +34,9 @@ def _file(user: User, name: str) -> PurePath:
 
 
 def _overrides(user: User) -> dict[str, Any]:
-    """Return what `-c key=value` among the arguments sets: TOML, or else a text."""
+    """Return what `-c key=value`, also without the space, among the arguments sets: TOML, or else a text."""
     pairs = [pair for option, pair in pairwise(user.arguments) if option in OPTIONS]
-    pairs += [each.removeprefix("--config=") for each in user.arguments if each.startswith("--config=")]
+    pairs += [pair[1] for each in user.arguments if (pair := TOGETHER.fullmatch(each))]
     found: dict[str, Any] = {}
     for key, _, value in (pair.partition("=") for pair in pairs):
         try:

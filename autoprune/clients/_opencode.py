@@ -10,6 +10,7 @@ from autoprune.clients._route import ANTHROPIC, GEMINI, OPENAI, QUESTION, Client
 from autoprune.errors import ClientError
 
 CONTENT = "OPENCODE_CONFIG_CONTENT"
+VARIABLES = {"anthropic": "ANTHROPIC_BASE_URL", "openai": "OPENAI_BASE_URL"}  # which its libraries read
 USUAL = {"anthropic": f"{ANTHROPIC}/v1", "openai": OPENAI, "google": f"{GEMINI}/v1beta"}
 
 
@@ -27,7 +28,8 @@ def route(user: User) -> Route:
 
 
 def _address(user: User, config: Mapping[str, Any], name: str) -> str:
-    address = inside(config, "provider", name, "options", "baseURL") or USUAL.get(name) or user.upstream
+    of_config = inside(config, "provider", name, "options", "baseURL")
+    address = of_config or user.variable(VARIABLES.get(name, "")) or USUAL.get(name) or user.upstream
     if address is None:
         raise ClientError(f"opencode's provider {name} has no baseURL in its configuration: name it with --upstream")
     return re.sub(r"\{env:(\w+)\}", lambda named: user.environ.get(named[1], ""), str(address))

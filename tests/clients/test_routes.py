@@ -83,6 +83,10 @@ def test_a_variable_and_an_upstream_count_before_an_env_file():
     assert route("qwen", files=files, upstream="http://lab:1/v1").upstream == "http://lab:1"
 
 
+def test_a_variable_that_opencodes_libraries_read_is_the_upstream():
+    assert route("opencode", "-m", "openai/gpt-5", environ={"OPENAI_BASE_URL": GATEWAY}).upstream == GATEWAY[:23]
+
+
 def test_a_variable_in_opencodes_configuration_is_replaced():
     lab = {"provider": {"lab": {"options": {"baseURL": "{env:LAB}/v1"}}}}
     led = route(
@@ -96,6 +100,7 @@ def test_a_variable_in_opencodes_configuration_is_replaced():
     [
         ((), {}, VENDORS[1], 'openai_base_url="http://proxy/v1"'),
         (("exec", "-c", f'openai_base_url="{GATEWAY}"'), {}, GATEWAY[:23], 'openai_base_url="http://proxy/llm/v1"'),
+        ((f"-copenai_base_url={GATEWAY}",), {}, GATEWAY[:23], 'openai_base_url="http://proxy/llm/v1"'),
         ((f"--config=openai_base_url={GATEWAY}",), {}, GATEWAY[:23], 'openai_base_url="http://proxy/llm/v1"'),
         ((), {"config.toml": f'openai_base_url = "{GATEWAY}"'}, GATEWAY[:23], 'openai_base_url="http://proxy/llm/v1"'),
         (
@@ -282,6 +287,14 @@ def test_the_path_of_an_upstream_counts_where_it_has_one():
             "qwen",
             {"files": {".qwen/settings.json": {"security": {"auth": {"selectedType": "qwen-oauth"}}}}},
             "with the login qwen-oauth",
+        ),
+        (
+            "qwen",
+            {
+                "arguments": ("-m", "lab"),
+                "files": {".qwen/settings.json": {"modelProviders": {"openai": [{"id": "lab", "baseUrl": GATEWAY}]}}},
+            },
+            f"names the address of lab: take that out, and set OPENAI_BASE_URL to {GATEWAY}",
         ),
         ("copilot", {}, "would go to GitHub, past the proxy: set COPILOT_PROVIDER_BASE_URL"),
         ("cline", {}, "`cline auth openai-compatible -k KEY -m MODEL -b https://api.openai.com/v1` writes one"),
