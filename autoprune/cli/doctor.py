@@ -31,6 +31,7 @@ NOBODY = "http://127.0.0.1:9"  # the port of "discard", at which nothing listens
 STEP_SECONDS, VERSION_SECONDS, LEAST_BAD_GATEWAY = 0.05, 30, 502
 OWN_WORDS = "autoprune: "  # before what a proxy says itself
 LONGEST_WORDS = 300  # characters, of a provider's
+MANY = ("not asked: it depends on the model; name one behind the assistant",)
 SILENT = "does not answer"
 LOOK = "See whether the address is right and answers `curl` on this machine; --upstream URL gives another."
 ASK = "The provider says so itself: try again later, or ask who runs it."
@@ -61,8 +62,8 @@ def doctor(
     print("would be set", *shown(chosen, route), sep="\n  ")
     arrived, words = arrival(path, route, patience)
     print(f"requests      {words}")
-    reached, (words, *why) = answer(route, patience)
-    print(f"upstream      {words}: {route.upstream or 'by the path of each request'}")
+    reached, (words, *why) = answer(route.upstream, patience) if route.upstream else (True, MANY)
+    print(f"upstream      {words}{f': {route.upstream}' if route.upstream else ''}")
     print(*(indented(f"{'':14}{line}") for line in why), *losses(chosen), sep="\n")
     raise typer.Exit(int(not (arrived and reached)))
 
@@ -106,11 +107,11 @@ def told(proxy: "Running") -> Iterator[str]:
             yield f"arrive: {session.path}, {session.model or 'a model'}, {point.before:,} tokens"
 
 
-def answer(route: Route, patience: float) -> tuple[bool, tuple[str, ...]]:
+def answer(upstream: str, patience: float) -> tuple[bool, tuple[str, ...]]:
     """Return whether the provider behind a proxy answers a request without a key, and how; else why, and what to do."""
     from autoprune.proxy import Settings, running
 
-    with running(Settings(route.upstream)) as proxy:
+    with running(Settings(upstream)) as proxy:
         try:
             with build_opener(ProxyHandler({})).open(f"{proxy.url}/v1/models", timeout=patience) as response:
                 status = response.status

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 EXAMPLES = options.examples("run claude", "run --safe-zone 60k codex exec 'Fix the tests.'", "run --print opencode")
 NAMES = ", ".join(client.name for client in CLIENTS)
 UNKNOWN = "http://127.0.0.1:PORT", "FOLDER"  # what a proxy's address and a temporary folder are shown as
+ASK_NOTHING = frozenset(("--version", "-v", "-V", "--help", "-h"))  # of clients, where one stands first
 # What stands behind the client's name is the client's own, options and all.
 CONTEXT = {"allow_interspersed_args": False, "ignore_unknown_options": True}
 
@@ -61,7 +62,7 @@ def run(
     settings = Settings(route.upstream, safe_zone, strategy)
     with running(settings) as proxy, keeping(lambda: proxy.sessions), started(path, route, proxy.url) as process:
         code = waited(process)
-    words = silence(chosen, proxy, code)
+    words = silence(chosen, proxy, code) if ASK_NOTHING.isdisjoint((arguments or ())[:1]) else ""
     for line in (*account(proxy), *([f"autoprune: {words}"] if words else ())):
         typer.echo(line, err=True)
     raise typer.Exit(code or int(bool(words)))
@@ -76,7 +77,7 @@ def shown(client: Client, route: Route) -> Iterator[str]:
     yield hidden(f"# the proxy passes requests on to {route.upstream or 'the vendor whose API each is for'}")
     for name, text in real.files.items():
         yield f"# {UNKNOWN[1]}/{name}:"
-        yield from hidden(text).splitlines()
+        yield from (f"#   {line}" for line in hidden(text).splitlines())
 
 
 def account(proxy: "Running") -> Iterator[str]:

@@ -21,6 +21,7 @@ from autoprune.errors import ClientError
 
 ADDRESS = "ANTHROPIC_BASE_URL"
 OPTION, FILE = "--settings", "settings.json"
+OF_PROJECT = "settings.json", "settings.local.json"
 ELSEWHERE = (  # other clouds, whose requests are signed for their address
     *("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY", "CLAUDE_CODE_USE_MANTLE"),
     *("CLAUDE_CODE_USE_ANTHROPIC_AWS", "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD", "ANTHROPIC_UNIX_SOCKET"),
@@ -30,7 +31,12 @@ ELSEWHERE = (  # other clouds, whose requests are signed for their address
 def route(user: User) -> Route:
     """Lead Claude Code by ANTHROPIC_BASE_URL. Settings files come before variables, and `--settings` before those."""
     given = _given(user)
-    of_settings = _variables(user, given)
+    of_home = _env(user.json(user.folder_of("CLAUDE_CONFIG_DIR", ".claude") / "settings.json"))
+    files = (user.folder / ".claude" / name for name in OF_PROJECT)
+    of_project = {name: value for file in files for name, value in _env(user.json(file)).items()}
+    of_settings = {**of_home, **of_project, **_env(given)}  # of which the last counts
+    if ADDRESS not in _env(given):
+        _check_trust(user, of_project.get(ADDRESS))
     counting = {**user.environ, **of_settings}
     if far := next((name for name in ELSEWHERE if is_on(counting.get(name))), None):
         raise ClientError(
@@ -55,19 +61,22 @@ def _given(user: User) -> dict[str, Any]:
     return as_json(given, OPTION) if given.lstrip().startswith("{") else user.json(user.folder / given)
 
 
-def _variables(user: User, given: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return the variables that the user's settings set, as texts: of the files the nearest counts, then `given`."""
-    files = [
-        user.folder_of("CLAUDE_CONFIG_DIR", ".claude") / "settings.json",
-        user.folder / ".claude" / "settings.json",
-        user.folder / ".claude" / "settings.local.json",
-    ]
-    found: dict[str, str] = {}
-    for settings in (*map(user.json, files), given):
-        own = inside(settings, "env")
-        known = own.items() if isinstance(own, Mapping) else ()
-        found |= {name: str(value) for name, value in known if value is not None}
-    return found
+def _check_trust(user: User, address: str | None) -> None:
+    """Raise ClientError where a project's settings alone say where keys are sent.
+
+    Whether the user trusts the project, Claude Code asks later.
+    """
+    if address and not user.upstream and address != user.variable(ADDRESS):
+        raise ClientError(
+            f"settings in {user.folder / '.claude'} name {ADDRESS} {address}: set that variable to the same address to "
+            "have it used, or give --upstream"
+        )
+
+
+def _env(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return the variables that settings set, as texts."""
+    own = inside(settings, "env")
+    return {name: str(value) for name, value in own.items() if value is not None} if isinstance(own, Mapping) else {}
 
 
 CLIENT = Client(

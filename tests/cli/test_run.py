@@ -134,6 +134,8 @@ def test_a_run_without_a_request_is_an_error_that_says_why(tmp_path: Path):
     done = run_text("run", "claude", environ=user)
     assert done.returncode == 1
     assert "no request of Claude Code came through the proxy: it ended with 0 before it asked anything" in done.stderr
+    asked = run_text("run", "claude", "--version", environ=user)
+    assert (asked.returncode, asked.stderr) == (0, "")
 
 
 def test_a_provider_that_does_not_answer_is_said(tmp_path: Path):
@@ -220,6 +222,12 @@ def test_the_doctor_finds_a_version_on_standard_error_and_says_which_signal_ende
     done = run_text("doctor", "claude", environ=having(tmp_path, PATH=install(tmp_path, program)))
     assert f"{tmp_path / 'claude'}, 1.2.3 (tried with " in done.stdout
     assert "none arrived before it ended with 137" in done.stdout
+
+
+def test_the_doctor_asks_no_provider_where_several_may_be_meant(tmp_path: Path):
+    program = install(tmp_path, "#!/bin/sh\necho 1.2.3\n", name="opencode")
+    done = run_text("doctor", "opencode", environ=having(tmp_path, PATH=program))
+    assert "upstream      not asked: it depends on the model; name one behind the assistant\n" in done.stdout
 
 
 def test_of_conversations_of_one_request_the_largest_is_the_one():

@@ -43,10 +43,21 @@ def test_claude_code_is_led_by_a_variable():
 
 
 def test_the_address_in_claude_codes_settings_is_the_upstream_and_gives_way_to_a_setting():
-    for file in (".claude/settings.json", "/work/project/.claude/settings.local.json"):
-        led = route("claude", "-c", files={file: {"env": {"ANTHROPIC_BASE_URL": GATEWAY}}})
-        assert led.upstream == "https://gateway.example"
-        assert led.arguments == ("--settings", '{"env": {"ANTHROPIC_BASE_URL": "http://proxy/llm/v1"}}', "-c")
+    led = route("claude", "-c", files={".claude/settings.json": {"env": {"ANTHROPIC_BASE_URL": GATEWAY}}})
+    assert led.upstream == "https://gateway.example"
+    assert led.arguments == ("--settings", '{"env": {"ANTHROPIC_BASE_URL": "http://proxy/llm/v1"}}', "-c")
+
+
+@each_row("name", ["settings.json", "settings.local.json"])
+def test_a_project_says_where_claude_code_sends_keys_only_where_the_user_says_the_same(name: str):
+    files = {f"/work/project/.claude/{name}": {"env": {"ANTHROPIC_BASE_URL": GATEWAY}}}
+    with pytest.raises(ClientError, match=r"settings in /work/project/.claude name ANTHROPIC_BASE_URL https://gate"):
+        route("claude", files=files)
+    said = route("claude", files=files, environ={"ANTHROPIC_BASE_URL": GATEWAY})
+    assert said.upstream == route("claude", files=files, upstream=GATEWAY).upstream == "https://gateway.example"
+    assert said.arguments == ("--settings", '{"env": {"ANTHROPIC_BASE_URL": "http://proxy/llm/v1"}}')
+    own = json.dumps({"env": {"ANTHROPIC_BASE_URL": "http://lab:1"}})
+    assert route("claude", "--settings", own, files=files).upstream == "http://lab:1"
 
 
 def test_settings_that_claude_code_is_given_are_given_on_with_another_address():
