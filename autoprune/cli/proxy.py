@@ -82,6 +82,8 @@ def proxy(
     given = {} if token is None else {"token": token}
     count = usual_jobs() if jobs is None else jobs
     upstream = upstream and upstream.rstrip("/").removesuffix("/v1")
+    if upstream and _is_own(upstream, port):
+        raise SettingsError(f"the upstream {upstream} is this proxy itself: name what stands behind it")
     known_bases = {} if upstream else bases(os.environ, port)
     settings = Settings(upstream, safe_zone, strategy, host=host, port=port, jobs=count, bases=known_bases, **given)
     if settings.is_open and token is None:

@@ -55,6 +55,8 @@ class Settings:
                 raise SettingsError("the upstream has a name or a password in it: send them in a header of the client")
             if not is_address(address):
                 raise SettingsError(f"upstream is {address!r}: give an address such as https://gateway.example")
+        if not self.host:
+            raise SettingsError("the address to listen on is empty: leave it out for the loopback, or name one")
         if not self.token:
             raise SettingsError("the token is empty: leave it out, and one is made")
 

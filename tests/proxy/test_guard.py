@@ -67,6 +67,7 @@ def test_the_page_needs_the_token_on_the_loopback_too():
         ({"strategy": "lowwater"}, "did you mean low_water"),
         ({"safe_zone": "much"}, "safe zone"),
         ({"token": ""}, "token is empty"),
+        ({"host": ""}, "address to listen on is empty"),
         ({"upstream": "https://user:password@gateway.example"}, "send them in a header"),
     ],
 )
