@@ -5,6 +5,7 @@ import json
 import socket
 import threading
 import time
+import urllib.request
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
@@ -15,8 +16,9 @@ from proxy.conftest import body, eventually, messages
 from raw_upstream import Connection, always, answer, serving
 
 from autoprune import AgenticConversationPruner, PruneArgs
-from autoprune.proxy import Running
+from autoprune.proxy import Running, Settings, _forward
 from autoprune.proxy._bodies import MOST
+from autoprune.proxy._upstream import address
 
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 USAGE = b'data: {"type": "message_start", "message": {"usage": {"input_tokens": 700}}}\n\n'
@@ -77,7 +79,9 @@ def test_a_websocket_is_refused_at_once_so_that_the_client_goes_on_over_http(pro
     assert len(upstream.requests) == 1
 
 
-@pytest.mark.parametrize(("encoding", "compress"), [("gzip", gzip.compress), ("zstd", zstandard.compress)])
+@pytest.mark.parametrize(
+    ("encoding", "compress"), [("gzip", gzip.compress), ("GZIP", gzip.compress), ("zstd", zstandard.compress)]
+)
 def test_a_request_that_is_compressed_is_read_and_sent_plain(
     proxy_to: ProxyTo, encoding: str, compress: Callable[[bytes], bytes]
 ) -> None:
@@ -240,6 +244,40 @@ def test_a_body_that_would_unpack_to_a_machines_memory_passes_as_it_is(proxy_to:
     with serving(always(answer())) as upstream:
         httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=bomb, headers={"content-encoding": "gzip"})
     assert upstream.requests[0][1] == bomb
+
+
+def test_a_key_in_an_address_is_in_no_log(proxy_to: ProxyTo, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    path = "/v1beta/models/g:generateContent?key="
+    with serving(always(answer())) as upstream:
+        urllib.request.urlopen(f"{proxy_to(upstream.url).url}{path}secret", b"{}").close()
+    assert upstream.requests[0][0].startswith(f"POST {path}secret HTTP/1.1\n")
+    assert f"{upstream.url}{path.partition('?')[0]}" in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_an_upstream_that_takes_too_long_is_an_error_of_its_own(
+    proxy_to: ProxyTo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_forward, "READ_SECONDS", 0.2)
+    with serving(lambda connection: (connection.request(), connection.wait_until_gone())[1]) as upstream:
+        got = httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=body(2))
+        assert upstream.gone.wait(10)
+    assert got.status_code == 504
+    assert got.json()["error"]["type"] == "api_error"
+    assert len(upstream.requests) == 1
+
+
+def test_a_redirect_passes_and_is_not_followed(proxy_to: ProxyTo) -> None:
+    with serving(always(answer(b"", "307 Temporary Redirect", location="http://127.0.0.1:9/v1/messages"))) as upstream:
+        got = httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=body(2))
+    assert (got.status_code, got.headers["location"]) == (307, "http://127.0.0.1:9/v1/messages")
+
+
+def test_a_path_cannot_name_another_host():
+    assert address(Settings("https://gateway.example"), "@evil.example/x", "", {}) == (
+        "https://gateway.example/@evil.example/x"
+    )
 
 
 def test_headers_of_the_connection_stay_on_their_own_side(proxy_to: ProxyTo) -> None:
