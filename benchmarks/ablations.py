@@ -58,7 +58,7 @@ class Unnamed(cache_aware.Worth):
 
     def of(self, result: object, request: int) -> float:
         """Return what a result without names is worth."""
-        self._known[id(result)].fresh = 0
+        self._known[id(result)].fresh.clear()
         return super().of(result, request)
 
 

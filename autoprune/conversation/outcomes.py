@@ -132,12 +132,13 @@ def _inside(text: str) -> tuple[str, str]:
 
 def exit_code(text: str) -> int | None:
     """Return the exit code that a harness wrote at the head or the foot of a result; None where it wrote none."""
-    match = HEADERS.match(text[:HEAD]) or FOOTERS.search(text[-TAIL:])
+    tail = text[-TAIL:]
+    match = HEADERS.match(text[:HEAD]) or (FOOTERS.search(tail) if "xit" in tail.lower() else None)
     if match:
         return next(int(code) for name, code in match.groupdict().items() if code is not None)
     if text[:1] != "{":
         return None
-    match = LAST_MEMBERS.search(text[-TAIL:])
+    match = LAST_MEMBERS.search(tail)
     return int(match[1]) if match else _member_code(_document(text))
 
 

@@ -1,9 +1,8 @@
-"""What the public classes share: settings, counting, parsing, the strategies by name. Prunes nothing."""
+"""What the public classes share: what they are given, the calls besides `prune`, and the settings of each prune."""
 
 import operator
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from types import ModuleType
@@ -11,21 +10,19 @@ from typing import Any, Self
 
 from autoprune.archive import Archive, checked_archive, recall
 from autoprune.conversation.copying import Copied
-from autoprune.conversation.edits import Running
 from autoprune.conversation.messages import checked
 from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
-from autoprune.conversation.summary import apart, running
-from autoprune.conversation.transcript import Transcript
 from autoprune.errors import SettingsError
-from autoprune.formats import SHIPPED, Format, Parser, named, new_parser, parse
+from autoprune.formats import SHIPPED, Format, named
 from autoprune.formats import xml_tool_result as xml
 from autoprune.providers.thinking import policy
 from autoprune.pruners._choice import Choice, either
-from autoprune.pruners._progress import REMEMBERED, Memory, Progress, Walked
+from autoprune.pruners._progress import REMEMBERED, Memory
+from autoprune.pruners._reading import Reading
+from autoprune.pruners._statistics import cleanup_statistics
 from autoprune.pruners._terms import Terms, adapted, notes, ratio
-from autoprune.pruners.events import BeforePrune, OnPruned, PruneEvent, tell, veto
+from autoprune.pruners.events import BeforePrune, Callbacks, OnPruned
 from autoprune.pruners.result import Result
-from autoprune.report import statistics, token_figures
 from autoprune.settings import (
     attribute_values,
     filled_in,
@@ -37,11 +34,10 @@ from autoprune.settings import (
     variables,
 )
 from autoprune.strategies.by_name import config, description
-from autoprune.tokens import REPLY_TOKENS, Count, Memo, for_model, scaled
+from autoprune.tokens import Count, Memo, for_model, scaled
 
 # Of a pruner: what it can do without, and makes again.
 MEMOS = ("_counters", "_last", "_memory")
-NO_PAUSES: Mapping[int, float] = {}
 
 
 class Pruner(Copied):
@@ -143,40 +139,6 @@ class Pruner(Copied):
         """
         return recall(self.archive, id)
 
-    def _walked(
-        self,
-        key: object,
-        conversation: list[Any],
-        start: Callable[[], Progress[Walked]],
-        pauses: Mapping[int, float] = NO_PAUSES,
-    ) -> Progress[Walked]:
-        """Compare, read and walk: go on from where a conversation was left, or from its first message."""
-        progress: Progress[Walked] | None = self._memory.take(key, conversation)
-        entries = progress.read(conversation) if progress and progress.walk.agrees(pauses) else None
-        if progress is None or entries is None:
-            progress = start()
-            entries = progress.read(conversation) or []
-        progress.walk.pauses = pauses
-        progress.walk.extend(conversation, entries)
-        return progress
-
-    def _vetoed(self, result: Result, conversation: list[Any], conversation_id: object) -> Result | None:
-        """Return the prune that is refused; None where nobody refuses."""
-        if self.before_prune is None or result.conversation is conversation:
-            return None
-        note = veto(self.before_prune, self._event(result, conversation_id))
-        return None if note is None else result.refused(conversation, note)
-
-    def _told(self, result: Result, conversation: list[Any], conversation_id: object) -> Result:
-        """The result, after the caller was told of it if anything was done."""
-        if self.on_pruned is not None and result.conversation is not conversation:
-            tell(self.on_pruned, self._event(result, conversation_id))
-        return result
-
-    def _event(self, result: Result, conversation_id: object) -> PruneEvent:
-        known = self.conversation_id if conversation_id is None else conversation_id
-        return PruneEvent(result.report, known, request_parameters=result.request_parameters)
-
     def _written(self, text: str) -> Any:
         """The strategy that a text names, with its parameters. Raises SettingsError for none."""
         raise NotImplementedError
@@ -199,7 +161,7 @@ class Pruner(Copied):
 
     def count_tokens(self, conversation: list[Any], *, calibration: float = 1.0) -> int:
         """Tokens of the prompt that a conversation makes: what the safe zone is compared with."""
-        transcript = self._parse(checked(conversation), overhead_tokens(self.args, self._environ))
+        transcript = self._reading().transcript(checked(conversation), overhead_tokens(self.args, self._environ))
         return scaled(transcript.tokens, ratio(calibration))
 
     def get_cleanup_statistics(
@@ -208,18 +170,7 @@ class Pruner(Copied):
         """What became of one conversation in the other, also after messages were dropped or changed by someone else."""
         beside = overhead_tokens(self.args, self._environ)
         both = checked(original_conversations), checked(pruned_conversations)
-        before, after = (self._compared(list(apart(each)), beside) for each in both)
-        found = statistics(before, after, self._terms(None, 1.0).placeholder)
-        tokens = [self._parse(each, beside).tokens for each in both]
-        gone = found["messages_removed"] + found["messages_summarized"]
-        if now := running(both[1]):
-            # The mark says for how many messages the summary stands.
-            was = running(both[0])
-            is_new = was and (was.text, was.messages, was.room) != (now.text, now.messages, now.room)
-            gone -= bool(is_new)  # the old summary itself
-            summarized = min(gone, max(0, now.messages - (was.messages if was else 0)))
-            found |= {"messages_removed": gone - summarized, "messages_summarized": summarized}
-        return {**found, **token_figures(*tokens), "total_messages": len(both[0])}
+        return cleanup_statistics(*both, self._reading(), beside, self._terms(None, 1.0).placeholder)
 
     def get_available_strategies(self) -> list[dict[str, object]]:
         """The strategies by name, with what each does, its parameters, and the safe zone that it would keep to.
@@ -259,7 +210,8 @@ class Pruner(Copied):
         """What the prune depends on; what was given for the last one is not checked again."""
         chosen, fallback = self._chosen(strategy)
         recalls = checked_archive(self.archive) is not None
-        on = chosen, fallback, calibration, self.replacement_message, recalls, *attribute_values(self.args)
+        known = self.formats, self.replacement_message, recalls, *attribute_values(self.args)
+        on = chosen, fallback, calibration, *known
         if self._last and all(map(operator.is_, on, self._last[0])):
             return self._last[1]
         terms = self._terms_anew(chosen, fallback, calibration)
@@ -275,6 +227,7 @@ class Pruner(Copied):
             overhead_tokens(self.args, self._environ),
             ratio(calibration),
             Placeholder(count, self.replacement_message, self._element, recalls=self.archive is not None),
+            self._reading(),
             self._text("format"),
             resolve("thinking_policy", partial(policy, model=self._text("model")), self.args, self._environ),
             tuple(filter(None, (fallback, estimate, missing_safe_zone(self.args, self._environ), *notes(chosen)))),
@@ -300,20 +253,15 @@ class Pruner(Copied):
             known = self._counters[model] = (Memo(count), estimate)
         return known
 
-    def _parser(self, *, wants_inputs: bool, found: Running | None = None) -> Parser:
-        names = self._is_tool_result_message, self._extract_tool_name
-        return new_parser(self._count()[0], *names, self._formats(), wants_inputs=wants_inputs, summary=found)
+    def _reading(self) -> Reading:
+        """How conversations are read by the settings as they are now; a subclass may say what XML results are."""
+        return Reading(self._count()[0], self._formats(), self._is_tool_result_message, self._extract_tool_name)
 
     def _formats(self) -> Sequence[Format]:
         """Return the formats to choose from: the one that the settings name, or all."""
         return resolve("format", partial(named, formats=self.formats), self.args, self._environ)
 
-    def _parse(self, conversation: list[Any], overhead: int, *, wants_inputs: bool = False) -> Transcript:
-        fixed = overhead + (REPLY_TOKENS if conversation else 0)
-        return parse(conversation, self._parser(wants_inputs=wants_inputs, found=running(conversation)), fixed)
-
-    def _compared(self, conversation: list[Any], overhead: int) -> Transcript:
-        """A conversation to compare with another: what is gone from one must not change how the rest is read."""
-        parser = self._parser(wants_inputs=True)
-        parser.standing = replace(parser.standing, is_free=True)
-        return parse(conversation, parser, overhead + (REPLY_TOKENS if conversation else 0))
+    def _callbacks(self, conversation_id: object) -> Callbacks:
+        """Whom to tell of one prune, by the id that it was given or the pruner's own."""
+        known = self.conversation_id if conversation_id is None else conversation_id
+        return Callbacks(self.before_prune, self.on_pruned, known)

@@ -7,13 +7,15 @@ How it works. A prune is four steps, each of which takes what the one before it 
     walk      progress.walk.extend(messages, entries)
     rewrite   progress.rewrite(messages)              the caller's list with the edits made
 
-Without a memo the same four steps start at the first message, and give the same: the properties in the tests compare
-both after every kind of call. There are two ways in which a conversation goes on. A caller who passes the full history
-each time passes what is known. A caller who stores what was returned passes the rewritten messages instead; where no
-edit would be made to these, the walk becomes the walk over them (`_settle`), and goes on.
+`Memory.walked` takes the first three. Without a memo the same four steps start at the first message, and give the
+same: the properties in the tests compare both after every kind of call. There are two ways in which a conversation goes
+on. A caller who passes the full history each time passes what is known. A caller who stores what was returned passes
+the rewritten messages instead; where no edit would be made to these, the walk becomes the walk over them (`_settle`),
+and goes on.
 """
 
 import math
+from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
@@ -26,6 +28,7 @@ from autoprune.pruners._known import Known, Rewritten, same, with_others
 from autoprune.pruners._snapshots import token_bound
 
 REMEMBERED = 8  # conversations per pruner, unless it is told another number
+NO_PAUSES: Mapping[int, float] = {}
 Walked = TypeVar("Walked", bound=Walk)
 
 
@@ -142,6 +145,23 @@ class Memory:
                 if known == key and len(progress.known) and progress.goes_on(messages):
                     return self._kept.pop(index)[1]
         return None
+
+    def walked(
+        self,
+        key: object,
+        messages: list[object],
+        start: Callable[[], Progress[Walked]],
+        pauses: Mapping[int, float] = NO_PAUSES,
+    ) -> Progress[Walked]:
+        """Compare, read and walk: go on from where a conversation was left, or from its first message."""
+        progress: Progress[Walked] | None = self.take(key, messages)
+        entries = progress.read(messages) if progress and progress.walk.agrees(pauses) else None
+        if progress is None or entries is None:
+            progress = start()
+            entries = progress.read(messages) or []
+        progress.walk.pauses = pauses
+        progress.walk.extend(messages, entries)
+        return progress
 
     def keep(self, key: object, progress: Progress[Any]) -> None:
         """Remember a conversation; the one that was not asked for the longest goes."""

@@ -10,17 +10,22 @@ from autoprune.errors import SettingsError
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import Strategy, option
 from autoprune.providers import ThinkingPolicy
+from autoprune.pruners._reading import Reading
 
 
 @dataclass(frozen=True)
 class Terms:
-    """The strategy and the settings of one prune, checked. `fallbacks` say in words what was not taken as asked."""
+    """The strategy and the settings of one prune, checked, and how it reads messages.
+
+    `fallbacks` say in words what was not taken as asked.
+    """
 
     strategy: Strategy
     safe_zone: int
     overhead: int
     calibration: float
     placeholder: Placeholder
+    reading: Reading
     format: str | None
     thinking: ThinkingPolicy
     fallbacks: tuple[str, ...]

@@ -21,12 +21,13 @@ from autoprune.pruners._advice import advice
 from autoprune.pruners._archiving import archived
 from autoprune.pruners._base import Pruner
 from autoprune.pruners._progress import Progress
+from autoprune.pruners._reading import fixed_tokens
 from autoprune.pruners._terms import Terms
 from autoprune.pruners.events import logged
 from autoprune.pruners.result import Result
 from autoprune.report import Report
 from autoprune.strategies.by_name import available, clearing_named
-from autoprune.tokens import REPLY_TOKENS, ExactCounter
+from autoprune.tokens import ExactCounter
 
 
 class AgenticConversationPruner(Pruner):
@@ -69,8 +70,8 @@ class AgenticConversationPruner(Pruner):
         terms = self._terms(strategy, calibration)
         key = _key(terms, checked(conversation))
         waited = checked_pauses(pauses)
-        progress = self._walked(key, conversation, partial(self._start, terms, conversation), waited)
-        plan_of = self._plan_of(terms, progress, conversation)
+        progress = self._memory.walked(key, conversation, partial(_start, terms, conversation), waited)
+        plan_of = _plan_of(terms, progress, conversation)
         aftermath = NOTHING
         if progress.walk.newest_thinking:
             plan = plan_of()
@@ -89,15 +90,16 @@ class AgenticConversationPruner(Pruner):
         )
         is_at_work = pruned is not conversation or progress.walk.is_at_work
         result = Result(pruned, report, aftermath.parameters)
-        vetoed = self._vetoed(result, conversation, conversation_id)
-        if vetoed is None:
+        callbacks = self._callbacks(conversation_id)
+        refused = callbacks.refused(result, conversation)
+        if refused is None:
             edits = progress.walk.edits.values()
             result = archived(result, self.archive, edits, conversation, progress.archived)
         self._memory.keep(key, progress)
-        if vetoed:
-            return vetoed
+        if refused:
+            return refused
         logged(result.report, "INFO" if is_at_work else "DEBUG")
-        return self._told(result, conversation, conversation_id)
+        return callbacks.told(result, conversation)
 
     def plan(
         self,
@@ -109,10 +111,10 @@ class AgenticConversationPruner(Pruner):
     ) -> Plan:
         """Return what `prune` would do: a dry run, without the memo."""
         terms = self._terms(strategy, calibration)
-        progress = self._start(terms, checked(conversation), is_bounded=False)
+        progress = _start(terms, checked(conversation), is_bounded=False)
         progress.walk.pauses = checked_pauses(pauses)
         progress.walk.extend(conversation, progress.read(conversation) or [])
-        plan = self._plan_of(terms, progress, conversation)()
+        plan = _plan_of(terms, progress, conversation)()
         return outcome(terms.thinking, plan).applied(plan)
 
     def _written(self, text: str) -> Strategy:
@@ -126,25 +128,27 @@ class AgenticConversationPruner(Pruner):
             self.args, count=self._given_count, formats=self.formats, archive=self.archive, environ=self._environ
         )
 
-    def _start(self, terms: Terms, conversation: list[Any], *, is_bounded: bool = True) -> Progress[Walk]:
-        """Return the progress before the first message; `is_bounded`: what is small by its bytes need not be read."""
-        fixed = terms.overhead + (REPLY_TOKENS if conversation else 0)
-        is_exact = isinstance(self._count()[0].count, ExactCounter) and terms.calibration == 1.0
-        looks_back = terms.thinking in (ThinkingPolicy.DROP_BLOCK, ThinkingPolicy.STRIP)
-        may_wait = is_bounded and is_exact and not looks_back and _waits(terms.strategy)
-        walk = Walk(terms.strategy, terms.limit, fixed, terms.placeholder, thinking=terms.thinking)
-        parser = self._parser(wants_inputs=terms.wants_inputs, found=running(conversation))
-        return Progress(parser, walk, fixed if may_wait else math.inf)
 
-    def _plan_of(self, terms: Terms, progress: Progress[Walk], conversation: list[Any]) -> Callable[[], Plan]:
-        """Return the plan, kept; or how to come by it, where the messages did not even have to be read."""
-        fixed = terms.overhead + (REPLY_TOKENS if conversation else 0)
-        plan = progress.walk.planned_for(Transcript(list(conversation), tuple(progress.walk.entries), fixed))
-        if progress.is_read:
-            return lambda: plan
-        messages = progress.known.as_read()
-        read = partial(self._parse, overhead=terms.overhead, wants_inputs=terms.wants_inputs)
-        return lambda: replace(plan, transcript=read(messages()))
+def _start(terms: Terms, conversation: list[Any], *, is_bounded: bool = True) -> Progress[Walk]:
+    """Return the progress before the first message; `is_bounded`: what is small by its bytes need not be read."""
+    fixed = fixed_tokens(conversation, terms.overhead)
+    is_exact = isinstance(terms.reading.count.count, ExactCounter) and terms.calibration == 1.0
+    looks_back = terms.thinking in (ThinkingPolicy.DROP_BLOCK, ThinkingPolicy.STRIP)
+    may_wait = is_bounded and is_exact and not looks_back and _waits(terms.strategy)
+    walk = Walk(terms.strategy, terms.limit, fixed, terms.placeholder, thinking=terms.thinking)
+    parser = terms.reading.parser(running(conversation), wants_inputs=terms.wants_inputs)
+    return Progress(parser, walk, fixed if may_wait else math.inf)
+
+
+def _plan_of(terms: Terms, progress: Progress[Walk], conversation: list[Any]) -> Callable[[], Plan]:
+    """Return the plan, kept; or how to come by it, where the messages did not even have to be read."""
+    fixed = fixed_tokens(conversation, terms.overhead)
+    plan = progress.walk.planned_for(Transcript(list(conversation), tuple(progress.walk.entries), fixed))
+    if progress.is_read:
+        return lambda: plan
+    messages = progress.known.as_read()
+    read = partial(terms.reading.transcript, overhead=terms.overhead, wants_inputs=terms.wants_inputs)
+    return lambda: replace(plan, transcript=read(messages()))
 
 
 def _waits(strategy: Strategy) -> bool:

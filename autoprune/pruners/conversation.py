@@ -10,7 +10,6 @@ from typing import Any
 from autoprune.archive import Archive
 from autoprune.conversation.messages import checked, fields_of
 from autoprune.conversation.summary import running, without
-from autoprune.conversation.transcript import Transcript
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.formats import Format, dominant, parse
 from autoprune.planning.fold_walk import FoldWalk, planned
@@ -24,9 +23,10 @@ from autoprune.pruners._base import Pruner
 from autoprune.pruners._finishing import Unfinished
 from autoprune.pruners._large_results import shortener
 from autoprune.pruners._progress import REMEMBERED, Progress
+from autoprune.pruners._reading import Reading, fixed_tokens
 from autoprune.pruners._terms import Terms
 from autoprune.pruners._writing import SummaryWriter
-from autoprune.pruners.events import BeforePrune, OnPruned, logged
+from autoprune.pruners.events import BeforePrune, Callbacks, OnPruned, logged
 from autoprune.pruners.result import Result
 from autoprune.settings import group_size
 from autoprune.strategies.by_name import FOLDING, available, folding_named
@@ -34,7 +34,7 @@ from autoprune.strategies.folding import Folding
 from autoprune.summarizers.brief import Answer, identity_of
 from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, run
 from autoprune.summarizers.selection import summarizer_of
-from autoprune.tokens import REPLY_TOKENS, Count, spent_tokens
+from autoprune.tokens import Count, spent_tokens
 
 MAX_CALLS = 16  # of a model, in one prune
 MAX_SECONDS = 300.0  # that one prune waits for a model
@@ -120,10 +120,11 @@ class ConversationPruner(Pruner):
         the result. Whatever a summarizer raises is in the report, and the summary is made without it.
         """
         work = self._work(conversation, strategy, calibration, usage)
-        if vetoed := self._vetoed(work.planned(), conversation, conversation_id):
-            return vetoed
+        callbacks = self._callbacks(conversation_id)
+        if refused := callbacks.refused(work.planned(), conversation):
+            return refused
         answer = run(work.writer.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
-        return self._finished(work, answer, conversation_id, validate)
+        return self._finished(work, answer, callbacks, validate)
 
     async def aprune(
         self,
@@ -137,10 +138,11 @@ class ConversationPruner(Pruner):
     ) -> Result:
         """Prune as `prune` does, and await the summarizers."""
         work = self._work(conversation, strategy, calibration, usage)
-        if vetoed := self._vetoed(work.planned(), conversation, conversation_id):
-            return vetoed
+        callbacks = self._callbacks(conversation_id)
+        if refused := callbacks.refused(work.planned(), conversation):
+            return refused
         answer = await arun(work.writer.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
-        return self._finished(work, answer, conversation_id, validate)
+        return self._finished(work, answer, callbacks, validate)
 
     def plan(
         self,
@@ -153,14 +155,14 @@ class ConversationPruner(Pruner):
         """Return what `prune` would do: a dry run. As no summary is written, tokens are the most that they can be."""
         return self._work(conversation, strategy, calibration, usage).plan
 
-    def _finished(self, work: Unfinished, answer: Answer, conversation_id: object, validate: bool | Provider) -> Result:
+    def _finished(self, work: Unfinished, answer: Answer, callbacks: Callbacks, validate: bool | Provider) -> Result:
         conversation, result = work.given, work.finished(answer, self._clock)
         result = result.noting(
             accepted(result.conversation, conversation, validate, self._text("format"), self.formats)
         )
         result = archived(result, self.archive, result.plan.edits, work.bare, work.archived)
         logged(result.report, "INFO" if result.conversation is not conversation else "DEBUG")
-        return self._told(result, conversation, conversation_id)
+        return callbacks.told(result, conversation)
 
     def _work(self, conversation: list[Any], strategy: object, calibration: float, usage: object) -> Unfinished:
         """Decide what goes, and return that with the writer of the texts that it waits for."""
@@ -176,13 +178,13 @@ class ConversationPruner(Pruner):
         # What a provider reported is of one request alone, so nothing is remembered of it.
         key = None if reported else (terms.key, chosen, found, identity_of(summarizer), self._provider_begins_with_user)
         given = Given(found, self._begins_with_user)
-        progress = self._walked(key, bare, partial(self._start, chosen, terms, given, bare, reported))
+        progress = self._memory.walked(key, bare, partial(_start, chosen, terms, given, bare, reported))
         walk, texts = progress.walk, progress.texts
         if key is not None:
             self._memory.keep(key, progress)
         plan = planned(walk, bare)
         aftermath = _aftermath(terms.thinking, plan, walk)
-        plan = self._with_summary(aftermath.applied(plan), messages)
+        plan = _with_summary(aftermath.applied(plan), messages, terms.reading)
         terms = replace(
             terms, fallbacks=tuple(word for word in (*terms.fallbacks, note, unknown, *progress.notes) if word)
         )
@@ -191,11 +193,8 @@ class ConversationPruner(Pruner):
         writer = SummaryWriter(
             plan, bare, summarizer, self.store, self._memo, count, texts, results=results, title=title
         )
-        written_in = dominant([fields_of(message) for message in messages], self._formats())
-
-        def weigh(conversation: list[Any]) -> Transcript:
-            return self._parse(conversation, terms.overhead)
-
+        written_in = dominant([fields_of(message) for message in messages], terms.reading.formats)
+        weigh = partial(terms.reading.transcript, overhead=terms.overhead)
         advise = partial(advice, self, lambda: self, chosen, calibration)
         return Unfinished(
             started, terms, messages, bare, plan, aftermath, writer, written_in, weigh, advise, progress.archived
@@ -207,26 +206,6 @@ class ConversationPruner(Pruner):
         seconds = self.max_seconds
         if seconds is not None and (not is_number(seconds, 0, int | float) or not seconds):
             raise SettingsError(f"max_seconds is {seconds!r}: give seconds, more than 0, or None")
-
-    def _start(
-        self, strategy: FoldingStrategy, terms: Terms, given: Given, bare: list[Any], usage: int | None
-    ) -> Progress[FoldWalk]:
-        """Return the progress before the first message."""
-        fixed = terms.overhead + (REPLY_TOKENS if bare else 0)
-        walk = FoldWalk(strategy, terms.limit, fixed, terms.placeholder, given, thinking=terms.thinking)
-        walk.reported = None if usage is None else (len(bare), usage)
-        return Progress(self._parser(wants_inputs=False, found=given.running), walk, math.inf)
-
-    def _with_summary(self, plan: Plan, messages: list[Any]) -> Plan:
-        """Return the plan of the conversation as it was given: a summary at the head of a message counts with it."""
-        if plan.running is None:
-            return plan
-        at, entries = plan.running.at, list(plan.transcript.entries)
-        whole = parse([messages[at]], self._parser(wants_inputs=False), 0).tokens
-        apart = whole if plan.running.rest is None else whole - entries[at].tokens
-        entries[at] = replace(entries[at], tokens=whole)
-        known = replace(plan.transcript, messages=messages, entries=tuple(entries))
-        return replace(plan, transcript=known, running=replace(plan.running, tokens=apart))
 
     def _sized(self, strategy: FoldingStrategy) -> FoldingStrategy:
         """Return the strategy with the group size of the settings, where it has none of its own."""
@@ -260,6 +239,16 @@ class ConversationPruner(Pruner):
         return folding_named(text)
 
 
+def _start(
+    strategy: FoldingStrategy, terms: Terms, given: Given, bare: list[Any], usage: int | None
+) -> Progress[FoldWalk]:
+    """Return the progress before the first message."""
+    fixed = fixed_tokens(bare, terms.overhead)
+    walk = FoldWalk(strategy, terms.limit, fixed, terms.placeholder, given, thinking=terms.thinking)
+    walk.reported = None if usage is None else (len(bare), usage)
+    return Progress(terms.reading.parser(given.running), walk, math.inf)
+
+
 def _aftermath(policy: ThinkingPolicy, plan: Plan, walk: FoldWalk) -> Outcome:
     """Return what becomes of thinking behind what is edited, folded or dropped."""
     found = outcome(policy, plan)
@@ -268,6 +257,18 @@ def _aftermath(policy: ThinkingPolicy, plan: Plan, walk: FoldWalk) -> Outcome:
         thoughts = [thought for entry in plan.transcript.entries for thought in entry.thinking]
         return replace(found, parameters=drop_block(thoughts))
     return found
+
+
+def _with_summary(plan: Plan, messages: list[Any], reading: Reading) -> Plan:
+    """Return the plan of the conversation as it was given: a summary at the head of a message counts with it."""
+    if plan.running is None:
+        return plan
+    at, entries = plan.running.at, list(plan.transcript.entries)
+    whole = parse([messages[at]], reading.parser(), 0).tokens
+    apart = whole if plan.running.rest is None else whole - entries[at].tokens
+    entries[at] = replace(entries[at], tokens=whole)
+    known = replace(plan.transcript, messages=messages, entries=tuple(entries))
+    return replace(plan, transcript=known, running=replace(plan.running, tokens=apart))
 
 
 def _reported(usage: object, calibration: float) -> tuple[int | None, str | None]:

@@ -14,7 +14,7 @@ from autoprune.planning.view import Strategy
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.by_name import folds
 from autoprune.pruners.conversation import ConversationPruner
-from autoprune.pruners.events import BeforePrune, OnPruned, PruneEvent, tell, veto
+from autoprune.pruners.events import BeforePrune, Callbacks, OnPruned
 from autoprune.pruners.result import Result
 from autoprune.strategies.by_name import FOLDING, is_named
 
@@ -63,7 +63,7 @@ def prune_history(
 
     def attached(function: Callable[P, R]) -> Callable[P, R]:
         find = partial(_found, _Place(_name(function), _parameters(function), field))
-        hand = partial(_handed, before_prune=before_prune, on_pruned=on_pruned)
+        hand = partial(_handed, callbacks=Callbacks(before_prune, on_pruned))
 
         @wraps(function)
         def pruned(*arguments: P.args, **keywords: P.kwargs) -> R:
@@ -183,20 +183,19 @@ def _found(place: _Place, arguments: tuple[Any, ...], keywords: Mapping[str, Any
     return _Call(arguments, keywords, at, place.field, state, cast(list[Any], messages))
 
 
-def _handed(call: _Call, result: Result, before_prune: BeforePrune | None, on_pruned: OnPruned | None) -> _Call:
+def _handed(call: _Call, result: Result, callbacks: Callbacks) -> _Call:
     """Return the call with what a prune came to, or with a copy of its messages where that is refused."""
     if result.conversation is call.messages:
         return call.giving([*call.messages])
-    if result.request_parameters and on_pruned is None:
+    if result.request_parameters and callbacks.on_pruned is None:
         raise SettingsError(
             f"the next request must say {result.request_parameters!r}: take it from on_pruned's event, or choose "
             "another thinking_policy"
         )
-    event = PruneEvent(result.report, request_parameters=result.request_parameters)
-    if veto(before_prune, event):
+    if callbacks.refused(result, call.messages):
         return call.giving([*call.messages])
-    tell(on_pruned, event)
-    return call.giving([*result.conversation], tuple(result.conversation))
+    pruned = callbacks.told(result, call.messages).conversation
+    return call.giving([*pruned], tuple(pruned))
 
 
 # States

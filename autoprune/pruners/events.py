@@ -7,11 +7,13 @@ comes out of the call to prune as it is, and the bug shows where it is.
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from loguru import logger
 
 from autoprune.conversation.copying import Copied
 from autoprune.errors import SettingsError
+from autoprune.pruners.result import Result
 from autoprune.report import Report
 
 
@@ -65,6 +67,34 @@ def tell(on_pruned: OnPruned | None, event: PruneEvent) -> None:
     """Tell a caller of a prune that was made. Raises what `veto` does."""
     if on_pruned is not None:
         _answer(on_pruned, event, "on_pruned")
+
+
+@dataclass(frozen=True)
+class Callbacks:
+    """Whom to ask and to tell of a prune, and the conversation's id in what they are told."""
+
+    before_prune: BeforePrune | None
+    on_pruned: OnPruned | None
+    conversation_id: object = None
+
+    def refused(self, result: Result, conversation: list[Any]) -> Result | None:
+        """Return the result of doing nothing where a prune is refused; None where nobody refuses.
+
+        Nobody is asked where the result is the conversation that was given. Raises what `veto` does.
+        """
+        if self.before_prune is None or result.conversation is conversation:
+            return None
+        note = veto(self.before_prune, self._event(result))
+        return None if note is None else result.refused(conversation, note)
+
+    def told(self, result: Result, conversation: list[Any]) -> Result:
+        """Return the result, after the caller was told of it if anything was done. Raises what `tell` does."""
+        if self.on_pruned is not None and result.conversation is not conversation:
+            tell(self.on_pruned, self._event(result))
+        return result
+
+    def _event(self, result: Result) -> PruneEvent:
+        return PruneEvent(result.report, self.conversation_id, request_parameters=result.request_parameters)
 
 
 def _answer(function: Callable[[PruneEvent], object], event: PruneEvent, option: str) -> object:

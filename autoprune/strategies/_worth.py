@@ -9,8 +9,7 @@ Long words are for prose, which holds few names. The figures come from replaying
 """
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
@@ -29,10 +28,10 @@ FILE = re.compile(r"(?<![\w.@$/+-])[\w./@+-]*[\w@+-]\.[A-Za-z]\w{0,5}(?![\w/])")
 
 @dataclass(eq=False)
 class Known:
-    """What is known of a result; `fresh` is how many of its names no call has used."""
+    """What is known of a result; `fresh` are its names that no call has used, each once, as they come."""
 
     result: ToolResult
-    fresh: int = 0
+    fresh: dict[str, None]
 
     @cached_property
     def tokens(self) -> int:
@@ -45,15 +44,11 @@ class Known:
         return float(self.tokens**1.2)
 
     @cached_property
-    def names(self) -> list[str]:
-        """The names in the text, each once."""
-        return names(self.result.text)
-
-    @cached_property
     def prose(self) -> float:
         """What the long words in the text count beside names."""
-        words = set(self.result.text.split())
-        return LONG_WORDS * len([word for word in words if len(word) >= LONG_WORD and word.isalpha()])
+        return LONG_WORDS * len(
+            {word for word in self.result.text.split() if len(word) >= LONG_WORD and word.isalpha()}
+        )
 
     @cached_property
     def files(self) -> tuple[str, ...]:
@@ -66,7 +61,6 @@ class Worth:
     """What one walk has read: results with their names, the names that calls have used, the files they touched."""
 
     _known: dict[int, Known] = field(default_factory=dict)  # by the identity of results
-    _holders: dict[str, list[Known]] = field(default_factory=lambda: defaultdict(list))  # by fresh name
     _used: set[str] = field(default_factory=set)
     _touched: dict[str, int] = field(default_factory=dict)  # the newest request that touched a file
 
@@ -74,20 +68,27 @@ class Worth:
         """Take one more message."""
         for call in entry.calls:
             self._touched.update(dict.fromkeys(files(call), call.request))
-            for name in _names_of(call):
-                if name not in self._used:
-                    self._used.add(name)
-                    for holder in self._holders.pop(name, ()):
-                        holder.fresh -= 1
+            self._use(set(_names_of(call)) - self._used)
         for result in entry.results:
-            known = self._known[id(result)] = Known(result)
-            for name in (fresh := self.fresh_names(result)):
-                self._holders[name].append(known)
-            known.fresh = len(fresh)
+            self._known[id(result)] = Known(result, self._fresh(result))
 
-    def fresh_names(self, result: ToolResult) -> Sequence[str]:
+    def forget(self, result: ToolResult) -> None:
+        """Forget a result that is gone."""
+        self._known.pop(id(result), None)
+
+    def fresh_names(self, result: ToolResult) -> Iterable[str]:
         """Return the names in a result that no call has used so far, each once, as they come."""
-        return [name for name in self._known[id(result)].names if name not in self._used]
+        return self._known[id(result)].fresh
+
+    def _fresh(self, result: ToolResult) -> dict[str, None]:
+        return dict.fromkeys(name for name in names(result.text) if name not in self._used)
+
+    def _use(self, names: set[str]) -> None:
+        """Note names that a call has used for the first time."""
+        self._used |= names
+        for known in self._known.values():
+            for name in names:
+                known.fresh.pop(name, None)
 
     def of(self, result: ToolResult, request: int) -> float:
         """Return what a result is worth at a request; infinite for one that is small."""
@@ -97,7 +98,7 @@ class Worth:
         age = max(1, request - result.request)
         since = request - max((self._touched.get(file, NEVER) for file in known.files), default=NEVER)
         touched = 1 + TOUCHED_FACTOR * float(0.5 ** (since / TOUCHED_HALF))
-        return 1_000 * (1 + known.fresh + known.prose) / float(known.size * age**0.5) * touched
+        return 1_000 * (1 + len(known.fresh) + known.prose) / float(known.size * age**0.5) * touched
 
 
 def files(call: ToolCall) -> tuple[str, ...]:

@@ -125,6 +125,7 @@ class Account:
         for candidate, text in made:
             yield candidate.replaced(text, f"{why.partition(':')[0]}, {self._figure(candidate)}")
             self._gone.setdefault(id(candidate.result), self._short(candidate.result, view.request))
+            self._worth.forget(candidate.result)
 
     def told(self) -> Told:
         """Return the decisions with their numbers, and what each result is worth that stays."""

@@ -45,6 +45,13 @@ def test_media_are_counted_by_the_rules_of_their_format():
     assert new_parser(len, formats=(Pictures(),)).read({"line": [PICTURE]}, 0).tokens == MESSAGE_TOKENS + 12
 
 
+def test_a_format_that_a_pruner_gets_after_a_prune_counts_at_once():
+    pruner = AgenticConversationPruner(PruneArgs(100))
+    pruner.prune([{"role": "user", "content": "Look."}])
+    pruner.formats = (Rich(), *pruner.formats)
+    assert pruner.prune([{"line": [PICTURE]}]).report.tokens_before > PICTURE_TOKENS
+
+
 def test_the_bytes_of_such_a_message_do_not_bound_its_tokens():
     report = AgenticConversationPruner(PruneArgs(100), formats=[Rich()]).prune([{"line": [PICTURE]}]).report
     assert report.tokens_before > PICTURE_TOKENS
