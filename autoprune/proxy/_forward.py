@@ -100,7 +100,7 @@ async def _sent(client: httpx.AsyncClient, outgoing: Outgoing) -> httpx.Response
         except httpx.TimeoutException as error:
             raise UpstreamError(504, f"{host_of(outgoing.url)} has not answered in {READ_SECONDS:,.0f} s") from error
         except (httpx.TransportError, httpx.InvalidURL) as error:
-            words = f"{host_of(outgoing.url)} did not answer: {error or type(error).__name__}"
+            words = f"{host_of(outgoing.url)} did not answer: {str(error) or type(error).__name__}"
             raise UpstreamError(502, words) from error
     raise AssertionError("unreachable")
 

@@ -2,11 +2,14 @@
 
 import gzip
 import json
+import os
 import socket
+import struct
 import threading
 import time
 import urllib.request
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -265,6 +268,37 @@ def test_an_upstream_that_takes_too_long_is_an_error_of_its_own(
         assert upstream.gone.wait(10)
     assert got.status_code == 504
     assert got.json()["error"]["type"] == "api_error"
+    assert len(upstream.requests) == 1
+
+
+def test_a_connection_that_is_reset_is_said_to_be(proxy_to: ProxyTo) -> None:
+    def play(connection: Connection) -> None:
+        connection.request()
+        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        os.close(connection.sock.detach())
+
+    with serving(play) as upstream:
+        got = httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=body(2))
+    assert got.status_code == 502
+    assert got.json()["error"]["message"].endswith("did not answer: ReadError")
+
+
+def test_a_request_is_sent_again_where_no_connection_came_about(
+    proxy_to: ProxyTo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+    send = httpx.AsyncClient.send
+
+    async def refused_once(client: httpx.AsyncClient, request: httpx.Request, **options: Any) -> httpx.Response:
+        tried.append(request.url.path)
+        if len(tried) == 1:
+            raise httpx.ConnectError("refused")
+        return await send(client, request, **options)
+
+    monkeypatch.setattr(httpx.AsyncClient, "send", refused_once)
+    with serving(always(answer())) as upstream:
+        assert httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=body(2)).status_code == 200
+    assert tried == ["/v1/messages"] * 2
     assert len(upstream.requests) == 1
 
 
