@@ -59,7 +59,7 @@ def test_a_conversation_is_pruned_and_everything_else_of_the_request_is_as_it_wa
         ("POST", "/v1/messages", b"no JSON \xff", {}),
         ("POST", "/v1/messages", body(8), {"content-encoding": "br"}),
         ("POST", "/v1/messages", body(8), {"x-interaction-type": "conversation-compaction"}),
-        ("POST", "/model/anthropic.m/converse", body(8), {"authorization": "AWS4-HMAC-SHA256 Credential=a"}),
+        ("POST", "/v1/messages", body(8), {"authorization": "AWS4-HMAC-SHA256 Credential=a"}),
         ("DELETE", "/v1/files/1", b"", {}),
     ],
 )
