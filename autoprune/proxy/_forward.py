@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx
 
+from autoprune.errors import SettingsError
 from autoprune.proxy._upstream import Headers, host_of, passed_on
 
 Scope = Mapping[str, Any]
@@ -58,10 +59,17 @@ class Unlogged(httpx.URL):
 
 
 def new_client() -> httpx.AsyncClient:
-    """Return a client that changes nothing: it follows no redirects, and reads no proxies but the environment's."""
+    """Return a client that changes nothing: it follows no redirects, and reads no proxies but the environment's.
+
+    Raises SettingsError where the environment names a proxy or certificates that cannot be used.
+    """
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=KEEP_SECONDS)
     timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS, pool=None)
-    return httpx.AsyncClient(limits=limits, timeout=timeout, follow_redirects=False)
+    try:
+        return httpx.AsyncClient(limits=limits, timeout=timeout, follow_redirects=False)
+    except (ImportError, OSError, ValueError, httpx.InvalidURL) as error:
+        where = "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY or SSL_CERT_FILE"
+        raise SettingsError(f"the upstream cannot be reached as the environment says ({where}): {error}") from error
 
 
 @asynccontextmanager

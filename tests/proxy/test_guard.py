@@ -76,6 +76,17 @@ def test_settings_that_cannot_be_used_are_refused_at_the_start(settings: dict[st
         Settings(**settings)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("ALL_PROXY", "socks9://127.0.0.1:1"), ("HTTPS_PROXY", "x://y"), ("SSL_CERT_FILE", "/none")]
+)
+def test_an_environment_that_cannot_be_used_is_an_error_at_the_start(
+    proxy_to: ProxyTo, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsError, match="as the environment says"):
+        proxy_to(None)
+
+
 def test_an_address_that_is_taken_is_an_error_that_says_so(proxy_to: ProxyTo) -> None:
     first = proxy_to(None)
     with pytest.raises(SettingsError, match="cannot listen on 127"):
