@@ -74,6 +74,26 @@ def test_what_is_no_conversation_goes_on_byte_for_byte(
     assert got.content == b"\x00\xff"
 
 
+def test_a_request_for_a_count_is_pruned_alike_and_is_none_of_its_conversation(proxy_to: ProxyTo) -> None:
+    with serving(always(answer(b'{"input_tokens": 700}'))) as upstream:
+        proxy = proxy_to(upstream.url)
+        for path in ("/v1/messages", "/v1/messages/count_tokens", "/v1/messages"):
+            httpx.post(f"{proxy.url}{path}", content=body(8))
+        eventually(lambda: [session.requests for session in proxy.sessions] == [2])
+    first, counted, last = (came for _, came in upstream.requests)
+    assert first == counted == last != body(8)
+    assert proxy.sessions[0].ledger.requests == 2
+
+
+@pytest.mark.parametrize("name", ["x-claude-code-session-id", "session-id", "x-session-id"])
+def test_a_session_is_told_by_the_header_of_its_client(proxy_to: ProxyTo, name: str) -> None:
+    with serving(always(answer())) as upstream:
+        proxy = proxy_to(upstream.url)
+        for session in ("one", "two", "one"):
+            httpx.post(f"{proxy.url}/v1/messages", content=body(2), headers={name: session})
+        eventually(lambda: sorted(session.requests for session in proxy.sessions) == [1, 2])
+
+
 def test_a_websocket_is_refused_at_once_so_that_the_client_goes_on_over_http(proxy_to: ProxyTo) -> None:
     with serving(always(answer())) as upstream:
         url = f"{proxy_to(upstream.url).url}/v1/responses"
