@@ -46,8 +46,10 @@ def test_on_an_open_address_every_request_needs_the_token_and_it_is_not_passed_o
         url = proxy_to(upstream.url, host="0.0.0.0", token="a secret").url.replace("0.0.0.0", "127.0.0.1")
         for headers in ({}, {"x-autoprune-token": "another"}):
             assert httpx.get(f"{url}/v1/models", headers=headers).status_code == 403
-        assert httpx.get(f"{url}/v1/models", headers={"x-autoprune-token": "a secret"}).status_code == 200
-    assert len(upstream.requests) == 1
+        for host in ("127.0.0.1", "box.example:8484"):  # as other machines call it
+            headers = {"x-autoprune-token": "a secret", "host": host}
+            assert httpx.get(f"{url}/v1/models", headers=headers).status_code == 200
+    assert len(upstream.requests) == 2
     assert "secret" not in upstream.requests[0][0]
 
 
