@@ -63,6 +63,15 @@ def test_labels_are_few_whatever_clients_say(stay: bool):
     assert metrics(sessions).count("autoprune_sessions_total{") == MOST_LABELS + 1
 
 
+def test_the_usage_of_an_answer_is_entered_once():
+    sessions = Sessions()
+    went_through(sessions, "one")
+    (session,) = sessions
+    session.usage = {"input_tokens": 50}
+    went_through(sessions, "one", 2)
+    assert len(session.ledger.reported) == 1
+
+
 def test_a_label_is_short_whatever_clients_say():
     sessions = Sessions()
     went_through(sessions, "one", client="c" * 100_000)
