@@ -39,7 +39,8 @@ def seen(message: Mapping[str, object]) -> str | None:
 
 def speaker(message: Mapping[str, object]) -> Speaker:
     """Return who a message comes from."""
-    return SPEAKERS.get(message.get("role"), Speaker.OTHER)
+    role = message.get("role")
+    return SPEAKERS.get(role, Speaker.OTHER) if isinstance(role, str) else Speaker.OTHER
 
 
 def message(role: str, text: str) -> dict[str, object]:

@@ -14,8 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-import httpx
-
 from autoprune.proxy._bodies import unpacked
 from autoprune.proxy._forward import (
     ClientGoneError,
@@ -70,13 +68,13 @@ class Proxy:
     """The application. `sessions` is what went through it."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
-        """Take the settings; lanes and connections begin with the server."""
+        """Take the settings, and start the lanes. Raises SettingsError where the upstream cannot be reached."""
         self.settings = settings
         self.sessions = Sessions()
         self.guard = Guard(settings)
+        self._client = new_client()
         self.lanes = Lanes(settings)
         self._clock = clock
-        self._client: httpx.AsyncClient | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -93,8 +91,7 @@ class Proxy:
 
     async def close(self) -> None:
         """Close the connections, and end the lanes."""
-        if self._client:
-            await self._client.aclose()
+        await self._client.aclose()
         await asyncio.to_thread(self.lanes.close)
 
     async def _serve(self, asked: Asked, receive: Receive, send: Send) -> None:
@@ -152,7 +149,6 @@ class Proxy:
         self, asked: Asked, outgoing: Outgoing, send: Send, gone: asyncio.Future[None], session: Session | None
     ) -> dict[str, Any]:
         """Send a request on and its answer back; return the usage in it, {} where there is none."""
-        self._client = self._client or new_client()
         try:
             async with answered(self._client, outgoing, gone) as response:
                 self._status(response.status_code, session)

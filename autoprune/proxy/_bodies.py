@@ -23,7 +23,7 @@ DECODERS: Mapping[str, Callable[[bytes], bytes]] = {"": bytes, "identity": bytes
 
 def unpacked(body: bytes, encoding: str) -> bytes | None:
     """Return a body as it was before it was compressed; None where that cannot be read, or is too large."""
-    decode = DECODERS.get(encoding)
+    decode = DECODERS.get(encoding.lower())
     try:
         found = decode(body) if decode else None
     except (zlib.error, ZstdError):

@@ -9,7 +9,7 @@ BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)  # seconds of pru
 NO_TIMES = (0,) * (len(BUCKETS) + 1)
 PRODUCT = re.compile(r"[^/\s(]+")  # what a User-Agent begins with, without its version
 UNKNOWN, OTHERS = "unknown", "others"
-MOST_LABELS = 100
+MOST_LABELS, MOST_LETTERS = 100, 100  # letters of a name: clients write what they like
 
 Label: TypeAlias = tuple[str, str]  # a client's name, and a model's
 
@@ -54,4 +54,5 @@ def product(agent: str) -> str:
 
 def room_for(label: Label, known: dict[Label, Figures]) -> Label:
     """Return a label to sum under: another one for what is new where there are too many already."""
+    label = label[0][:MOST_LETTERS], label[1][:MOST_LETTERS]
     return label if label in known or len(known) < MOST_LABELS else (OTHERS, OTHERS)

@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx
 
+from autoprune.errors import SettingsError
 from autoprune.proxy._upstream import Headers, host_of, passed_on
 
 Scope = Mapping[str, Any]
@@ -49,11 +50,26 @@ class Outgoing:
     body: bytes = field(repr=False)
 
 
+class Unlogged(httpx.URL):
+    """An address that keeps its query to itself: httpx logs addresses, and Gemini's clients may put their key there."""
+
+    def __str__(self) -> str:
+        """Return the address without its query."""
+        return str(self.copy_with(query=None))
+
+
 def new_client() -> httpx.AsyncClient:
-    """Return a client that changes nothing: it follows no redirects, and reads no proxies but the environment's."""
+    """Return a client that changes nothing: it follows no redirects, and reads no proxies but the environment's.
+
+    Raises SettingsError where the environment names a proxy or certificates that cannot be used.
+    """
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=KEEP_SECONDS)
     timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS, pool=None)
-    return httpx.AsyncClient(limits=limits, timeout=timeout, follow_redirects=False)
+    try:
+        return httpx.AsyncClient(limits=limits, timeout=timeout, follow_redirects=False)
+    except (ImportError, OSError, ValueError, httpx.InvalidURL) as error:
+        where = "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY or SSL_CERT_FILE"
+        raise SettingsError(f"the upstream cannot be reached as the environment says ({where}): {error}") from error
 
 
 @asynccontextmanager
@@ -84,6 +100,7 @@ async def _sent(client: httpx.AsyncClient, outgoing: Outgoing) -> httpx.Response
         try:
             # httpx would add headers of its own, such as a user agent: the request has the client's and no other.
             request = httpx.Request(outgoing.method, outgoing.url, headers=outgoing.headers, content=outgoing.body)
+            request.url = Unlogged(request.url)
             return await client.send(request, stream=True)
         except NEVER_SENT as error:
             if not left:
@@ -92,7 +109,7 @@ async def _sent(client: httpx.AsyncClient, outgoing: Outgoing) -> httpx.Response
         except httpx.TimeoutException as error:
             raise UpstreamError(504, f"{host_of(outgoing.url)} has not answered in {READ_SECONDS:,.0f} s") from error
         except (httpx.TransportError, httpx.InvalidURL) as error:
-            words = f"{host_of(outgoing.url)} did not answer: {error or type(error).__name__}"
+            words = f"{host_of(outgoing.url)} did not answer: {str(error) or type(error).__name__}"
             raise UpstreamError(502, words) from error
     raise AssertionError("unreachable")
 
@@ -102,16 +119,25 @@ async def _next(pieces: AsyncIterator[bytes]) -> bytes | None:
 
 
 async def _until_gone(work: Any, gone: asyncio.Future[None]) -> Any:
-    """Return what `work` comes to, unless the client goes away before."""
+    """Return what `work` comes to, unless the client goes away before. It has ended when this returns or raises."""
     task = asyncio.ensure_future(work)
-    await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise ClientGoneError
+    finally:
+        await _end(task)
+
+
+async def _end(task: asyncio.Future[Any]) -> None:
+    """Cancel what is still under way, and close the answer that came in the meantime."""
     if task.done():
-        return task.result()
+        return
     task.cancel()
     await asyncio.wait({task})
     if not task.cancelled() and task.exception() is None and isinstance(task.result(), httpx.Response):
         await task.result().aclose()
-    raise ClientGoneError
 
 
 async def body_of(receive: Receive) -> bytes:

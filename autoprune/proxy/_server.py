@@ -56,21 +56,21 @@ def server(settings: Settings) -> tuple[uvicorn.Server, Proxy]:
 def running(settings: Settings) -> Iterator[Running]:
     """Run a proxy in a thread of this process while the context lasts.
 
-    Raises SettingsError where it cannot listen on its address.
+    Raises SettingsError where it cannot listen on its address, or cannot reach any upstream.
     """
-    listening = listen(settings)
-    known, proxy = server(settings)
-    thread = threading.Thread(target=known.run, args=([listening],), name="autoprune-proxy", daemon=True)
-    thread.start()
-    while not known.started and thread.is_alive():
-        time.sleep(STEP_SECONDS)
-    port = listening.getsockname()[1]
-    url = f"http://{f'[{settings.host}]' if ':' in settings.host else settings.host}:{port}"
-    try:
-        yield Running(url, f"{url}/?token={quoted(settings.token)}", proxy.sessions)
-    finally:
-        known.should_exit = True
-        thread.join()
+    with listen(settings) as listening:
+        known, proxy = server(settings)
+        thread = threading.Thread(target=known.run, args=([listening],), name="autoprune-proxy", daemon=True)
+        thread.start()
+        while not known.started and thread.is_alive():
+            time.sleep(STEP_SECONDS)
+        port = listening.getsockname()[1]
+        url = f"http://{f'[{settings.host}]' if ':' in settings.host else settings.host}:{port}"
+        try:
+            yield Running(url, f"{url}/?token={quoted(settings.token)}", proxy.sessions)
+        finally:
+            known.should_exit = True
+            thread.join()
 
 
 def listen(settings: Settings) -> socket.socket:

@@ -60,6 +60,8 @@ class Settings:
             raise SettingsError(
                 f"jobs is {self.jobs}: this system forks no processes; take 0, which prunes in a thread"
             )
+        if not self.host:
+            raise SettingsError("the address to listen on is empty: leave it out for the loopback, or name one")
         if not self.token:
             raise SettingsError("the token is empty: leave it out, and one is made")
 

@@ -41,7 +41,8 @@ def address(settings: Settings, path: str, query: str, headers: Mapping[str, str
     if base is None and whose in settings.bases:
         base = settings.bases[whose]
         path = path.removeprefix(VERSION) if whose == "openai" else path
-    whole = (base or VENDORS[whose]).rstrip("/") + path
+    # A path that began with anything else, as in GET @elsewhere, would become part of the host.
+    whole = f"{(base or VENDORS[whose]).rstrip('/')}/{path.removeprefix('/')}"
     return f"{whole}?{query}" if query else whole
 
 

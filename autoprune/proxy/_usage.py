@@ -12,7 +12,7 @@ from typing import Any
 
 from zstandard import ZstdDecompressor, ZstdError
 
-MOST = 64_000_000  # bytes of an answer in one body that are read
+MOST = 64_000_000  # bytes of an answer in one body, or of one event, that are read
 LINE = b"data:"
 HINTS = (b"usage", b"Usage")  # an event without these words is not parsed
 DECODERS: Mapping[str, Callable[[], Any]] = {
@@ -31,30 +31,39 @@ class UsageReader:
         """Begin before the first byte of an answer with this type and content encoding."""
         self.usage: dict[str, Any] = {}
         self._is_stream = "event-stream" in content_type
-        self._is_readable = (self._is_stream or "json" in content_type) and encoding in DECODERS
-        self._decoder = DECODERS[encoding]() if self._is_readable else None
-        self._rest = b""
+        name = encoding.lower()
+        self._is_readable = (self._is_stream or "json" in content_type) and name in DECODERS
+        self._decoder = DECODERS[name]() if self._is_readable else None
+        self._rest: list[bytes] = []  # of an event or a body that is not complete yet
+        self._bytes = 0  # of these
 
     def feed(self, piece: bytes) -> None:
         """Take the next bytes."""
         if not self._is_readable:
             return
         try:
-            self._rest += self._decoder.decompress(piece) if self._decoder else piece
+            self._take(self._decoder.decompress(piece) if self._decoder else piece)
         except (zlib.error, ZstdError):
             self._is_readable = False
-        if self._is_stream:
-            *lines, self._rest = self._rest.split(b"\n")
-            for line in lines:
-                self._event(line)
-        elif len(self._rest) > MOST:
-            self._is_readable = False
+        if self._bytes > MOST:
+            self._is_readable, self._rest = False, []
 
     def end(self) -> dict[str, Any]:
         """Return the usage that was reported; {} where none was."""
-        if self._is_readable and self._rest:
-            self._event(self._rest) if self._is_stream else self._read(self._rest)
+        if self._is_readable and self._bytes:
+            rest = b"".join(self._rest)
+            self._event(rest) if self._is_stream else self._read(rest)
         return self.usage
+
+    def _take(self, data: bytes) -> None:
+        """Keep what is not complete, and read the events that are."""
+        self._rest.append(data)
+        self._bytes += len(data)
+        if self._is_stream and b"\n" in data:
+            *lines, rest = b"".join(self._rest).split(b"\n")
+            self._rest, self._bytes = [rest], len(rest)
+            for line in lines:
+                self._event(line)
 
     def _event(self, line: bytes) -> None:
         if line.startswith(LINE) and any(hint in line for hint in HINTS):

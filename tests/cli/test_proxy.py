@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ import httpx
 import pytest
 from command_line import run_text
 from proxy.conftest import body
-from raw_upstream import always, answer, serving
+from raw_upstream import Connection, always, answer, serving
 
 from autoprune.cli.proxy import bases
 
@@ -61,6 +62,25 @@ def test_it_ends_as_a_service_is_stopped_and_keeps_its_ledgers(tmp_path: Path, m
         known.communicate(timeout=10)
     assert known.returncode == 0
     assert len([*tmp_path.rglob("*.json")]) == 1
+
+
+def test_it_ends_in_silence_while_answers_are_under_way():
+    def play(connection: Connection) -> None:
+        connection.request()
+        connection.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
+        while True:
+            connection.send(b"data: 1\n\n")
+            time.sleep(0.05)
+
+    with serving(play) as upstream, program(*OPTIONS, "--upstream", upstream.url) as known:
+        assert known.stdout
+        url = known.stdout.readline().split()[-1]
+        with httpx.stream("POST", f"{url}/v1/messages", content=body(2)) as got:
+            pieces = got.iter_raw()
+            assert next(pieces).startswith(b"data: 1")
+            known.send_signal(signal.SIGINT)
+            _, errors = known.communicate(timeout=10)
+    assert (known.returncode, errors) == (0, "")
 
 
 @pytest.mark.parametrize(

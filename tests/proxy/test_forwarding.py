@@ -2,10 +2,14 @@
 
 import gzip
 import json
+import os
 import socket
+import struct
 import threading
 import time
+import urllib.request
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -15,8 +19,9 @@ from proxy.conftest import body, eventually, messages
 from raw_upstream import Connection, always, answer, serving
 
 from autoprune import AgenticConversationPruner, PruneArgs
-from autoprune.proxy import Running
+from autoprune.proxy import Running, Settings, _forward
 from autoprune.proxy._bodies import MOST
+from autoprune.proxy._upstream import address
 
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 USAGE = b'data: {"type": "message_start", "message": {"usage": {"input_tokens": 700}}}\n\n'
@@ -54,7 +59,7 @@ def test_a_conversation_is_pruned_and_everything_else_of_the_request_is_as_it_wa
         ("POST", "/v1/messages", b"no JSON \xff", {}),
         ("POST", "/v1/messages", body(8), {"content-encoding": "br"}),
         ("POST", "/v1/messages", body(8), {"x-interaction-type": "conversation-compaction"}),
-        ("POST", "/model/anthropic.m/converse", body(8), {"authorization": "AWS4-HMAC-SHA256 Credential=a"}),
+        ("POST", "/v1/messages", body(8), {"authorization": "AWS4-HMAC-SHA256 Credential=a"}),
         ("DELETE", "/v1/files/1", b"", {}),
     ],
 )
@@ -69,6 +74,26 @@ def test_what_is_no_conversation_goes_on_byte_for_byte(
     assert got.content == b"\x00\xff"
 
 
+def test_a_request_for_a_count_is_pruned_alike_and_is_none_of_its_conversation(proxy_to: ProxyTo) -> None:
+    with serving(always(answer(b'{"input_tokens": 700}'))) as upstream:
+        proxy = proxy_to(upstream.url)
+        for path in ("/v1/messages", "/v1/messages/count_tokens", "/v1/messages"):
+            httpx.post(f"{proxy.url}{path}", content=body(8))
+        eventually(lambda: [session.requests for session in proxy.sessions] == [2])
+    first, counted, last = (came for _, came in upstream.requests)
+    assert first == counted == last != body(8)
+    assert proxy.sessions[0].ledger.requests == 2
+
+
+@pytest.mark.parametrize("name", ["x-claude-code-session-id", "session-id", "x-session-id"])
+def test_a_session_is_told_by_the_header_of_its_client(proxy_to: ProxyTo, name: str) -> None:
+    with serving(always(answer())) as upstream:
+        proxy = proxy_to(upstream.url)
+        for session in ("one", "two", "one"):
+            httpx.post(f"{proxy.url}/v1/messages", content=body(2), headers={name: session})
+        eventually(lambda: sorted(session.requests for session in proxy.sessions) == [1, 2])
+
+
 def test_a_websocket_is_refused_at_once_so_that_the_client_goes_on_over_http(proxy_to: ProxyTo) -> None:
     with serving(always(answer())) as upstream:
         url = f"{proxy_to(upstream.url).url}/v1/responses"
@@ -77,7 +102,9 @@ def test_a_websocket_is_refused_at_once_so_that_the_client_goes_on_over_http(pro
     assert len(upstream.requests) == 1
 
 
-@pytest.mark.parametrize(("encoding", "compress"), [("gzip", gzip.compress), ("zstd", zstandard.compress)])
+@pytest.mark.parametrize(
+    ("encoding", "compress"), [("gzip", gzip.compress), ("GZIP", gzip.compress), ("zstd", zstandard.compress)]
+)
 def test_a_request_that_is_compressed_is_read_and_sent_plain(
     proxy_to: ProxyTo, encoding: str, compress: Callable[[bytes], bytes]
 ) -> None:
@@ -97,7 +124,7 @@ def test_an_answer_that_is_compressed_passes_as_it_is_and_its_usage_is_read(prox
         with httpx.stream("POST", f"{proxy.url}/v1/messages", content=body(8)) as got:
             assert b"".join(got.iter_raw()) == packed
         httpx.post(f"{proxy.url}/v1/messages", content=body(9))
-        eventually(lambda: proxy.sessions[0].ledger.reported)
+        eventually(lambda: [session for session in proxy.sessions if session.ledger.reported])
     assert proxy.sessions[0].ledger.reported[0].prompt == 4_000
 
 
@@ -161,7 +188,7 @@ def test_an_upstream_that_breaks_before_its_answer_is_an_error_and_is_asked_once
     assert got.status_code == 502
     assert got.json()["error"]["message"].startswith("autoprune: 127.0.0.1:")
     assert len(upstream.requests) == 1
-    assert proxy.sessions[0].failed == 1
+    eventually(lambda: [session.failed for session in proxy.sessions] == [1])
 
 
 @pytest.mark.parametrize(
@@ -210,7 +237,7 @@ def test_the_upstreams_own_errors_pass_and_are_counted(proxy_to: ProxyTo) -> Non
         proxy = proxy_to(upstream.url)
         got = httpx.post(f"{proxy.url}/v1/messages", content=body(2))
     assert (got.status_code, got.content, got.headers["retry-after"]) == (529, said, "3")
-    assert proxy.sessions[0].refused == 1
+    eventually(lambda: [session.refused for session in proxy.sessions] == [1])
 
 
 def test_a_header_that_comes_twice_reaches_the_upstream_whole(proxy_to: ProxyTo) -> None:
@@ -240,6 +267,71 @@ def test_a_body_that_would_unpack_to_a_machines_memory_passes_as_it_is(proxy_to:
     with serving(always(answer())) as upstream:
         httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=bomb, headers={"content-encoding": "gzip"})
     assert upstream.requests[0][1] == bomb
+
+
+def test_a_key_in_an_address_is_in_no_log(proxy_to: ProxyTo, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    path = "/v1beta/models/g:generateContent?key="
+    with serving(always(answer())) as upstream:
+        urllib.request.urlopen(f"{proxy_to(upstream.url).url}{path}secret", b"{}").close()
+    assert upstream.requests[0][0].startswith(f"POST {path}secret HTTP/1.1\n")
+    assert f"{upstream.url}{path.partition('?')[0]}" in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_an_upstream_that_takes_too_long_is_an_error_of_its_own(
+    proxy_to: ProxyTo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_forward, "READ_SECONDS", 0.2)
+    with serving(lambda connection: (connection.request(), connection.wait_until_gone())[1]) as upstream:
+        got = httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=body(2))
+        assert upstream.gone.wait(10)
+    assert got.status_code == 504
+    assert got.json()["error"]["type"] == "api_error"
+    assert len(upstream.requests) == 1
+
+
+def test_a_connection_that_is_reset_is_said_to_be(proxy_to: ProxyTo) -> None:
+    def play(connection: Connection) -> None:
+        connection.request()
+        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        os.close(connection.sock.detach())
+
+    with serving(play) as upstream:
+        got = httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=body(2))
+    assert got.status_code == 502
+    assert got.json()["error"]["message"].endswith("did not answer: ReadError")
+
+
+def test_a_request_is_sent_again_where_no_connection_came_about(
+    proxy_to: ProxyTo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+    send = httpx.AsyncClient.send
+
+    async def refused_once(client: httpx.AsyncClient, request: httpx.Request, **options: Any) -> httpx.Response:
+        tried.append(request.url.path)
+        if len(tried) == 1:
+            raise httpx.ConnectError("refused")
+        return await send(client, request, **options)
+
+    monkeypatch.setattr(httpx.AsyncClient, "send", refused_once)
+    with serving(always(answer())) as upstream:
+        assert httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=body(2)).status_code == 200
+    assert tried == ["/v1/messages"] * 2
+    assert len(upstream.requests) == 1
+
+
+def test_a_redirect_passes_and_is_not_followed(proxy_to: ProxyTo) -> None:
+    with serving(always(answer(b"", "307 Temporary Redirect", location="http://127.0.0.1:9/v1/messages"))) as upstream:
+        got = httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=body(2))
+    assert (got.status_code, got.headers["location"]) == (307, "http://127.0.0.1:9/v1/messages")
+
+
+def test_a_path_cannot_name_another_host():
+    assert address(Settings("https://gateway.example"), "@evil.example/x", "", {}) == (
+        "https://gateway.example/@evil.example/x"
+    )
 
 
 def test_headers_of_the_connection_stay_on_their_own_side(proxy_to: ProxyTo) -> None:

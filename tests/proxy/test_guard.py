@@ -46,8 +46,10 @@ def test_on_an_open_address_every_request_needs_the_token_and_it_is_not_passed_o
         url = proxy_to(upstream.url, host="0.0.0.0", token="a secret").url.replace("0.0.0.0", "127.0.0.1")
         for headers in ({}, {"x-autoprune-token": "another"}):
             assert httpx.get(f"{url}/v1/models", headers=headers).status_code == 403
-        assert httpx.get(f"{url}/v1/models", headers={"x-autoprune-token": "a secret"}).status_code == 200
-    assert len(upstream.requests) == 1
+        for host in ("127.0.0.1", "box.example:8484"):  # as other machines call it
+            headers = {"x-autoprune-token": "a secret", "host": host}
+            assert httpx.get(f"{url}/v1/models", headers=headers).status_code == 200
+    assert len(upstream.requests) == 2
     assert "secret" not in upstream.requests[0][0]
 
 
@@ -67,12 +69,24 @@ def test_the_page_needs_the_token_on_the_loopback_too():
         ({"strategy": "lowwater"}, "did you mean low_water"),
         ({"safe_zone": "much"}, "safe zone"),
         ({"token": ""}, "token is empty"),
+        ({"host": ""}, "address to listen on is empty"),
         ({"upstream": "https://user:password@gateway.example"}, "send them in a header"),
     ],
 )
 def test_settings_that_cannot_be_used_are_refused_at_the_start(settings: dict[str, str], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         Settings(**settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("ALL_PROXY", "socks9://127.0.0.1:1"), ("HTTPS_PROXY", "x://y"), ("SSL_CERT_FILE", "/none")]
+)
+def test_an_environment_that_cannot_be_used_is_an_error_at_the_start(
+    proxy_to: ProxyTo, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsError, match="as the environment says"):
+        proxy_to(None)
 
 
 def test_an_address_that_is_taken_is_an_error_that_says_so(proxy_to: ProxyTo) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from autoprune.economics import DEFAULT, Sent
-from autoprune.proxy._figures import MOST_LABELS, OTHERS, product
+from autoprune.proxy._figures import MOST_LABELS, MOST_LETTERS, OTHERS, product
 from autoprune.proxy._metrics import metrics
 from autoprune.proxy._pruning import Account, Cleared, Done, Job
 from autoprune.proxy._sessions import MOST_POINTS, MOST_SESSIONS, Sessions
@@ -61,6 +61,21 @@ def test_labels_are_few_whatever_clients_say(stay: bool):
     assert len(found) == MOST_LABELS + 1
     assert found[OTHERS, OTHERS].sessions == (20 if stay else 3 * MOST_SESSIONS - MOST_LABELS)
     assert metrics(sessions).count("autoprune_sessions_total{") == MOST_LABELS + 1
+
+
+def test_the_usage_of_an_answer_is_entered_once():
+    sessions = Sessions()
+    went_through(sessions, "one")
+    (session,) = sessions
+    session.usage = {"input_tokens": 50}
+    went_through(sessions, "one", 2)
+    assert len(session.ledger.reported) == 1
+
+
+def test_a_label_is_short_whatever_clients_say():
+    sessions = Sessions()
+    went_through(sessions, "one", client="c" * 100_000)
+    assert [len(client) for client, _ in sessions.figures()] == [MOST_LETTERS]
 
 
 def test_every_request_makes_another_revision():

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import time
 import zlib
 from itertools import pairwise
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 
+from autoprune.proxy import _usage
 from autoprune.proxy._usage import UsageReader
 from autoprune.tokens import prompt_tokens
 
@@ -68,6 +70,30 @@ def test_what_says_no_usage_or_cannot_be_read_is_passed_over(kind: str, encoding
     reader = UsageReader(kind, encoding)
     reader.feed(data)
     assert reader.end() == {}
+
+
+def test_a_long_event_is_put_together_once():
+    reader, started = UsageReader("text/event-stream", ""), time.process_time()
+    for _ in range(500):
+        reader.feed(b"=" * 65_536)
+    reader.feed(b'\n\ndata: {"usage": {"input_tokens": 95}}\n\n')
+    assert time.process_time() - started < 1
+    assert reader.end() == {"input_tokens": 95}
+
+
+@pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
+def test_what_is_too_long_is_not_kept(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_usage, "MOST", 1_000)
+    reader = UsageReader(kind, "")
+    for piece in (b'data: {"image": "', b"=" * 1_000, b'", "usage": {"input_tokens": 1}}\n\n'):
+        reader.feed(piece)
+    assert reader.end() == {}
+
+
+def test_the_name_of_an_encoding_may_be_written_in_capitals():
+    reader = UsageReader("application/json", "GZIP")
+    reader.feed(gzip.compress(b'{"usage": {"input_tokens": 95}}'))
+    assert reader.end() == {"input_tokens": 95}
 
 
 def test_a_list_of_answers_in_one_body_is_read():

@@ -122,16 +122,23 @@ def test_the_beta_for_bound_thinking_is_merged_into_the_header_and_the_setting_i
     assert "extra_headers" not in pruned.body
 
 
-def test_gemini_bodies_may_be_wrapped():
+@pytest.mark.parametrize(
+    ("wrapper", "path"),
+    [
+        ("request", "/v1internal:streamGenerateContent?alt=sse"),
+        ("generateContentRequest", "/v1beta/models/gemini-2.5-pro:countTokens"),
+    ],
+)
+def test_gemini_bodies_may_be_wrapped(wrapper: str, path: str) -> None:
     contents = [{"role": "user", "parts": [{"text": "Mend it."}]}]
     for at in range(8):
         contents.append({"role": "model", "parts": [{"functionCall": {"name": "read", "args": {"path": f"{at}.py"}}}]})
         answer = {"name": "read", "response": {"output": f"line {at}\n" * 300}}
         contents.append({"role": "user", "parts": [{"functionResponse": answer}]})
     inner = {"contents": contents, "systemInstruction": {"parts": [{"text": "You mend."}]}}
-    wrapped = {"model": "gemini-2.5-pro", "project": "mine", "request": inner}
-    pruned = prune_request(AgenticConversationPruner("2k"), wrapped, "/v1internal:streamGenerateContent?alt=sse")
-    assert pruned.body["request"]["systemInstruction"] is inner["systemInstruction"]
+    wrapped = {"model": "gemini-2.5-pro", "project": "mine", wrapper: inner}
+    pruned = prune_request(AgenticConversationPruner("2k"), wrapped, path)
+    assert pruned.body[wrapper]["systemInstruction"] is inner["systemInstruction"]
     assert len(json.dumps(pruned.body)) < len(json.dumps(wrapped)) / 2
     assert list(pruned.body) == list(wrapped)
 
@@ -158,6 +165,15 @@ def test_what_cannot_be_pruned_goes_on_unchanged_with_a_note(path: str, body: An
     assert body == before
     assert pruned.result is None
     assert said in pruned.note
+
+
+@pytest.mark.parametrize("role", [None, 7, {"name": "assistant"}, ["assistant"]])
+def test_a_role_that_is_no_text_raises_nothing(role: object) -> None:
+    body = body_of("openai_chat", chat(8))
+    body["messages"][1]["role"] = role
+    pruned = prune_request(AgenticConversationPruner("2k"), body, "/v1/chat/completions")
+    assert pruned.body["messages"][1] is body["messages"][1]
+    assert len(json.dumps(pruned.body)) < len(json.dumps(body)) / 2
 
 
 def test_requests_that_only_count_are_marked():

@@ -1,0 +1,54 @@
+"""What a prune knows from the requests before: how the provider counts, and how long it was since the last."""
+
+import json
+from random import Random
+from typing import Any
+
+from autoprune.proxy import Settings
+from autoprune.proxy._pruning import Account, Job, Work
+
+WORDS = ("alpha", "beta", "gamma", "delta", "src/main.py", "error:", "None", "return")
+MODEL = "gpt-5"
+
+
+def conversation(results: int) -> list[Any]:
+    """A conversation with so many results of 570 tokens, each unlike the others."""
+    random = Random(7)
+    found: list[Any] = [{"role": "user", "content": "Mend it."}]
+    for at in range(results):
+        call = {"id": f"c{at}", "type": "function", "function": {"name": "read", "arguments": f'{{"path": "{at}.py"}}'}}
+        text = " ".join(random.choices(WORDS, k=400))
+        found.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        found.append({"role": "tool", "tool_call_id": f"c{at}", "content": text})
+    return found
+
+
+def pruned(work: Work, results: int, at: float) -> tuple[str, Account]:
+    """Prune a conversation with so many results at a time in seconds; return its name, and what it came to."""
+    known = json.dumps({"model": MODEL, "messages": conversation(results)}).encode()
+    name = work.prune(Job("/v1/chat/completions", {}, known, "s", at)).conversation
+    account = work.account(name)
+    assert account
+    return name, account
+
+
+def test_the_usage_of_an_answer_calibrates_the_next_prune():
+    after = []
+    for factor in (1, 2):
+        work = Work(Settings(safe_zone="20k", strategy="low_water"))
+        name, account = pruned(work, 25, 0.0)
+        assert account.before == account.after < 20_480
+        work.answered(name, {"input_tokens": factor * account.after})
+        after.append(pruned(work, 26, 5.0)[1].cleared)
+    assert not after[0]
+    assert after[1]
+
+
+def test_after_a_long_pause_more_goes():
+    after = []
+    for pause in (5.0, 3_600.0):
+        work = Work(Settings(safe_zone="20k"))
+        for results in range(1, 20):
+            pruned(work, results, 5.0 * results)
+        after.append(pruned(work, 20, 95.0 + pause)[1].after)
+    assert after[1] < after[0] / 2
