@@ -118,7 +118,8 @@ def silence(client: Client, proxy: "Running", code: int) -> str:
             f"has an address that is not known here; see `autoprune doctor {client.name}`"
         )
     if not sessions:
-        return f"{traffic.requests} requests came through the proxy, and none was a conversation that can be read"
+        words = f"{traffic.requests} requests came through the proxy, and none was a conversation that can be read"
+        return f"{words}: {traffic.why}" if traffic.why else words
     if all(session.requests == session.failed for session in sessions):
         return f"the upstream did not answer any of {traffic.failed} requests: is it there, and the network up?"
     return ""

@@ -100,7 +100,8 @@ class Proxy:
         lane = await self.lanes.of(job) if job else 0
         done = await self.lanes.prune(lane, job) if job else Done()
         session = self._session(done, job, asked) if job and done.conversation and not done.counts_only else None
-        self.sessions.passed += session is None
+        if session is None:
+            self.sessions.pass_on(done.note)
         outgoing = self._outgoing(asked, done)
         asked.body, job, done = b"", job and replace(job, body=b""), replace(done, body=None)  # an answer may take long
         gone = asyncio.ensure_future(disconnected(receive))
@@ -116,7 +117,7 @@ class Proxy:
 
     async def _note(self, lane: int, session: Session | None, done: Done, job: Job | None) -> None:
         """Enter a request into its session's account, while it is on its way."""
-        if session and job and (account := await self.lanes.account(lane, done.conversation)):
+        if session and job and (account := await self.lanes.account(lane, done.number)):
             session.sent(account, done, job)
 
     async def _job(self, asked: Asked) -> Job | None:

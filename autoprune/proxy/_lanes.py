@@ -29,8 +29,8 @@ class Lane(Protocol):
         """Return a request with its conversation pruned."""
         ...
 
-    def account(self, conversation: str) -> Account | None:
-        """Return what the newest prune of a conversation came to."""
+    def account(self, number: int) -> Account | None:
+        """Return what a prune came to, by its number."""
         ...
 
     def answered(self, conversation: str, usage: object) -> None:
@@ -45,7 +45,7 @@ def beginning(job: Job) -> str:
     """Return by what a request is known whose client names no session: how its conversation begins; "" for none."""
     try:
         body = json.loads(job.body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
     found = place(job.path, body) if isinstance(body, dict) else None
     messages = found.messages(body) if found else None
@@ -78,9 +78,9 @@ class Lanes:
         """Return a request with its conversation pruned."""
         return await self._run(lane, self._lanes[lane].prune, job)
 
-    async def account(self, lane: int, conversation: str) -> Account | None:
-        """Return what the newest prune of a conversation came to."""
-        return await self._run(lane, self._lanes[lane].account, conversation)
+    async def account(self, lane: int, number: int) -> Account | None:
+        """Return what a prune came to, by its number."""
+        return await self._run(lane, self._lanes[lane].account, number)
 
     async def answered(self, lane: int, conversation: str, usage: object) -> None:
         """Note the usage that was reported with the answer to a request."""

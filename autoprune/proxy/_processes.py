@@ -62,9 +62,9 @@ class Process:
         done = self._ask("prune", job)
         return done if isinstance(done, Done) else LOST
 
-    def account(self, conversation: str) -> Account | None:
-        """Return what the newest prune of a conversation came to."""
-        account = self._ask("account", conversation)
+    def account(self, number: int) -> Account | None:
+        """Return what a prune came to, by its number."""
+        account = self._ask("account", number)
         return account if isinstance(account, Account) else None
 
     def answered(self, conversation: str, usage: object) -> None:

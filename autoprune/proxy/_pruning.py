@@ -8,13 +8,14 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
 from autoprune.conversation.calls import target
 from autoprune.conversation.recall import content_id
 from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import Prices, Sent, prices
-from autoprune.errors import AutopruneError, SettingsError
+from autoprune.errors import SettingsError
 from autoprune.proxy._conversations import Conversation, Conversations
 from autoprune.proxy._payloads import Payloads
 from autoprune.proxy._settings import SHARE, UNKNOWN_ZONE, Settings
@@ -61,12 +62,14 @@ class Cleared:
 class Done:
     """A pruned request, ready to be sent. `body` is None where nothing was done: then the bytes that came are sent.
 
-    `conversation` names the conversation within its session; "" where none was read, and then `note` says why.
+    `conversation` names the conversation within its session; "" where none was read, and then `note` says why. By
+    `number` the account of the prune is asked for.
     """
 
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = field(default=None, repr=False)
     conversation: str = ""
+    number: int = 0
     note: str = ""
     counts_only: bool = False
     seconds: float = 0.0
@@ -110,8 +113,9 @@ class Work:
         self._pruner = AgenticConversationPruner(args, remember=REMEMBERED)
         self._conversations = Conversations(REMEMBERED)
         self._payloads = Payloads(KEPT_BYTES)
-        self._open: dict[str, Open] = {}  # by conversation, as what follows
-        self._accounts: dict[str, Account] = {}
+        self._numbers = count(1)
+        self._open: dict[int, Open] = {}  # by number, as what follows
+        self._accounts: dict[int, Account] = {}
 
     def prune(self, job: Job) -> Done:
         """Return a request with its conversation pruned; unchanged, with a note, where that cannot be."""
@@ -119,17 +123,17 @@ class Work:
         try:
             body = json.loads(job.body)
             done = self._pruned(job, body) if isinstance(body, dict) else Done(note="the body is no JSON object")
-        except (AutopruneError, ValueError, RecursionError) as error:
+        except Exception as error:  # whatever it is, the client must have its answer
             done = Done(note=f"{type(error).__name__}: {error}")
         return replace(done, seconds=time.perf_counter() - started)
 
-    def account(self, conversation: str) -> Account | None:
-        """Return what the newest prune of a conversation came to; None where there was none since.
+    def account(self, number: int) -> Account | None:
+        """Return what a prune came to, by its number, once; None where there was none.
 
-        It takes as long as the prune itself, so it is asked for when the request is on its way.
+        It takes a while, so it is asked for when the request is on its way.
         """
-        made, prune = self._accounts.pop(conversation, None), self._open.pop(conversation, None)
-        return self._account(prune) if prune else made
+        prune = self._open.pop(number, None)
+        return self._account(prune) if prune else self._accounts.pop(number, None)
 
     def _account(self, prune: Open) -> Account:
         known, report, sent = prune.conversation, prune.result.report, prune.result.sent
@@ -176,14 +180,19 @@ class Work:
         )
         if pruned.result is None:
             return Done(note=pruned.note)
-        if not pruned.counts_only:
-            self._open[known.name] = Open(pruned.result, known, found.model, pause)
-            if len(self._open) > OPEN:
-                first = next(iter(self._open))
-                self._accounts[first] = self._account(self._open.pop(first))
+        number = 0 if pruned.counts_only else self._opened(Open(pruned.result, known, found.model, pause))
         notes = pruned.result.report.fallbacks
         changed = None if pruned.body is body else encoded(pruned.body)
-        return Done(pruned.headers, changed, known.name, notes[0] if notes else "", pruned.counts_only)
+        return Done(pruned.headers, changed, known.name, number, notes[0] if notes else "", pruned.counts_only)
+
+    def _opened(self, prune: Open) -> int:
+        """Return the number of a prune whose account will be asked for; where many are not yet, the first is made."""
+        number = next(self._numbers)
+        self._open[number] = prune
+        if len(self._open) > OPEN:
+            first = next(iter(self._open))
+            self._accounts[first] = self._account(self._open.pop(first))
+        return number
 
     def _cleared(self, result: Result, known: Conversation) -> Iterator[Cleared]:
         """Yield what was cleared and is new, and keep its payload."""

@@ -16,6 +16,7 @@ from autoprune.proxy._pruning import Account, Cleared, Done, Job
 
 NAMED_BY = ("x-claude-code-session-id", "session-id", "session_id", "x-session-id", "x-session-affinity")
 MOST_SESSIONS = 200
+LONGEST_NOTE = 300  # characters
 MOST_POINTS, MOST_CLEARED = 2_000, 5_000  # of a conversation
 
 
@@ -122,6 +123,7 @@ class Sessions:
         """Begin with none."""
         self._known: OrderedDict[str, Session] = OrderedDict()
         self.passed = 0  # requests without a conversation
+        self.why = ""  # why the conversation of the last one could not be read
         self.requests = 0
         self.refused = 0
         self.failed = 0
@@ -130,6 +132,11 @@ class Sessions:
     def __iter__(self) -> Any:
         """Iterate over what went through, the newest last; not over those whose first request is still under way."""
         return iter([each for each in list(self._known.values()) if each.requests])
+
+    def pass_on(self, why: str) -> None:
+        """Count a request that goes on as it came."""
+        self.passed += 1
+        self.why = why[:LONGEST_NOTE] or self.why
 
     def of(self, done: Done, job: Job, client: str) -> Session:
         """Return the conversation that a request goes on with."""

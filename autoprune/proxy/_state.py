@@ -36,7 +36,7 @@ def state(settings: Settings, sessions: Sessions, wanted: str | None = None) -> 
     return {
         "upstream": urlsplit(settings.upstream).hostname if settings.upstream else None,
         "strategy": settings.strategy,
-        **{name: getattr(sessions, name) for name in ("requests", "passed", "refused", "failed")},
+        **{name: getattr(sessions, name) for name in ("requests", "passed", "why", "refused", "failed")},
         "saved": sum(each.saved for each in sessions.figures().values()),
         "sessions": [told(each, in_full=wanted in (None, each.name)) for each in known],
     }

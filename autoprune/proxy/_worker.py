@@ -11,6 +11,7 @@ import pickle
 import signal
 import socket
 import sys
+from contextlib import suppress
 from typing import BinaryIO
 
 from autoprune.proxy._memory import give_back
@@ -39,7 +40,7 @@ def nurse(orders: socket.socket) -> None:
 
 def serve(connection: socket.socket) -> None:
     """Take the settings, then calls of the methods of `Work`, each as a name with arguments; answer each."""
-    with connection.makefile("rb") as asked:
+    with connection.makefile("rb") as asked, suppress(ConnectionError):  # as the proxy's end breaks it
         work = Work(pickle.load(asked))
         while (answer := answered(work, asked)) is not None:
             connection.sendall(answer)
@@ -49,7 +50,7 @@ def answered(work: Work, asked: BinaryIO) -> bytes | None:
     """Do the next thing that is asked, and return the answer; None where nobody asks any more."""
     try:
         method, args = pickle.load(asked)
-    except (EOFError, ConnectionError):
+    except EOFError:
         return None
     signal.alarm(PATIENCE)
     answer = pickle.dumps(getattr(work, method)(*args), pickle.HIGHEST_PROTOCOL)

@@ -345,3 +345,13 @@ def test_headers_of_the_connection_stay_on_their_own_side(proxy_to: ProxyTo) -> 
     assert head.count("\nhost:") == 1
     assert "x-hop" not in got.headers
     assert got.headers["x-kept"] == "2"
+
+
+def test_why_a_conversation_could_not_be_read_is_told(proxy_to: ProxyTo) -> None:
+    kept = json.dumps({"input": "Go on.", "previous_response_id": "r"}).encode()
+    with serving(always(answer())) as upstream:
+        proxy = proxy_to(upstream.url)
+        for path, content in (("/v1/responses", kept), ("/v1/models", b"")):
+            assert httpx.post(f"{proxy.url}{path}", content=content).status_code == 200
+    assert proxy.traffic.passed == 2
+    assert proxy.traffic.why.startswith("previous_response_id: the provider keeps the history")

@@ -46,10 +46,10 @@ def test_a_process_does_what_a_thread_does():
         for results in (2, 8, 9):
             expected, found = here.prune(job(results)), there.prune(job(results))
             assert (found.body, found.conversation) == (expected.body, expected.conversation)
-            account = here.account(expected.conversation)
-            assert there.account(found.conversation) == account
+            account = here.account(expected.number)
+            assert there.account(found.number) == account
         assert account
-        assert there.account(found.conversation) is None
+        assert there.account(found.number) is None
         recalled = [lane.recall(account.cleared[0].id) for lane in (here, there)]
         assert recalled[0]
         assert recalled[0] == recalled[1]
@@ -120,7 +120,8 @@ def test_requests_of_many_sessions_go_through_processes(proxy_to: ProxyTo) -> No
 
 def test_a_session_that_its_client_does_not_name_goes_where_it_went_before():
     assert beginning(job(1)) == beginning(job(9)) != beginning(job(1, " another"))
-    assert beginning(Job("/v1/messages", {}, b"no JSON", "", 0.0)) == ""
+    deep = b'{"messages": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    assert [beginning(Job("/v1/messages", {}, known, "", 0.0)) for known in (b"no JSON", deep)] == ["", ""]
 
 
 def test_what_cannot_be_written_as_json_goes_on_as_it_came():
@@ -132,7 +133,7 @@ def test_what_cannot_be_written_as_json_goes_on_as_it_came():
 
 def test_more_conversations_than_are_remembered_have_their_accounts():
     work = Work(Settings(safe_zone="2k"))
-    found = [work.prune(job(8, f" {number}")).conversation for number in range(80)]
+    found = [work.prune(job(8, f" {number}")).number for number in range(80)]
     assert all(map(work.account, found))
 
 

@@ -4,6 +4,8 @@ import json
 from random import Random
 from typing import Any
 
+from proxy.conftest import body
+
 from autoprune.proxy import Settings
 from autoprune.proxy._pruning import Account, Job, Work
 
@@ -26,10 +28,10 @@ def conversation(results: int) -> list[Any]:
 def pruned(work: Work, results: int, at: float) -> tuple[str, Account]:
     """Prune a conversation with so many results at a time in seconds; return its name, and what it came to."""
     known = json.dumps({"model": MODEL, "messages": conversation(results)}).encode()
-    name = work.prune(Job("/v1/chat/completions", {}, known, "s", at)).conversation
-    account = work.account(name)
+    done = work.prune(Job("/v1/chat/completions", {}, known, "s", at))
+    account = work.account(done.number)
     assert account
-    return name, account
+    return done.conversation, account
 
 
 def test_the_usage_of_an_answer_calibrates_the_next_prune():
@@ -52,3 +54,28 @@ def test_after_a_long_pause_more_goes():
             pruned(work, results, 5.0 * results)
         after.append(pruned(work, 20, 95.0 + pause)[1].after)
     assert after[1] < after[0] / 2
+
+
+class Raising:
+    """A strategy with a fault."""
+
+    name = "raising"
+    every_request = True
+
+    def step(self, view: object) -> list[Any]:
+        return [1 // 0]
+
+
+def test_whatever_a_prune_raises_the_request_goes_on_as_it_came():
+    work = Work(Settings(safe_zone="2k"))
+    work._strategy = Raising()
+    done = work.prune(Job("/v1/messages", {}, body(8), "s", 0.0))
+    assert (done.body, done.conversation, done.note.partition(":")[0]) == (None, "", "ZeroDivisionError")
+
+
+def test_requests_of_one_conversation_at_once_have_an_account_each():
+    work = Work(Settings(safe_zone="2k"))
+    numbers = [work.prune(Job("/v1/messages", {}, body(results), "s", 0.0)).number for results in range(2, 22)]
+    accounts = [work.account(number) for number in numbers]
+    assert [account and account.messages for account in accounts] == [1 + 2 * results for results in range(2, 22)]
+    assert not any(map(work.account, numbers))

@@ -25,7 +25,7 @@ def session(work: Work, number: int) -> None:
     for at in range(REQUESTS):
         known = {"model": "claude-sonnet-4-5", "messages": whole[: 2 * at + 1]}
         done = work.prune(Job("/v1/messages", {}, json.dumps(known).encode(), f"s{number}", float(at)))
-        work.account(done.conversation)
+        work.account(done.number)
         work.answered(done.conversation, {"input_tokens": 9_000})
 
 

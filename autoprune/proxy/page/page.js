@@ -66,10 +66,11 @@ function choose(name) {
   timer = setTimeout(ask, 0);
 }
 
-function whole({ upstream, strategy, requests, passed, refused, failed, saved }) {
+function whole({ upstream, strategy, requests, passed, why, refused, failed, saved }) {
   const parts = [
     `to ${upstream ?? "each request’s own vendor"}, pruned by ${strategy}`,
     `${counted(requests, "request")}, ${count(passed)} of them passed on as they came`,
+    ...(why ? [`the last that could not be read: ${why}`] : []),
     `${count(refused)} refused, ${count(failed)} failed`,
     `${saved < 0 ? "lost" : "saved"} ${tokens(Math.abs(saved))} input tokens in all`,
   ];
