@@ -3,12 +3,11 @@
 import re
 
 LEAST_NAME = 7  # characters
-NAME = re.compile(r"\b[A-Za-z_]\w{6,}")
-ASCII_NAME = re.compile(NAME.pattern, re.ASCII)  # finds the same in a text that is ASCII, in half of the time
+# In ASCII, so that a name is found between words of a script without spaces: 使用load_settings函数.
+NAME = re.compile(r"\b[A-Za-z_]\w{6,}", re.ASCII)
 INNER = re.compile(r".+(?:_.|[A-Z]).*")
 
 
 def names(text: str) -> list[str]:
     """Return the names in a text, each once: words of 7 characters or more with an inner underscore or capital."""
-    found = (ASCII_NAME if text.isascii() else NAME).findall(text)
-    return [word for word in dict.fromkeys(found) if INNER.fullmatch(word)]
+    return [word for word in dict.fromkeys(NAME.findall(text)) if INNER.fullmatch(word)]

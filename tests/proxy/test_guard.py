@@ -1,5 +1,6 @@
 """Who may ask: programs that mean this proxy; nobody from another site, and nobody from elsewhere without the token."""
 
+import socket
 from collections.abc import Callable
 
 import httpx
@@ -10,6 +11,7 @@ from raw_upstream import always, answer, serving
 from autoprune.errors import SettingsError
 from autoprune.proxy import Running, Settings
 from autoprune.proxy._guard import Guard
+from autoprune.proxy._server import listen
 
 ProxyTo = Callable[..., Running]
 
@@ -93,3 +95,10 @@ def test_an_address_that_is_taken_is_an_error_that_says_so(proxy_to: ProxyTo) ->
     first = proxy_to(None)
     with pytest.raises(SettingsError, match="cannot listen on 127"):
         proxy_to(None, port=int(first.url.rpartition(":")[2]))
+
+
+def test_pieces_of_an_answer_do_not_wait_for_each_other():
+    with listen(Settings()) as listening, socket.create_connection(listening.getsockname()):
+        accepted, _ = listening.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -160,7 +160,8 @@ def test_a_patch_that_only_adds_has_no_edit():
         ("__init__ dunder_ x_y_z_w", ["__init__", "x_y_z_w"]),
         ("my_name.other_name(my_name)", ["my_name", "other_name"]),
         ("n42_abc 42_abcd", ["n42_abc"]),
-        ("straßen_name", ["straßen_name"]),
+        ("使用load_settings函数", ["load_settings"]),
+        ("straßen_name", ["en_name"]),
     ],
 )
 def test_a_name_has_seven_characters_with_an_underscore_or_a_capital_inside(text: str, expected: list[str]):
