@@ -227,7 +227,10 @@ def compared(what: str, direct: list[float], proxied: list[float], most: str = "
 async def measure(direct: str, proxied: str, pid: int, requests: int) -> None:
     """Print everything."""
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
-    print(f"memory at the start: {memory(pid):,.0f} MB in all\n")
+    async with httpx.AsyncClient(timeout=60) as client:
+        for number in range(8):  # of which each process gets one
+            await first_event(client, proxied, conversation(RESULT, number), f"first {number}")
+    print(f"memory after eight short requests: {memory(pid):,.0f} MB in all\n")
     plain, through = await large(direct), await large(proxied)
     compared(f"a body of {LARGE:,} bytes, cold", plain[:1], through[:1])
     compared("the same conversation, which goes on", plain[1:], through[1:], "60 ms")

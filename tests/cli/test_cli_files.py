@@ -229,6 +229,7 @@ def test_a_last_line_that_is_cut_off_is_left_out_with_a_note(tmp_path: Path):
 # Exit codes
 
 
+@pytest.mark.full
 @each_row(
     ("is_both", "arguments"),
     [

@@ -64,6 +64,7 @@ def test_it_ends_as_a_service_is_stopped_and_keeps_its_ledgers(tmp_path: Path, m
     assert len([*tmp_path.rglob("*.json")]) == 1
 
 
+@pytest.mark.full
 def test_it_ends_in_silence_while_answers_are_under_way():
     def play(connection: Connection) -> None:
         connection.request()

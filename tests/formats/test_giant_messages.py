@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from profiles import size
 from rounds import WIRE, Step
 from rounds_in_texts import DIALECTS, in_text
@@ -86,6 +87,7 @@ def whole(messages: list[Any]) -> None:
     ours.prune([*result.conversation, *result.conversation[-2:]], strategy)
 
 
+@pytest.mark.full
 @each_row("format", [*WIRE, *DIALECTS])
 def test_the_work_grows_with_the_number_of_results_and_no_faster(format: str):
     whole(giant(format, 10, BODY))

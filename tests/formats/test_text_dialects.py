@@ -707,6 +707,7 @@ GIANTS = {
 }
 
 
+@pytest.mark.full
 @each_row(("frame", "inside", "number"), GIANTS.values(), ids=GIANTS)
 def test_a_giant_text_is_read_like_any_other(frame: str, inside: str, number: int):
     read = read_behind_calls(new_parser(len), frame.replace("@", inside))

@@ -193,6 +193,7 @@ def test_the_room_of_a_summary_is_a_quarter_of_the_safe_zone_at_most():
     assert 2_000 == grown[0] < grown[-1] == 10_000
 
 
+@pytest.mark.full
 def test_a_room_that_scales_is_the_same_for_a_full_history_and_for_one_that_is_fed_back():
     given, fed = chat(801), []
     ours, theirs = pruner(12_000), pruner(12_000)

@@ -47,6 +47,7 @@ def follow(messages: list[Any], result: Result, strategy: Any) -> int:
     return len(WOULD.findall(advice) + CLAMPED.findall(advice) + REACHED.findall(advice))
 
 
+@pytest.mark.full
 @each_row("write", WIRE.values(), ids=WIRE)
 @each_row("rounds", [SEEN, UNSEEN], ids=["seen", "unseen"])
 @each_row("safe_zone", [60, 700, 5_000])

@@ -215,6 +215,7 @@ def test_thinking_is_stripped_between_turns_and_nothing_is_refused(feeds_back: b
         loop(thinking_policy="report")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("feeds_back", [True, False], ids=["fed back", "full history"])
 def test_nothing_is_pruned_any_more_where_thinking_would_be_behind_it(feeds_back: bool):
     """The model begins to think in the second half: in the first one much was cleared, and then nothing more is."""

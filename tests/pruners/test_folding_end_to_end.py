@@ -201,6 +201,7 @@ CALLS_AT_ONCE = {"sliding_window": 3}  # one for each level of summaries
 WITH_MODEL = ("summarize", "hybrid", "snapshot")
 
 
+@pytest.mark.full
 @each_row("style", [fed_back, in_full])
 @each_row("name", [*STRATEGIES, "sliding_window", "symbolize", "chat_summary", "summarize_older"])
 def test_in_a_long_run_the_goal_the_system_prompt_and_the_last_turns_are_always_there(name: str, style: Style):
@@ -230,6 +231,7 @@ def test_without_a_model_the_goal_of_a_long_run_stands_in_the_summary(name: str)
         assert GOAL in said(result.conversation)
 
 
+@pytest.mark.full
 @each_row("name", STRATEGIES)
 def test_where_not_even_the_newest_result_fits_the_report_says_so_and_the_run_goes_on(name: str):
     pruner = ConversationPruner(PruneArgs(120))

@@ -99,6 +99,7 @@ def test_a_new_strategy_takes_its_parameters_on_the_command_line(tmp_path: Path)
     assert all(row["tokens"] - row["tokens_after"] >= 500 for row in report["results"] if row["cleared"])
 
 
+@pytest.mark.full
 def test_what_is_written_passes_its_own_tests_and_the_packages_checks(tmp_path: Path):
     for arguments in MADE:
         run_text("new-strategy", *arguments, folder=tmp_path)

@@ -96,7 +96,7 @@ def pruned(llm: object, how: str, strategy: Any = None, **more: Any) -> Any:
 HOW = pytest.mark.parametrize("how", ["sync", "async"])
 
 
-@HOW
+@pytest.mark.parametrize("how", ["sync", pytest.param("async", marks=pytest.mark.full)])
 @each_row("llm", [hanging, hanging_async, stubborn, Chunked(hanging, 900)])
 def test_a_function_that_does_not_come_back_is_given_up(llm: Callable[[Brief], Any], how: str):
     started = time.monotonic()

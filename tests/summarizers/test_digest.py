@@ -958,6 +958,7 @@ def test_the_same_brief_gives_the_same_digest_in_another_process():
 HUGE = size(5_000_000)  # characters
 
 
+@pytest.mark.full
 @each_row("piece", ["a word and another. ", " ", "<task>\n", "|'", "```\n# \n"])
 def test_a_huge_message_takes_no_more_than_a_moment(piece: str):
     words = (piece * (HUGE // len(piece)))[:HUGE]

@@ -71,6 +71,7 @@ def goals(pruner: ConversationPruner, strategy: Any, *, is_fed_back: bool) -> li
     return [next((one.body for one in read(text) or () if one.title == GOAL), "") for text in found.values()]
 
 
+@pytest.mark.full
 @STYLES
 @each_row("name", SUMMARIZERS)
 @each_row("preset", ["summarize", "summarize_older", "chat_summary(trigger=8, keep=4)", "snapshot"])
