@@ -26,7 +26,7 @@ from autoprune.settings import PruneArgs, budget_tokens
 from autoprune.strategies.by_name import clearing_named
 
 REMEMBERED = 64  # conversations
-OPEN = 8  # prunes without an account, each of which holds its request
+OPEN = 2  # prunes without an account, each of which holds its request
 KEPT_BYTES = 8_000_000  # of cleared payloads, compressed: the newest
 
 
@@ -41,8 +41,9 @@ class Job:
     at: float
 
 
-# A model with a price, whose list is loaded too, and a text, for which the vocabulary is.
-WARM_BODY = b'{"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": "Are you warm?"}]}'
+# A model with a price, whose list is loaded too; a text, for which the vocabulary is, and a word in it that is no token,
+# which takes longer than all else.
+WARM_BODY = b'{"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": "Is autoprune warm?"}]}'
 WARMING = Job("/v1/messages", {}, WARM_BODY, "autoprune", 0.0)
 
 

@@ -18,7 +18,8 @@ from autoprune.proxy import Running, Settings
 from autoprune.proxy._lanes import beginning
 from autoprune.proxy._payloads import Payloads
 from autoprune.proxy._processes import LOST, Nursery, Process
-from autoprune.proxy._pruning import Job, Work, zone_of
+from autoprune.proxy._pruning import WARMING, Job, Work, zone_of
+from autoprune.tokens import ExactCounter
 
 ProxyTo = Callable[..., Running]
 
@@ -36,6 +37,8 @@ def test_what_a_first_prune_loads_is_loaded_before_there_is_a_request():
                 time.sleep(0.01)
     """
     subprocess.run([sys.executable, "-c", program], timeout=20, check=True)
+    words = json.loads(WARMING.body)["messages"][0]["content"].split()
+    assert any(ExactCounter()(f" {word}") > 1 for word in words)  # merging tokens loads tables of its own
 
 
 def test_a_process_does_what_a_thread_does():
