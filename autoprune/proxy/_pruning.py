@@ -26,7 +26,7 @@ from autoprune.settings import PruneArgs, budget_tokens
 from autoprune.strategies.by_name import clearing_named
 
 REMEMBERED = 64  # conversations
-OPEN = 2  # prunes without an account, each of which holds its request
+OPEN = 2  # prunes without an account, of conversations that go on: these hold what is remembered of them once more
 KEPT_BYTES = 8_000_000  # of cleared payloads, compressed: the newest
 
 
@@ -190,9 +190,9 @@ class Work:
         """Return the number of a prune whose account will be asked for; where many are not yet, the first is made."""
         number = next(self._numbers)
         self._open[number] = prune
-        if len(self._open) > OPEN:
-            first = next(iter(self._open))
-            self._accounts[first] = self._account(self._open.pop(first))
+        holding = [each for each, prune in self._open.items() if prune.conversation.counted]
+        if len(holding) > OPEN:
+            self._accounts[holding[0]] = self._account(self._open.pop(holding[0]))
         return number
 
     def _cleared(self, result: Result, known: Conversation) -> Iterator[Cleared]:
