@@ -82,7 +82,7 @@ def listen(settings: Settings) -> socket.socket:
         where = f"{settings.host}:{settings.port}"
         words = os.strerror(error.errno) if error.errno else str(error)
         raise SettingsError(f"cannot listen on {where}: {words}; take another port, or 0 for any free one") from error
-    # Connections take it over. asyncio sets it only where a socket names its protocol, which these do not, and without it
-    # the second piece of an answer waits 40 ms for the client to acknowledge the first.
+    # Connections take it over. asyncio sets it only where a socket names its protocol, which these do not, and without
+    # it the second piece of an answer waits 40 ms for the client to acknowledge the first.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening

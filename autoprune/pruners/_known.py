@@ -20,7 +20,8 @@ from typing import Any
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.rewriting import rewrite
 from autoprune.conversation.transcript import Part
-from autoprune.pruners._snapshots import Container, as_read, copied
+from autoprune.pruners._cache_marks import with_texts_of
+from autoprune.pruners._snapshots import Container, as_read, copied, same
 
 
 class Known:
@@ -46,13 +47,14 @@ class Known:
         """Return a copy of a message; what its objects hold is remembered too."""
         return copied(message, self.live, self.frozen)
 
-    def begins(self, messages: list[object]) -> bool:
-        """Return whether these messages begin with the known ones."""
-        return same(messages[: len(self.copies)], self.copies)
-
     def replaced(self, messages: Mapping[int, object], copies: Mapping[int, object]) -> None:
         """Put other messages in the place of some, by their indexes, as a caller did who stores what is returned."""
         self.messages, self.copies = with_others(self.messages, messages), with_others(self.copies, copies)
+
+    def remarked(self, messages: Mapping[int, object]) -> None:
+        """Put messages with other marks for the cache in the place of some, by their indexes."""
+        copies = {at: with_texts_of(self.copies[at], message) for at, message in messages.items()}
+        self.replaced(copies, copies)
 
     @property
     def is_unchanged(self) -> bool:
@@ -138,11 +140,3 @@ def with_others(messages: list[object], others: Mapping[int, object]) -> list[ob
     for at, message in others.items():
         mixed[at] = message
     return mixed
-
-
-def same(left: Any, right: Any) -> bool:
-    """Return whether two lists or mappings are equal, as far as what they hold can be compared."""
-    try:
-        return bool(left == right)
-    except (ValueError, TypeError, RecursionError):  # an array, a very deep nest: read them anew
-        return False

@@ -24,7 +24,8 @@ from autoprune.errors import ConversationError
 from autoprune.formats import SHIPPED
 from autoprune.formats.parsing import Parser, placed
 from autoprune.planning.walk import Walk
-from autoprune.pruners._known import Known, Rewritten, same, with_others
+from autoprune.pruners._cache_marks import moved
+from autoprune.pruners._known import Known, Rewritten, with_others
 from autoprune.pruners._snapshots import token_bound
 
 REMEMBERED = 8  # conversations per pruner, unless it is told another number
@@ -48,6 +49,7 @@ class Progress(Generic[Walked]):
         self._rewritten = Rewritten()
         self._bound = bound
         self._is_fed_back = False
+        self._moved: Mapping[int, object] | None = None  # messages in which marks for the cache were moved
 
     @property
     def is_read(self) -> bool:
@@ -61,13 +63,11 @@ class Progress(Generic[Walked]):
 
     def goes_on(self, messages: list[object]) -> bool:
         """Return whether messages go on from what was passed, or from what was returned, and nothing has changed."""
-        if self.known.begins(messages):
-            self._is_fed_back = False
-        elif self.walk.edits and self.walk.is_settled() and same(messages[: len(self.known)], self._returned()):
-            self._is_fed_back = True
-        else:
-            return False
-        return self._rewritten.is_unchanged and self.known.is_unchanged
+        begun, self._is_fed_back = messages[: len(self.known)], False
+        self._moved = moved(begun, self.known.copies)
+        if self._moved is None and self.walk.edits and self.walk.is_settled():
+            self._moved, self._is_fed_back = moved(begun, self._returned()), True
+        return self._moved is not None and self._rewritten.is_unchanged and self.known.is_unchanged
 
     def _returned(self) -> list[object]:
         return with_others(self.known.copies, self._rewritten.copies)
@@ -79,6 +79,8 @@ class Progress(Generic[Walked]):
         """
         if self._is_fed_back and not self._settle():
             return None
+        if self._moved:
+            self.known.remarked(self._moved)
         for at in range(len(self.known), len(messages)):
             self._take(messages[at], at)
         if self._bound <= self.walk.limit:
