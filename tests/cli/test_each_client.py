@@ -52,14 +52,14 @@ def living(folder: Path, client: str) -> tuple[Path, dict[str, str | None]]:
 
 
 def contents(home: Path) -> dict[str, tuple[str, int, int]]:
-    """Of all that is in a home but the ledgers: the digest of a file, its mode, and when it was changed."""
-    own = home / ".local" / "state"
+    """The digest, the mode and the time of change of each file in a home; of folders the mode. Not of the ledgers."""
+    own = home / ".local" / "state" / "autoprune" / "ledgers"
     return {
         str(path): (sha256(path.read_bytes()).hexdigest(), path.stat().st_mode, path.stat().st_mtime_ns)
         if path.is_file()
         else ("", path.stat().st_mode, 0)
         for path in home.rglob("*")
-        if not path.is_relative_to(own)
+        if not path.is_relative_to(own) and not own.is_relative_to(path)
     }
 
 
