@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 from command_line import run_text
+from proxied import prefix_changes, recorded, send
 from proxy.conftest import body
 from raw_upstream import Connection, always, answer, serving
 
@@ -35,19 +36,20 @@ def program(*args: str) -> Iterator["subprocess.Popen[str]"]:
             known.kill()
 
 
-def test_it_says_where_it_is_prunes_and_ends_with_ctrl_c():
-    with serving(always(answer(b'{"ok": 1}'))) as upstream, program(*OPTIONS, "--upstream", upstream.url) as known:
+def test_it_says_where_it_is_prunes_with_cache_aware_and_ends_with_ctrl_c():
+    options = (*OPTIONS, "--safe-zone", "30k")
+    with serving(always(answer())) as upstream, program(*options, "--upstream", upstream.url) as known:
         assert known.stdout
         said = [known.stdout.readline().rstrip() for _ in range(6)]
         url = said[0].removeprefix("autoprune proxy on ")
-        assert httpx.post(f"{url}/v1/messages", content=body(9)).json() == {"ok": 1}
+        send(url, recorded())
         known.send_signal(signal.SIGINT)
         _, errors = known.communicate(timeout=10)
     assert (known.returncode, errors) == (0, "")
-    assert len(upstream.requests[0][1]) < len(body(9)) / 2
+    assert prefix_changes(upstream) == 3
     assert f"{url}/v1 (OpenAI)" in said[1]
     assert said[2].endswith(upstream.url)
-    assert said[3].endswith("2k")
+    assert said[3].endswith("30k")
     assert said[5].startswith(f"  page            {url}/?token=")
     assert "in 1 session." in run_text("savings").stdout
 

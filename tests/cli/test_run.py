@@ -8,12 +8,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from command_line import run_text
 from fake_clients import install
+from proxied import prefix_changes, recorded
 from proxy.conftest import messages
 from raw_upstream import Connection, always, answer, serving
 from strict_provider.scripts import Call, Turn
@@ -27,11 +29,18 @@ SCRIPT = [*(Turn(calls=(Call("read", {"path": f"{number}.log"}),)) for number in
 WAITS = f"""#!{sys.executable}
 import pathlib, sys, time
 pathlib.Path(sys.argv[1]).touch()
-try:
-    time.sleep(30)
-except KeyboardInterrupt:
-    sys.exit(7)
+time.sleep(30)
 """
+REPLAYS = f"""#!{sys.executable}
+import http.client, json, os
+messages = {recorded()}
+connection = http.client.HTTPConnection(os.environ["ANTHROPIC_BASE_URL"].removeprefix("http://"))
+for at in (at for at, message in enumerate(messages) if message["role"] == "assistant"):
+    body = json.dumps({{"model": "gpt-5.1", "messages": messages[:at]}})
+    connection.request("POST", "/v1/chat/completions", body)
+    connection.getresponse().read()
+"""
+ON_ITS_TERMINAL = "import fcntl, runpy, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); runpy.run_module('autoprune')"
 
 
 @pytest.fixture
@@ -153,21 +162,49 @@ def test_another_proxy_is_not_asked_for_this_machine(tmp_path: Path, capfd: pyte
     assert capfd.readouterr().out == "lab,127.0.0.1\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.full)])
-def test_a_signal_is_the_assistants_and_its_exit_code_counts(number: signal.Signals, tmp_path: Path):
+def test_an_assistant_has_the_terminal_and_ctrl_c_to_itself_and_its_exit_code_counts(
+    tmp_path: Path, provider: Provider
+):
+    path = install(tmp_path)
+    environ = {**os.environ, "PATH": path, "HOME": str(tmp_path), "ANTHROPIC_BASE_URL": provider.url, "FAKE_EXIT": "7"}
+    command = [sys.executable, "-c", ON_ITS_TERMINAL, "run", "--safe-zone", "5k", "claude", "--ask", "--pause"]
+    keyboard, terminal = os.openpty()
+    with subprocess.Popen(
+        command, env=environ, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True
+    ) as process:
+        os.close(terminal)
+        shown = b""
+        with suppress(OSError):  # as the terminal of a program that has ended does on Linux
+            while piece := os.read(keyboard, 4096):
+                shown += piece
+                if shown.endswith(b"I wait.\r\n"):
+                    os.write(keyboard, b"\x03")
+    os.close(keyboard)
+    of_client, _, of_run = shown.partition(b"autoprune: ")
+    assert of_client == b"I wait.\r\n^CI go on.\r\narguments: --ask --pause\r\n"
+    assert of_run.startswith(b"claude-opus-4-8: 9 requests, ")
+    assert (process.returncode, len(provider.requests), provider.refusals) == (7, 9, [])
+
+
+@pytest.mark.full
+def test_an_end_that_is_asked_of_it_is_handed_on_to_the_assistant(tmp_path: Path):
     environ = {**os.environ, "PATH": install(tmp_path, WAITS), "HOME": str(tmp_path)}
     command = [sys.executable, "-m", "autoprune", "run", "claude", str(tmp_path / "ready")]
     with subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, start_new_session=True) as process:
         while not (tmp_path / "ready").exists() and process.poll() is None:
             time.sleep(0.02)
         time.sleep(0.1)
-        if number == signal.SIGINT:
-            os.killpg(process.pid, number)  # as a terminal sends Ctrl-C: to all in the foreground
-        else:
-            process.send_signal(number)
+        process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=20)
-    assert process.returncode == (7 if number == signal.SIGINT else 128 + signal.SIGTERM)
+    assert process.returncode == 128 + signal.SIGTERM
     assert b"no request of Claude Code" in said
+
+
+def test_where_nothing_is_said_the_prefix_changes_as_seldom_as_with_cache_aware(tmp_path: Path):
+    with serving(always(answer())) as upstream:
+        user = having(tmp_path, PATH=install(tmp_path, REPLAYS), ANTHROPIC_BASE_URL=upstream.url)
+        assert run_text("run", "--safe-zone", "30k", "claude", environ=user).returncode == 0
+    assert (len(upstream.requests), prefix_changes(upstream)) == (42, 3)
 
 
 def test_the_doctor_says_whether_requests_arrive_and_asks_nobody(tmp_path: Path, provider: Provider):

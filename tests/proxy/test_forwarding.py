@@ -15,11 +15,12 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 import zstandard
+from proxied import prefix_changes, recorded, send
 from proxy.conftest import body, eventually, messages
 from raw_upstream import Connection, always, answer, serving
 
 from autoprune import AgenticConversationPruner, PruneArgs
-from autoprune.proxy import Running, Settings, _forward
+from autoprune.proxy import Running, Settings, _forward, running
 from autoprune.proxy._bodies import MOST
 from autoprune.proxy._upstream import address
 
@@ -48,6 +49,12 @@ def test_a_conversation_is_pruned_and_everything_else_of_the_request_is_as_it_wa
     assert known["messages"] != messages(8)
     assert known["metadata"] == {"user_id": "ünï"}
     assert (got.status_code, got.json(), got.headers["x-own"]) == (200, {"ok": 1}, "yes")
+
+
+def test_where_nothing_is_said_the_prefix_changes_as_seldom_as_with_cache_aware():
+    with serving(always(answer())) as upstream, running(Settings(upstream.url, "30k")) as proxy:
+        assert send(proxy.url, recorded()) == len(upstream.requests) == 42
+    assert prefix_changes(upstream) == 3
 
 
 @pytest.mark.parametrize(
