@@ -91,9 +91,8 @@ class ExactCounter:
     def _count(self, text: str) -> int:
         tokenizer = self._tokenizer or self.tokenizer
         if not text.isascii():
-            text = (
-                text[:1] + text[1:]
-            )  # a copy: a text keeps its UTF-8 once that was asked for, and this one is forgotten
+            # A copy, which is forgotten: a text that was asked for its UTF-8 keeps it.
+            text = text[:1] + text[1:]
         try:
             # encode_flat is a quarter faster, but it reads special tokens; all of them begin with "<|".
             # One character is looked for much faster than two.
