@@ -11,7 +11,19 @@ import adk_loop as loop
 from google.adk.events import Event
 from google.adk.models import LlmRequest
 from google.genai import types
-from reading_loop import CALLS, DONE, PATHS, SAFE_ZONE, SCRIPT, TASK, figures, figures_of, read_file
+from reading_loop import (
+    ANSWERED,
+    CALLS,
+    DONE,
+    PATHS,
+    SAFE_ZONE,
+    SCRIPT,
+    TASK,
+    FailureError,
+    figures,
+    figures_of,
+    read_file,
+)
 from strict_provider.server import Provider
 
 from autoprune import AgenticConversationPruner, PruneArgs
@@ -98,3 +110,19 @@ def test_a_history_that_the_provider_keeps_is_left_alone():
     asked = request(20, cached_content="cachedContents/1")
     given = asked.contents
     assert pruned(asked) is given
+
+
+@pytest.mark.parametrize("is_streaming", [False, True])
+@pytest.mark.parametrize("hook", [by_callback, by_plugin])
+def test_an_error_of_the_model_comes_out_as_it_went_in_and_the_session_keeps_every_result(
+    hook: Callable[[], dict[str, Any]], is_streaming: bool
+):
+    model, watching = loop.Failing(error=FailureError("The model is gone.")), loop.Watching("watching")
+    pruning = hook()
+    plugins = [*pruning.pop("plugins", ()), watching]
+    with pytest.raises(FailureError) as raised:
+        loop.run(model, plugins=plugins, is_streaming=is_streaming, **pruning)
+    results = list(map(read_file, PATHS[:ANSWERED]))
+    assert raised.value is model.error
+    assert results[0] not in str(model.prompts[-1])
+    assert kept(watching.session.events) == results

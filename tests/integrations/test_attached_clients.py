@@ -14,6 +14,7 @@ import openai
 import pytest
 from client_loops import LOOPS, is_kept
 from loguru import logger
+from raw_upstream import Upstream, always, answer, serving
 from reading_loop import CALLS, DONE, SAFE_ZONE, SCRIPT, figures_of, read_file
 from strict_provider import loops
 from strict_provider.server import Provider
@@ -156,6 +157,49 @@ def test_a_retry_and_a_stream_send_the_same_pruned_messages():
     assert first != HISTORY
     assert [message["role"] for message in first] == [message["role"] for message in HISTORY]
     assert HISTORY[2]["content"][0]["content"] == read_file("a.py")
+
+
+ITEMS = [{"role": "user", "content": "Read a.py and b.py."}]
+for name in ("a.py", "b.py"):
+    call = {"call_id": name, "name": "read_file", "arguments": f'{{"path": "{name}"}}'}
+    ITEMS += [
+        {"type": "function_call", **call},
+        {"type": "function_call_output", "call_id": name, "output": read_file(name)},
+    ]
+ASKED = {"chat": CHAT, "responses": ITEMS, "messages": HISTORY}
+REFUSAL = b'{"error": {"type": "invalid_request_error", "message": "No such model."}}'
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("api", LOOPS)
+def test_an_error_of_the_provider_comes_out_as_it_went_in_and_the_messages_stay(api: str, is_async: bool):
+    before = json.dumps(ASKED[api])
+    with serving(always(answer(REFUSAL, "400 Bad Request"))) as upstream:
+        plain, raised = (asyncio.run(error_of(api, is_async, upstream, each)) for each in (as_it_is, pruning))
+    sent = [len(body) for _, body in upstream.requests]
+    assert (type(raised), str(raised), raised.body) == (type(plain), str(plain), plain.body)
+    assert "No such model." in str(raised)
+    assert len(sent) == 2
+    assert sent[1] < sent[0]
+    assert json.dumps(ASKED[api]) == before
+
+
+def as_it_is(client: Any) -> Any:
+    return client
+
+
+def pruning(client: Any) -> Any:
+    return attached(client, 4_000)
+
+
+async def error_of(api: str, is_async: bool, upstream: Upstream, prepared: Callable[[Any], Any]) -> Any:
+    """What a client raises when the provider refuses."""
+    made = getattr(OF[api], ("Async" if is_async else "") + ("Anthropic" if api == "messages" else "OpenAI"))
+    client, loop = prepared(made(base_url=upstream.url, **OPTIONS)), LOOPS[api]
+    with pytest.raises(OF[api].BadRequestError) as raised:
+        await loop.method(client)(**loop.request, **{loop.field: ASKED[api]})
+    await client.close() if is_async else client.close()
+    return raised.value
 
 
 def test_a_copy_of_the_client_prunes_and_a_client_that_was_there_before_does_not():

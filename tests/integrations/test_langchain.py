@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 import reading_loop
-from reading_loop import CALLS, DONE, PATHS, SAFE_ZONE
+from reading_loop import ANSWERED, CALLS, DONE, PATHS, SAFE_ZONE, FailureError
 
 pytest.importorskip("langchain")
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_loop import CONFIG, INPUT, SYSTEM, Scripted, read_file
+from langchain_loop import CONFIG, INPUT, SYSTEM, Failing, Scripted, read_file
 from langgraph.checkpoint.memory import InMemorySaver
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, PruneEvent, SettingsError
@@ -41,6 +41,10 @@ def streamed(graph: Any) -> State:
     return last
 
 
+def results(state: State) -> list[Any]:
+    return [message.content for message in state["messages"] if isinstance(message, ToolMessage)]
+
+
 @pytest.fixture(scope="module")
 def played() -> tuple[Scripted, State]:
     """A run that was pruned, and the agent's state at its end."""
@@ -60,8 +64,7 @@ def test_prefixes_break_seldom(played: tuple[Scripted, State]):
 
 
 def test_the_state_keeps_every_result(played: tuple[Scripted, State]):
-    results = [message.content for message in played[1]["messages"] if isinstance(message, ToolMessage)]
-    assert results == list(map(reading_loop.read_file, PATHS))
+    assert results(played[1]) == list(map(reading_loop.read_file, PATHS))
 
 
 def test_only_the_contents_of_results_differ_from_the_state(played: tuple[Scripted, State]):
@@ -161,3 +164,15 @@ def test_a_model_that_cannot_say_what_becomes_of_bound_thinking_is_an_error():
 
     with pytest.raises(SettingsError, match=r"requests of Named cannot say .* PruneArgs\(thinking_policy='refuse'\)"):
         invoked(agent(Named(), PruningMiddleware(SAFE_ZONE)))
+
+
+@pytest.mark.parametrize("run", [invoked, awaited, streamed])
+def test_an_error_of_the_model_comes_out_as_it_went_in_and_the_state_keeps_every_result(run: Callable[[Any], State]):
+    model = Failing(error=FailureError("The model is gone."))
+    graph = agent(model, PruningMiddleware(SAFE_ZONE), checkpointer=InMemorySaver())
+    config = {"configurable": {"thread_id": "one"}}
+    with pytest.raises(FailureError) as raised:
+        run(graph.with_config(config))
+    assert raised.value is model.error
+    assert results({"messages": model.prompts[-1]}) != results(graph.get_state(config).values)
+    assert results(graph.get_state(config).values) == list(map(reading_loop.read_file, PATHS[:ANSWERED]))

@@ -6,11 +6,12 @@ from typing import Annotated, Any, TypedDict
 
 import pytest
 import reading_loop
-from reading_loop import CALLS, PATHS, SAFE_ZONE
+from reading_loop import ANSWERED, CALLS, PATHS, SAFE_ZONE, FailureError
 
 pytest.importorskip("langgraph")
 from langchain_core.messages import ToolMessage
-from langchain_loop import CONFIG, INPUT, Scripted, read_file
+from langchain_loop import CONFIG, INPUT, Failing, Scripted, read_file
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.prebuilt import ToolNode, create_react_agent, tools_condition
@@ -36,12 +37,15 @@ def awaited(graph: Any) -> Any:
     return asyncio.run(graph.ainvoke(INPUT, CONFIG))
 
 
+def results(messages: list[Any]) -> list[Any]:
+    return [message.content for message in messages if isinstance(message, ToolMessage)]
+
+
 def check(model: Scripted, state: Any) -> None:
     """The prompts are pruned, and the state is not."""
     assert len(model.prompts) == CALLS + 1
     assert 0.8 * SAFE_ZONE < model.figures.largest <= SAFE_ZONE
-    results = [message.content for message in state["messages"] if isinstance(message, ToolMessage)]
-    assert results == list(map(reading_loop.read_file, PATHS))
+    assert results(state["messages"]) == list(map(reading_loop.read_file, PATHS))
 
 
 @pytest.mark.parametrize("run", [invoked, awaited])
@@ -77,3 +81,16 @@ def test_thinking_that_the_next_request_would_have_to_speak_of_is_an_error():
         SettingsError, match=r"use langchain\.PruningMiddleware, or PruneArgs\(thinking_policy='refuse'"
     ):
         invoked(create_react_agent(Scripted(), [read_file], pre_model_hook=hook))
+
+
+@pytest.mark.parametrize("run", [invoked, awaited])
+def test_an_error_of_the_model_comes_out_as_it_went_in_and_the_state_keeps_every_result(run: Callable[[Any], Any]):
+    model, config = Failing(error=FailureError("The model is gone.")), {"configurable": {"thread_id": "one"}}
+    hook = pre_model_hook(SAFE_ZONE)
+    graph = create_react_agent(model, [read_file], pre_model_hook=hook, checkpointer=InMemorySaver())
+    with pytest.raises(FailureError) as raised:
+        run(graph.with_config(config))
+    kept = graph.get_state(config).values["messages"]
+    assert raised.value is model.error
+    assert results(model.prompts[-1]) != results(kept)
+    assert results(kept) == list(map(reading_loop.read_file, PATHS[:ANSWERED]))

@@ -1,6 +1,7 @@
 """The hook for LiteLLM's proxy, and its functions that prune, against a strict provider."""
 
 import asyncio
+import inspect
 import json
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ pytest.importorskip("litellm", reason="LiteLLM is not installed")
 
 import litellm
 from client_loops import is_kept
+from raw_upstream import always, answer, serving
 from reading_loop import CALLS, DONE, PATHS, SAFE_ZONE, SCRIPT, TASK, figures_of, read_file
 from strict_provider import loops
 from strict_provider.server import Provider
@@ -20,6 +22,7 @@ from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.integrations.litellm import PruningHook, prunes
 
 pytestmark = pytest.mark.filterwarnings("default")  # LiteLLM warns of what it does itself
+REFUSAL = b'{"error": {"type": "invalid_request_error", "message": "No such model."}}'
 BETA = "thinking-binding-controls-2026-08-01"
 
 
@@ -55,6 +58,44 @@ def test_thinking_that_a_chat_carries_stays_valid(strict_provider: Provider):
     assert strict_provider.refusals == []
     assert BETA in last.headers["anthropic-beta"]
     assert '"type": "thinking"' in json.dumps(last.body)
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("completion", "openai/gpt-4.1"),
+        ("acompletion", "openai/gpt-4.1"),
+        ("responses", "openai/gpt-4.1"),
+        ("aresponses", "openai/gpt-4.1"),
+        ("anthropic_messages", "anthropic/claude-opus-4-8"),
+    ],
+)
+def test_an_error_of_the_model_comes_out_as_it_went_in_and_the_messages_stay(name: str, model: str):
+    function, messages = getattr(litellm, name), {"anthropic_messages": MESSAGES}.get(name, CHAT)
+    request = {"model": model, "input": ITEMS} if "responses" in name else {"model": model, "messages": messages}
+    before = json.dumps(request)
+    with serving(always(answer(REFUSAL, "400 Bad Request"))) as upstream:
+        address = {"api_base": upstream.url, "api_key": "none", "max_tokens": 100}
+        plain, raised = (error_of(each, {**request, **address}) for each in (function, prunes(function, pruner(4_000))))
+    sent = [len(body) for _, body in upstream.requests]
+    assert (type(raised), str(raised), raised.status_code) == (type(plain), str(plain), 400)
+    assert "No such model." in str(raised)
+    assert len(sent) == 2
+    assert sent[1] < sent[0]
+    assert json.dumps(request) == before
+
+
+def error_of(function: Any, request: dict[str, Any]) -> Any:
+    """What a function of LiteLLM raises, synchronous or asynchronous."""
+
+    async def called() -> None:
+        answer = function(**request)
+        if inspect.isawaitable(answer):
+            await answer
+
+    with pytest.raises(litellm.BadRequestError) as raised:
+        asyncio.run(called())
+    return raised.value
 
 
 def test_a_function_of_another_kind_is_refused_in_words():

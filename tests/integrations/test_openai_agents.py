@@ -1,6 +1,8 @@
 """The filter for the OpenAI Agents SDK, in a loop against a strict provider and with the SDK's scripted model."""
 
 import asyncio
+from collections.abc import Callable
+from contextlib import closing
 from itertools import chain
 from typing import Any
 
@@ -9,8 +11,21 @@ import pytest
 pytest.importorskip("agents.testing", reason="the OpenAI Agents SDK with its testing module is not installed")
 
 import openai_agents_loop as loop
+from agents import SQLiteSession
 from agents.run import CallModelData, ModelInputData
-from reading_loop import CALLS, DONE, PATHS, SAFE_ZONE, SCRIPT, TASK, figures, figures_of, read_file
+from reading_loop import (
+    ANSWERED,
+    CALLS,
+    DONE,
+    PATHS,
+    SAFE_ZONE,
+    SCRIPT,
+    TASK,
+    FailureError,
+    figures,
+    figures_of,
+    read_file,
+)
 from strict_provider.server import Provider
 
 from autoprune import AgenticConversationPruner, PruneArgs
@@ -78,3 +93,16 @@ def test_instructions_and_tools_take_room_of_the_safe_zone_and_go_on_as_they_are
     sent = pruning()(data(given, instructions))
     assert sent.input != given
     assert sent.instructions is instructions
+
+
+@pytest.mark.parametrize("run", [loop.run, loop.run_streamed])
+def test_an_error_of_the_model_comes_out_as_it_went_in_and_the_session_keeps_every_result(run: Callable[..., Any]):
+    error = FailureError("The model is gone.")
+    model = loop.scripted(ANSWERED, error)
+    with closing(SQLiteSession("one")) as session:
+        with pytest.raises(FailureError) as raised:
+            asyncio.run(run(model, pruning(), session))
+        kept = outputs(asyncio.run(session.get_items()))
+    assert raised.value is error
+    assert outputs(model.calls[-1].input) != kept
+    assert kept == list(map(read_file, PATHS[:ANSWERED]))

@@ -1,15 +1,17 @@
 """Pydantic AI's agents send pruned prompts, and keep their full history."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from reading_loop import CALLS, DONE, PATHS, SAFE_ZONE, TASK, read_file
+from reading_loop import ANSWERED, CALLS, DONE, PATHS, SAFE_ZONE, TASK, FailureError, read_file
 
 pytest.importorskip("pydantic_ai")
+from pydantic_ai import capture_run_messages
 from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.messages import ModelMessage, ThinkingPart, ToolCallPart, ToolReturnPart
-from pydantic_ai_loop import INSTRUCTIONS, LIMITS, Scripted
+from pydantic_ai_loop import INSTRUCTIONS, LIMITS, Failing, Scripted
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneEvent, SettingsError
 from autoprune.integrations import pydantic_ai_messages
@@ -118,3 +120,13 @@ def test_a_pruner_that_folds_sums_up_in_messages_of_pydantic_ai():
 def test_a_provider_whose_requests_cannot_speak_of_bound_thinking_is_an_error():
     with pytest.raises(SettingsError, match=r"requests to 'function' cannot say .* PruneArgs\(thinking_policy='refuse"):
         run(Scripted("claude-opus-5-5").agent(Pruning(SAFE_ZONE)))
+
+
+@pytest.mark.parametrize("play", [run, streamed])
+def test_an_error_of_the_model_comes_out_as_it_went_in_and_the_history_keeps_every_result(play: Callable[[Any], Any]):
+    failing = Failing(FailureError("The model is gone."))
+    with capture_run_messages() as history, pytest.raises(FailureError) as raised:
+        play(failing.agent(Pruning(SAFE_ZONE)))
+    assert raised.value is failing.error
+    assert parts(failing.prompts[-1], ToolReturnPart) != parts(history, ToolReturnPart)
+    assert [part.content for part in parts(history, ToolReturnPart)] == list(map(read_file, PATHS[:ANSWERED]))

@@ -1,6 +1,7 @@
 """The hook for Strands, in a loop against a strict provider and with a scripted model that streams."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,10 +9,23 @@ import pytest
 pytest.importorskip("strands", reason="Strands is not installed")
 
 import strands_loop as loop
-from reading_loop import CALLS, DONE, PATHS, SAFE_ZONE, SCRIPT, TASK, figures, figures_of, read_file
+from reading_loop import (
+    ANSWERED,
+    CALLS,
+    DONE,
+    PATHS,
+    SAFE_ZONE,
+    SCRIPT,
+    TASK,
+    FailureError,
+    figures,
+    figures_of,
+    read_file,
+)
 from strands import Agent
 from strands.agent.conversation_manager import NullConversationManager
 from strands.types.content import Messages
+from strands.types.exceptions import EventLoopException
 from strict_provider.server import Provider
 
 from autoprune import AgenticConversationPruner, PruneArgs
@@ -75,3 +89,29 @@ def test_the_system_prompt_takes_room_of_the_safe_zone():
     agent(TASK)
     assert figures(talkative.prompts).largest + 8_000 <= SAFE_ZONE
     assert figures(plain.prompts).largest + 8_000 > SAFE_ZONE
+
+
+def called(agent: Agent) -> None:
+    agent(TASK)
+
+
+def awaited(agent: Agent) -> None:
+    asyncio.run(agent.invoke_async(TASK))
+
+
+def streamed(agent: Agent) -> None:
+    asyncio.run(stream(agent))
+
+
+@pytest.mark.parametrize("play", [called, awaited, streamed])
+def test_an_error_of_the_model_comes_out_as_without_the_hook_and_changes_no_message(play: Callable[[Agent], None]):
+    model, archive = loop.Failing(FailureError("The model is gone.")), {}
+    agent = pruning(model, archive)
+    with pytest.raises(EventLoopException) as raised:
+        play(agent)
+    with pytest.raises(EventLoopException) as plain:
+        play(loop.agent(loop.Failing(model.error)))
+    assert raised.value.original_exception is plain.value.original_exception is model.error
+    assert archive
+    assert [message["content"] for message in agent.messages] == [message["content"] for message in model.prompts[-1]]
+    assert len(results(agent.messages)) == ANSWERED

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import reading_loop
-from google.adk.agents import LlmAgent, RunConfig
+from google.adk.agents import InvocationContext, LlmAgent, RunConfig
 from google.adk.agents.run_config import StreamingMode
 from google.adk.apps import App
 from google.adk.events import Event
@@ -37,6 +37,29 @@ class Scripted(BaseLlm):
         if stream:
             yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text="…")]), partial=True)
         yield LlmResponse(content=types.Content(role="model", parts=parts), partial=False)
+
+
+class Failing(Scripted):
+    """A model that answers a few times, and then raises an error again and again."""
+
+    error: Exception
+
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        async for response in super().generate_content_async(llm_request, stream):
+            if len(self.prompts) > reading_loop.ANSWERED:
+                raise self.error
+            yield response
+
+
+class Watching(BasePlugin):
+    """Keeps the session of a run, which a run that fails does not return."""
+
+    session: Any = None
+
+    async def before_run_callback(self, *, invocation_context: InvocationContext) -> None:
+        self.session = invocation_context.session
 
 
 def _part(spoken: int) -> types.Part:

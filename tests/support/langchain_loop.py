@@ -47,6 +47,18 @@ class Scripted(BaseChatModel):
         return reading_loop.figures(self.prompts, count)
 
 
+class Failing(Scripted):
+    """A model that answers a few times, and then raises an error again and again."""
+
+    error: Exception
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        done = super()._generate(messages, *args, **kwargs)
+        if len(self.prompts) > reading_loop.ANSWERED:
+            raise self.error
+        return done
+
+
 def over_http(provider: Provider) -> BaseChatModel:
     """Return a model that asks a provider, which plays `reading_loop.SCRIPT`."""
     from langchain_openai import ChatOpenAI

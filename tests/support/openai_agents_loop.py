@@ -3,7 +3,17 @@
 from typing import Any
 
 import reading_loop
-from agents import Agent, Model, OpenAIResponsesModel, RunConfig, Runner, RunResult, RunResultStreaming, function_tool
+from agents import (
+    Agent,
+    Model,
+    OpenAIResponsesModel,
+    RunConfig,
+    Runner,
+    RunResult,
+    RunResultStreaming,
+    Session,
+    function_tool,
+)
 from agents.testing import ScriptedModel, assistant_message, function_call
 from openai import AsyncOpenAI
 from strict_provider.server import Provider
@@ -20,9 +30,9 @@ def config(filter: Filter | None) -> RunConfig:
     return RunConfig(call_model_input_filter=filter, tracing_disabled=True)
 
 
-async def run(model: Model, filter: Filter | None) -> RunResult:
+async def run(model: Model, filter: Filter | None, session: Session | None = None) -> RunResult:
     return await Runner.run(
-        agent(model), reading_loop.TASK, run_config=config(filter), max_turns=reading_loop.CALLS + 1
+        agent(model), reading_loop.TASK, run_config=config(filter), max_turns=reading_loop.CALLS + 1, session=session
     )
 
 
@@ -32,18 +42,18 @@ async def run_over_http(provider: Provider, filter: Filter | None) -> RunResult:
         return await run(OpenAIResponsesModel("gpt-5.5", client), filter)
 
 
-async def run_streamed(model: Model, filter: Filter | None) -> RunResultStreaming:
+async def run_streamed(model: Model, filter: Filter | None, session: Session | None = None) -> RunResultStreaming:
     result = Runner.run_streamed(
-        agent(model), reading_loop.TASK, run_config=config(filter), max_turns=reading_loop.CALLS + 1
+        agent(model), reading_loop.TASK, run_config=config(filter), max_turns=reading_loop.CALLS + 1, session=session
     )
     async for _ in result.stream_events():
         pass
     return result
 
 
-def scripted(last: int = reading_loop.CALLS) -> ScriptedModel:
-    """Return a model that reads the files up to the `last`, and then answers."""
+def scripted(last: int = reading_loop.CALLS, error: Exception | None = None) -> ScriptedModel:
+    """Return a model that reads the files up to the `last`, and then answers, or raises an error."""
     calls = [
         [function_call("read_file", {"path": path}, call_id=f"call_{at}")] for at, path in enumerate(reading_loop.PATHS)
     ]
-    return ScriptedModel([*calls[:last], [assistant_message(reading_loop.DONE)]])
+    return ScriptedModel([*calls[:last], error or [assistant_message(reading_loop.DONE)]])

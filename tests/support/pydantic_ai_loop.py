@@ -54,6 +54,21 @@ class Scripted:
         return agent(self.model, *capabilities, **options)
 
 
+class Failing(Scripted):
+    """A model that answers a few times, and then raises an error again and again."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+    def answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        """Keep the prompt, and return the next answer, or raise the error."""
+        answer = super().answer(messages, info)
+        if len(self.prompts) > reading_loop.ANSWERED:
+            raise self.error
+        return answer
+
+
 def agent(model: Model, *capabilities: Any, **options: Any) -> Agent[None, str]:
     agent = Agent(model, capabilities=capabilities, **{"instructions": INSTRUCTIONS, **options})
     agent.tool_plain(reading_loop.read_file)

@@ -16,12 +16,17 @@ CALLS = 40
 SAFE_ZONE = 20_480  # tokens
 TASK = "Read the modules one by one, and say where the queue loses a job."
 DONE = "The queue loses a job in module_07.py."
+ANSWERED = 20  # answers of a model that fails, before it does: by then its prompts are pruned
 LEAST, MOST = 7_000, 10_000  # characters of a result
 VERBS = ("load", "store", "parse", "merge", "retry", "close", "drain", "split", "check", "fetch", "build", "apply")
 NOUNS = ("queue", "job", "worker", "lease", "batch", "token", "shard", "record", "cursor", "lock", "frame", "index")
 
 PATHS = tuple(f"src/module_{number:02}.py" for number in range(1, CALLS + 1))
 SCRIPT = (*(Turn(calls=(Call("read_file", {"path": path}),)) for path in PATHS), Turn(text=DONE))
+
+
+class FailureError(Exception):
+    """What a model raises that fails."""
 
 
 def read_file(path: str) -> str:

@@ -48,6 +48,20 @@ class Scripted(Model):
         yield {"messageStop": {"stopReason": "tool_use" if turn.calls else "end_turn"}}
 
 
+class Failing(Scripted):
+    """A model that answers a few times, and then raises an error again and again."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+    async def stream(self, messages: Messages, *arguments: Any, **options: Any) -> AsyncIterable[Any]:
+        async for event in super().stream(messages, *arguments, **options):
+            if len(self.prompts) > reading_loop.ANSWERED:
+                raise self.error
+            yield event
+
+
 def over_http(provider: Provider) -> BedrockModel:
     """Return a model that asks a provider, which plays `reading_loop.SCRIPT`."""
     return BedrockModel(
