@@ -41,7 +41,7 @@ class Job:
     at: float
 
 
-# A model with a price, whose list is loaded too; a text, for which the vocabulary is, and in it a word that is no token,
+# A model with a price, whose list is loaded too; a text, for which the vocabulary is; a word in it that is no token,
 # which takes longest.
 WARM_BODY = b'{"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": "Is autoprune warm?"}]}'
 WARMING = Job("/v1/messages", {}, WARM_BODY, "autoprune", 0.0)

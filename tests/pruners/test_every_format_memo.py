@@ -123,6 +123,47 @@ def test_a_pruner_with_a_past_decides_as_a_new_one(case: Case):
 
 
 @every_format
+def test_where_clients_move_their_marks_for_the_cache_a_pruner_decides_as_a_new_one(case: Case):
+    warm, feeding = case.pruner, case.pruner
+    fed: list[Any] = []
+    for at in requests(case.messages):
+        given = marked(case.messages[:at])
+        got, wanted = warm.prune(given, case.strategy), case.pruner.prune(given, case.strategy)
+        assert shape(got.conversation) == shape(wanted.conversation)
+        assert facts(got) == facts(wanted)
+        fed = feeding.prune_conversations(marked(fed + case.messages[len(fed) : at]), case.strategy)
+        assert shape(unmarked(fed)) == shape(unmarked(got.conversation))
+
+
+def test_a_conversation_whose_marks_move_is_remembered_once():
+    pruner = AgenticConversationPruner(PruneArgs(400))
+    long = Step("read_file", {"path": "a.md"}, "some text\n" * 90)
+    messages = WIRE["anthropic"]([[long]] * 12)
+    for at in range(2, len(messages) + 1, 2):
+        pruner.prune(marked(messages[:at]))
+    assert len(pruner._memory._kept) == 1
+
+
+def marked(messages: list[Any]) -> list[Any]:
+    """A copy of messages with marks for the cache in the last two, and in no other."""
+    copied = unmarked(again(messages))
+    for message in copied[-2:]:
+        content = message.get("content") if isinstance(message, dict) else None
+        if isinstance(content, list) and content and isinstance(content[-1], dict):
+            content[-1]["cache_control"] = {"type": "ephemeral"}
+        elif isinstance(content, str):
+            message["cache_control"] = {"type": "ephemeral"}
+    return copied
+
+
+def unmarked(value: Any) -> Any:
+    """JSON-like data without marks for the cache."""
+    if isinstance(value, dict):
+        return {name: unmarked(item) for name, item in value.items() if name != "cache_control"}
+    return [unmarked(item) for item in value] if isinstance(value, list) else value
+
+
+@every_format
 def test_a_change_in_place_is_noticed(case: Case):
     messages = copy.deepcopy(case.messages)
     warm = case.pruner
