@@ -236,6 +236,7 @@ REPEATED = [
 LENGTHS = [2 * KEPT, 9_000, 12_345, 5 * KEPT + 1]
 
 
+@pytest.mark.full
 @both_encodings
 @each_row("repeated", REPEATED)
 def test_a_long_run_of_a_character_counts_as_in_the_engine(encoding: str, repeated: str):

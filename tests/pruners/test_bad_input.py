@@ -189,6 +189,7 @@ def test_a_text_made_to_be_slow_is_read_like_any_other(text: str):
     assert pruner(10).prune_conversations(messages) is messages
 
 
+@pytest.mark.full
 def test_a_content_that_holds_itself_is_named_with_its_place():
     content: list[Any] = []
     content.append(content)

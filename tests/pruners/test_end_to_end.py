@@ -277,6 +277,7 @@ class Calibrated(Session):
 CALIBRATED = APIS | {"anthropic": UNBOUND_ANTHROPIC}  # no thinking is dropped, which would change the ratio
 
 
+@pytest.mark.full
 @each_row("api", CALIBRATED.values(), ids=CALIBRATED)
 def test_calibrated_by_each_answer_prompts_stay_within_the_safe_zone(api: Api):
     """To 3 %: the ratio is that of the last prompt, and the next one is another mix of texts and frames."""

@@ -601,6 +601,7 @@ def repeated(brief: Brief) -> str:
     return f"{brief.previous} It goes on and on." * 3_000
 
 
+@pytest.mark.full
 @SIZES
 @each_row("preset", PRESETS)
 @each_row("model", [repeated, Model("x" * 100_000), Model("Short.")], ids=["more", "a word", "short"])
@@ -611,6 +612,7 @@ def test_30_what_comes_out_is_smaller_or_the_same_list(model: Callable[..., Any]
         assert after is given or tokens(after) < tokens(given)
 
 
+@pytest.mark.full
 @each_row(
     "answer",
     ["", "They went on.", "on and on " * 5_000, None, RuntimeError("no")],

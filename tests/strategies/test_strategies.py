@@ -211,6 +211,7 @@ STRATEGIES: list[Strategy] = [
 ]
 
 
+@pytest.mark.full
 @both_dialects
 @each_row("strategy", STRATEGIES, ids=str)
 @each_row(("seed", "safe_zone"), SEEDS)
