@@ -23,9 +23,8 @@ PROXY, FOLDER = "{proxy}", "{folder}"
 QUESTION = "Say that you are there."
 ANTHROPIC, OPENAI = "https://api.anthropic.com", "https://api.openai.com/v1"
 GEMINI = "https://generativelanguage.googleapis.com"
-SETS = re.compile(
-    r"""^[ \t]*(?:export[ \t]+)?([\w.]+)[ \t]*=[ \t]*("[^"]*"|'[^']*'|[^\s#]*)""", re.MULTILINE
-)  # in a .env
+# What a line of a .env file sets.
+SETS = re.compile(r"""^[ \t]*(?:export[ \t]+)?([\w.]+)[ \t]*=[ \t]*("[^"]*"|'[^']*'|[^\s#]*)""", re.MULTILINE)
 QUOTES = ("'", '"')
 
 

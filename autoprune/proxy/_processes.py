@@ -1,7 +1,9 @@
 """Lanes in processes of their own, which a nursery forks (`_worker`), so that what all of them load is in memory once.
 
-proxy ── orders ──► nursery ── forks ──► process
-  └────────── a connection of its own ──────┘
+    proxy ── orders ──► nursery ── forks ──► process
+      └────────── a connection of its own ──────┘
+
+Whichever of them dies is started anew when it is asked next.
 """
 
 import pickle
