@@ -75,7 +75,9 @@ def test_whatever_a_prune_raises_the_request_goes_on_as_it_came():
 
 def test_requests_of_one_conversation_at_once_have_an_account_each():
     work = Work(Settings(safe_zone="2k"))
-    numbers = [work.prune(Job("/v1/messages", {}, body(results), "s", 0.0)).number for results in range(2, 22)]
+    pruned(work, 1, 0.0)
+    bodies = [json.dumps({"model": MODEL, "messages": conversation(results)}).encode() for results in range(2, 12)]
+    numbers = [work.prune(Job("/v1/chat/completions", {}, each, "s", 0.0)).number for each in bodies]
     accounts = [work.account(number) for number in numbers]
-    assert [account and account.messages for account in accounts] == [1 + 2 * results for results in range(2, 22)]
+    assert [account and account.messages for account in accounts] == [1 + 2 * results for results in range(2, 12)]
     assert not any(map(work.account, numbers))
