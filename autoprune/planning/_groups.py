@@ -92,6 +92,11 @@ class Groups:
         """The user's requests; where there are none, what an agent's program wrote in the user's name."""
         return self._requests or self._notes
 
+    @property
+    def asked(self) -> Sequence[int]:
+        """The user's requests, without what an agent's program wrote."""
+        return self._requests
+
     def append(self, at: int, message: object) -> None:
         """Take the next message, whose entry is there already."""
         entry = self.entries[at]
@@ -280,8 +285,8 @@ def joined(smallest: Sequence[Group], size: int) -> list[Group]:
     for group in smallest:
         if groups and len(groups[-1].messages) < size:
             last = groups[-1]
-            messages = (*last.messages, *group.messages)
-            groups[-1] = Group(messages, last.tokens + group.tokens, group.rank, group.ends_turn)
+            messages, said = (*last.messages, *group.messages), last.said + group.said
+            groups[-1] = Group(messages, last.tokens + group.tokens, group.rank, group.ends_turn, said)
         else:
             groups.append(group)
     return groups

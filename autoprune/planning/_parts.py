@@ -57,8 +57,12 @@ class Parts:
 
     def cut(self, result: ToolResult, text: str, saved: int) -> None:
         """Know a result as it is with a text in its place that saves so many tokens."""
-        piece, stop = result.with_text(text), result.start + len(text)
-        self.as_cut[result] = replace(result, piece=piece, stop=stop, piece_tokens=result.piece_tokens - saved)
+        piece, stop, tokens = result.with_text(text), result.start + len(text), result.piece_tokens - saved
+        self.as_cut[result] = replace(result, piece=piece, stop=stop, piece_tokens=tokens, is_plain=True)
+
+    def as_it_stands(self, part: Part) -> Part:
+        """Return a part with the text that stands in its place, if there is one that may change."""
+        return self.as_cut.get(part, part) if isinstance(part, ToolResult) else part
 
     def result(self, part: Part) -> ToolResult:
         """Return a part if it is a result, or else the result of the call whose argument it is."""

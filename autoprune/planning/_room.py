@@ -2,9 +2,10 @@
 
 from autoprune.conversation.edits import Running
 from autoprune.conversation.summary import overhead
+from autoprune.planning.view import HEADING_TOKENS
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
-REQUEST_SHARE = 0.5  # of the summary's room, that the user's first request may take
+REQUEST_SHARE = 0.5  # of the summary's room, that the user's oldest request may take
 SMALL_ROOM = 64  # tokens, in which it may take all
 SUMMARY_SHARE = 4  # a summary takes at most one part in so many of the safe zone
 
@@ -42,8 +43,12 @@ class Room:
         """Return the tokens that the summary adds to the prompt when it takes more messages and gets at most `room`."""
         return max(0, self._with_mark(self.messages + messages, min(room, self.largest)) - self.taken)
 
+    def is_short_of(self, said: int, room: int, most: int) -> bool:
+        """Return whether a room that could become `most` does not grow by what the user's words need."""
+        return room < min(most, self.largest) and room - self.tokens < said + (0 if self.tokens else HEADING_TOKENS)
+
     def is_too_small(self, request: int, room: int, most: int) -> bool:
-        """Return whether the user's first request waits for a larger room than `room`, which may become `most`."""
+        """Return whether the user's oldest request waits for a larger room than `room`, which may become `most`."""
         is_short = request > max(room * REQUEST_SHARE, min(room, SMALL_ROOM))
         return is_short and request <= min(most, self.largest) * REQUEST_SHARE
 

@@ -12,24 +12,42 @@ the same summary: its room may grow and never shrinks. A conversation that is fe
 says its room and for how many messages it stands (`Given.running`), and so it is walked like the full history.
 
 A strategy cannot take what was not offered. Of what it takes some may stay: messages that keep two of the user's apart,
-and the user's first request while the summary has no room for it.
+and words of the user's while the summary has no room for them (`_waiting`). A summary must be smaller than what it
+replaces, so an answer of 40 tokens that the user gave through a tool cannot be folded alone without being cut. It waits
+until more is folded with it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from autoprune.conversation import answers
 from autoprune.conversation.edits import Fold, Replace
-from autoprune.conversation.placeholders import Placeholder
-from autoprune.conversation.reasons import told
-from autoprune.conversation.transcript import Entry, Path, Speaker, Transcript
+from autoprune.conversation.placeholders import Placeholder, trimmed
+from autoprune.conversation.reasons import Reason, told
+from autoprune.conversation.transcript import Entry, Path, Speaker, ToolResult, Transcript
+from autoprune.formats import harness
+from autoprune.formats.words import texts
 from autoprune.planning._groups import Groups, joined
 from autoprune.planning._room import Room
 from autoprune.planning.plan import Plan, ThinkingPolicy
+from autoprune.planning.protections import NOTHING, Protections
 from autoprune.planning.retention import BY_AGE, Retention
-from autoprune.planning.view import Candidate, FoldingStrategy, Given, Group, Strategy, option
+from autoprune.planning.view import (
+    SAID_SHARE,
+    SAID_TOKENS,
+    Candidate,
+    FoldingStrategy,
+    Given,
+    Group,
+    Strategy,
+    edits_of,
+    option,
+)
 from autoprune.planning.walk import Walk
 
+CUTS = (Reason.CLAMPED, Reason.SHORTENED)
 START: Path = (0,)  # all that stays is behind a summary
+LONGEST_SAID = 1_000  # tokens of one request that a summary's room must grow by; a longer one holds something pasted
 
 
 def planned(walk: "FoldWalk", messages: Sequence[object]) -> Plan:
@@ -39,7 +57,9 @@ def planned(walk: "FoldWalk", messages: Sequence[object]) -> Plan:
     edits = tuple(edit for edit in found.edits if edit.part.location.message not in walk.gone)
     counted = walk.planned if walk.folds else None
     folds, running = tuple(walk.folds), walk.given.running
-    return replace(found, edits=edits, folds=folds, running=running, counted=counted, head=walk.head)
+    return replace(
+        found, edits=edits, folds=folds, running=running, counted=counted, head=walk.head, beyond=walk.beyond
+    )
 
 
 class FoldWalk(Walk):
@@ -67,6 +87,9 @@ class FoldWalk(Walk):
         self._room = Room(placeholder.count, limit, given.running)
         self.tokens += self._room.taken
         self._groups = Groups(self.entries, self.retain)
+        self._answer_rules = option(strategy, "protect", Protections) or NOTHING
+        self._asked: set[int] = set()  # the user's requests
+        self._answers: dict[int, int] = {}  # messages with results in which the user speaks, and the tokens that needs
         self._harmful: set[int] = set()
         self._keep = 0  # messages that the strategy wants to stay, as it said last
         self._held: set[int] = set()  # while the strategy is asked, between two messages of one speaker
@@ -74,6 +97,7 @@ class FoldWalk(Walk):
         self._request_before = 0
         self._wants_user = False
         self.reported: tuple[int, int] | None = None  # the number of messages, and what the provider counted
+        self.beyond = 0  # tokens that it counted beyond those that are counted here
         if self.changes and (given.running or getattr(strategy, "may_drop", True)):
             self.changes.change(START)
 
@@ -119,6 +143,9 @@ class FoldWalk(Walk):
         if entry.speaker is Speaker.MODEL and not follows_model:
             self._spoke_at = at
         self._groups.append(at, message)
+        self._asked.update(self._groups.asked[-1:])
+        if said := self._said_beside(message, entry):
+            self._answers[at] = sum(SAID_TOKENS + self._room.count(words) for words in said)
         if self._groups.requests[-1:] == [at]:
             self._request_before = self.request
 
@@ -131,7 +158,8 @@ class FoldWalk(Walk):
         if self.reported and self.reported[0] == len(self.entries):
             after = self.entries[self._spoke_at + 1 :] if self.request else self.entries
             fresh = (entry.tokens for entry in after if entry.speaker is not Speaker.MODEL)
-            self.tokens = self.reported[1] + sum(fresh)
+            tokens = self.reported[1] + sum(fresh)
+            self.beyond, self.tokens = tokens - self.tokens, tokens
 
     def ask(self) -> None:
         """Let the strategy fold what it will at the request that stands here, once."""
@@ -151,7 +179,7 @@ class FoldWalk(Walk):
 
     def _step(self) -> None:
         """Make the edits of the strategy."""
-        for edit in self.folder.step(self):
+        for edit in edits_of(self.folder, self.folder.step(self), Replace | Fold):
             if isinstance(edit, Fold):
                 self._fold(edit)
             else:
@@ -159,13 +187,21 @@ class FoldWalk(Walk):
         self._parts.forget()
 
     def _put(self, edit: Replace) -> None:
-        """Put a strategy's own text in place of a part that it was offered, if that is smaller."""
+        """Put a strategy's own text in place of a part that it was offered, if that is smaller, and offer it no more.
+
+        A cut is made of the payload itself and stays as it is, within its limit. Any other text is made harmless, and a
+        blank one, which providers refuse, is the placeholder.
+        """
         if edit.part not in self._parts.seen:
             return
+        offered = self._parts.seen[edit.part] or self._weigh(edit.part)
         del self._parts.seen[edit.part]
-        candidate = self._candidate(edit.part, edit.text)
+        text = edit.text if edit.text.strip() else offered.text
+        if isinstance(edit.part, ToolResult) and text != offered.text:
+            text = trimmed(edit.part, text) if edit.reason in CUTS else self._own(offered, text)
+        candidate = self._candidate(edit.part, text, offered.mark)
         if candidate.saves > 0:
-            self._make(candidate, told(edit.reason))
+            self._make(candidate, told(edit.reason), may_change=text != offered.text)
 
     def gain(self, tokens: int, room: int) -> int:
         """Return the tokens saved by folding messages of so many tokens into a summary of at most `room`."""
@@ -194,15 +230,59 @@ class FoldWalk(Walk):
         room = 0 if edit.is_drop else self._room.allowed(weight, len(edit.messages), edit.room)
         if not edit.messages or (room <= 0 and not edit.is_drop):
             return
-        first = next(iter(self._groups.requests), -1)
-        if room and first in edit.messages and self._room.is_too_small(self._weight(first), room, edit.room):
-            self._fold(replace(edit, messages=tuple(at for at in edit.messages if at != first)))
+        if waiting := self._waiting(edit, room):
+            self._held.update(waiting)
+            going = tuple(at for at in edit.messages if at not in waiting)
+            if self.room or self.tokens > self.limit:  # else a summary of the rest would leave them no room either
+                self._fold(replace(edit, messages=going))
             return
         before = self._room.taken
         if room:
             self._room.take(len(edit.messages), room)
         self.tokens -= weight + before - self._room.taken
         self._leave(replace(edit, reason=told(edit.reason), saved=weight, room=room, request=self.request))
+
+    def _waiting(self, edit: Fold, room: int) -> set[int]:
+        """Return the messages of an edit that wait until a summary has room for the user's words in them.
+
+        A fold that is too small for them saves next to nothing anyway: its summary may be as large as what it replaces.
+        The oldest request waits until it takes at most half of the room. What was said later waits too, so that a
+        summary reads it in its order.
+
+        No strategy that writes summaries drops the oldest request: nothing would be left of the goal. Within the safe
+        zone it drops no words of the user's at all.
+        """
+        going = set(edit.messages)
+        said = {at: self._said(at) for at in sorted(going) if self._said(at)}
+        oldest, *later = [at for at in self._groups.asked if at not in self.gone] or [-1]
+        if not room and getattr(self.folder, "drops", True):
+            return set()
+        if not room:
+            wait = {oldest} if self.tokens > self.limit else set(said)
+        elif said and self._room.is_short_of(sum(said.values()), room, edit.room):
+            wait = self._from(next(iter(said)), said)
+        elif oldest in going and self._room.is_too_small(self._weight(oldest), room, edit.room):
+            wait = {oldest, *self._from(next(iter(later), len(self.entries)), said)}
+        else:
+            return set()
+        return {at for unit in self._groups.free(self.gone) if not wait.isdisjoint(unit) for at in unit} & going
+
+    def _from(self, first: int, said: Iterable[int]) -> set[int]:
+        """Return the messages from one on; if messages go by their role and not by their age, those with words."""
+        return {at for at in said if at >= first} if self.retain.roles else set(range(first, len(self.entries)))
+
+    def _said_beside(self, message: object, entry: Entry) -> list[str]:
+        """Return what the user said through tools, and beside results."""
+        said = [answers.words(result) for result in entry.results if self._answer_rules.is_answer(result)]
+        if entry.results and entry.speaker is Speaker.USER:
+            said.append(harness.said_beside(texts(message, entry), (result.tool for result in entry.results)))
+        return [words for words in said if words]
+
+    def _said(self, at: int) -> int:
+        """Return the tokens that a summary's room must grow by for the user's words in a message."""
+        if at in self._asked:
+            return int((min(self._weight(at), LONGEST_SAID) + SAID_TOKENS) / SAID_SHARE)
+        return int(self._answers.get(at, 0) / SAID_SHARE)
 
     def _without_bridges(self, edit: Fold) -> Fold:
         """Return an edit without the messages that must keep two of one speaker apart."""
@@ -260,7 +340,8 @@ class FoldWalk(Walk):
         has_tools = any(self.entries[at].calls or self.entries[at].results for at in unit)
         speaker = Speaker.TOOL if has_tools else self.entries[unit[0]].speaker
         ends_turn = unit.stop in self._groups.requests
-        return Group(messages, sum(map(self._weight, messages)), self.retain.rank(speaker), ends_turn)
+        weight, said = sum(map(self._weight, messages)), sum(map(self._said, messages))
+        return Group(messages, weight, self.retain.rank(speaker), ends_turn, said)
 
     def least_harmful(self, keep: int, excess: float) -> list[Group]:
         """Return what may go although no cut is safe, but for the last `keep` messages. No result loses its call."""

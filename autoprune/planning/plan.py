@@ -53,7 +53,8 @@ class Plan(Copied):
     `folds` take whole messages out, in this order; results in those are neither edited nor kept. `running` is the
     summary that the conversation came with. If messages may go, now or later, the first `head` of them never do. With
     folds, `counted` are the tokens of the next prompt, or the most that they can be while a summary is to be written;
-    once it is written, `weights` are those of each message. `told` is what the strategy says of its decisions.
+    once it is written, `weights` are those of each message. `beyond` are the tokens that the provider reported beyond
+    those that are counted here. `told` is what the strategy says of its decisions.
     """
 
     transcript: Transcript = field(repr=False)
@@ -71,6 +72,7 @@ class Plan(Copied):
     counted: int | None = None
     weights: tuple[int, ...] = ()
     head: int | None = None
+    beyond: int = 0
     told: Told = SILENT
 
     @cached_property
@@ -94,13 +96,18 @@ class Plan(Copied):
         head = ((at, entry) for at, entry in enumerate(self.transcript.entries) if at not in dropped)
         return next((at for at, entry in head if entry.speaker is not Speaker.SYSTEM), 0)
 
+    @property
+    def tokens_before(self) -> int:
+        """Tokens of the prompt as it was given."""
+        return self.transcript.tokens + self.beyond
+
     @cached_property
     def tokens(self) -> int:
         """Tokens of the next prompt once the edits are made."""
         if self.counted is not None:
-            return self.counted
+            return self.counted + self.beyond
         saved = sum(edit.saved for edit in self.edits) + sum(thought.tokens for thought in self.stripped)
-        return self.transcript.tokens - saved
+        return self.tokens_before - saved
 
     @cached_property
     def results(self) -> Mapping[ToolResult, Replace]:

@@ -20,6 +20,7 @@ those that fold or drop whole messages too.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from types import UnionType
 from typing import ClassVar, Protocol, TypeVar
 
 from autoprune.conversation.calls import target
@@ -127,17 +128,24 @@ class Strategy(Protocol):
         """Return the edits to make at a request; what is cleared stays cleared."""
 
 
+SAID_SHARE = 0.65  # of a summary, that the user's words may take before they are shortened
+SAID_TOKENS = 8  # that a summary needs around what the user said
+HEADING_TOKENS = 24  # that a summary needs above what the user said
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """Messages that may go together, with the tokens that they weigh now. No call is without its result.
 
-    Groups of a lower `rank` go first. `ends_turn` says that the user's next turn begins behind the group.
+    Groups of a lower `rank` go first. `ends_turn` says that the user's next turn begins behind the group. `said` are
+    the tokens that a summary's room must grow by so that the user's words in it are not shortened.
     """
 
     messages: tuple[int, ...]
     tokens: int
     rank: int = 0
     ends_turn: bool = False
+    said: int = 0
 
 
 class FoldView(View, Protocol):
@@ -220,9 +228,31 @@ def option(strategy: object, name: str, kind: type[Kind]) -> Kind | None:
     return value
 
 
+Edit = TypeVar("Edit", bound=Replace | Fold)
+
+
+def edits_of(strategy: object, step: object, kind: type[Edit] | UnionType) -> Iterator[Edit]:
+    """Yield the edits that a strategy's method returned, one by one. Raises SettingsError for anything else."""
+    name = getattr(strategy, "name", type(strategy).__name__)
+    if not isinstance(step, Iterable):
+        raise SettingsError(f"step of the strategy {name} returned {step!r}: give its edits in a list, [] for none")
+    for edit in step:
+        if not isinstance(edit, kind):
+            raise SettingsError(f"step of the strategy {name} gave {edit!r}, which is no edit: make it from the view")
+        yield edit
+
+
 def asks_always(strategy: object) -> bool:
     """Return whether a strategy is asked at each request, and not only above the safe zone."""
     return getattr(strategy, "every_request", False) is True
+
+
+OF_FOLDING = ("retain", "folds", "may_drop")  # attributes that only strategies of ConversationPruner have
+
+
+def folds(strategy: object) -> bool:
+    """Return whether a strategy needs a `FoldView`."""
+    return any(hasattr(strategy, name) for name in OF_FOLDING)
 
 
 def stepper(strategy: Strategy) -> Strategy:

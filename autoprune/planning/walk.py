@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from autoprune.conversation.edits import Replace
-from autoprune.conversation.placeholders import Placeholder, own
+from autoprune.conversation.placeholders import Placeholder, own, trimmed
 from autoprune.conversation.reasons import Reason, told
 from autoprune.conversation.transcript import Entry, Part, Path, Speaker, Thought, ToolResult, Transcript
 from autoprune.planning._parts import Parts
@@ -35,7 +35,7 @@ from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.protections import NOTHING, Guard, Protections, guard
 from autoprune.planning.tool_inputs import ToolInputs
-from autoprune.planning.view import Candidate, Strategy, asks_always, option, stepper, told_by
+from autoprune.planning.view import Candidate, Strategy, asks_always, edits_of, option, stepper, told_by
 
 
 class Walk:
@@ -81,6 +81,7 @@ class Walk:
         self._parts = Parts(self.tool_inputs)
         self._saved: dict[int, int] = defaultdict(int)  # by message
         self._asked_at = -1
+        self._stands = False  # whether the last request stands whatever follows
         self._done_before = (0, 0)
 
     @property
@@ -145,6 +146,10 @@ class Walk:
             self._see()
             self.request += 1
             self.sent = len(self.entries)
+        elif self._remembers and self._may_be_asked and not entry.results:
+            self._paused[len(self.entries)] = self.pause
+            if self._always_stands:
+                self.ask()
         entry = self._parts.append(entry)
         self.messages.append(message)
         self.entries.append(entry)
@@ -161,6 +166,16 @@ class Walk:
     def _begins_request(self, entry: Entry) -> bool:
         """Return whether a request stands before the next message."""
         return entry.begins_request or (entry.speaker is Speaker.MODEL and not self.ends_with_model)
+
+    @property
+    def _may_be_asked(self) -> bool:
+        """Whether a request may stand here: not while calls of the model wait for their results."""
+        return not (self.entries and self.entries[-1].calls)
+
+    @property
+    def _always_stands(self) -> bool:
+        """Whether a request stands here whatever follows: one was sent after a pause, or would exceed the safe zone."""
+        return self.pause > 0 or self.tokens > self.limit
 
     def _see(self) -> None:
         """Offer the new results from now on, and the arguments of the calls that succeeded: the model has seen them.
@@ -182,22 +197,32 @@ class Walk:
         text = clamp.shortened(result.text, self.placeholder.count, mark)
         if text is None:
             return
+        text = trimmed(result, text)
         if (saved := self.placeholder.saves(result, text)) > 0:
-            self._make(Candidate(result, text, saved, result), Reason.CLAMPED)
+            self._make(Candidate(result, text, saved, result, mark), Reason.CLAMPED, may_change=True)
             self._parts.cut(result, text, saved)
 
     # Requests
 
     def ask(self) -> None:
-        """Let the strategy clear what it will at the request that stands here, once."""
+        """Let the strategy clear what it will at the request that stands here, once.
+
+        The request may turn out to be none: the model's message goes on in another one, or the user adds to theirs.
+        A strategy that remembers earlier requests could not repeat then what it decides here, and what was cleared
+        would come back. So `append` asks it between any two messages if a pause was recorded there or the prompt is
+        over the safe zone. Behind a message of the model it is asked only then, and never while calls wait for results.
+        """
         if self._asked_at == len(self.entries):
             return
+        self._paused[len(self.entries)] = self.pause
+        self._stands = self._remembers and self._always_stands
+        if self._remembers and self.ends_with_model and not (self._stands and self._may_be_asked):
+            return
         self._asked_at = len(self.entries)
-        self._paused[self._asked_at] = self.pause
         self._done_before = self._done
         self._strip()
         if self.asks_always or (self.tokens > self.limit and self._parts.seen):
-            for edit in list(self._stepper.step(self)):
+            for edit in list(edits_of(self.strategy, self._stepper.step(self), Replace)):
                 self._take(edit)
             self._parts.forget()
             self._strip()
@@ -211,20 +236,21 @@ class Walk:
         if candidate is None or candidate.saves <= 0:
             return
         if isinstance(part, ToolResult) and edit.text.strip() and edit.text != candidate.text:
-            candidate = self._candidate(part, own(part, edit.text, candidate.mark), candidate.mark)
+            candidate = self._candidate(part, self._own(candidate, edit.text), candidate.mark)
             if candidate.saves > 0:
-                self._make(candidate, told(edit.reason))
+                self._make(candidate, told(edit.reason), may_change=True)
                 self._parts.shorten(part, candidate.text, self.edits[part].saved)
         else:
             self._make(candidate, told(edit.reason))
             self._parts.clear(part)
 
-    def _make(self, candidate: Candidate, reason: str) -> None:
+    def _make(self, candidate: Candidate, reason: str, *, may_change: bool = False) -> None:
         """Make an edit. It takes the place of an earlier one of the same part, such as a cut."""
         part, before = candidate.part, self.edits.pop(candidate.part, None)
         saved_before = before.saved if before else 0
         saved = candidate.saves + saved_before
-        edit = self.edits[part] = Replace(part, candidate.text, reason, saved, self.request, saved_before)
+        made = Replace(part, candidate.text, reason, saved, self.request, saved_before, candidate.mark, may_change)
+        edit = self.edits[part] = made
         self.edits_made += 1
         if self.changes:
             self.changes.make(edit)
@@ -260,7 +286,7 @@ class Walk:
 
     def _weigh(self, part: Part) -> Candidate:
         """Return a part as a candidate to be cleared, and remember it."""
-        mark = self.placeholder.mark(part, self.messages)
+        mark = self.placeholder.mark(self._parts.as_it_stands(part), self.messages)
         text = self._parts.text(part, self.placeholder, mark)
         candidate = self._parts.seen[part] = self._candidate(part, text, mark)
         return candidate
@@ -273,15 +299,23 @@ class Walk:
 
     def saves(self, candidate: Candidate, text: str) -> int:
         """Return the tokens that a text of the strategy's own would save in place of a result."""
-        assert isinstance(candidate.part, ToolResult)
-        return self._candidate(candidate.part, own(candidate.part, text, candidate.mark)).saves
+        return self._candidate(candidate.part, self._own(candidate, text)).saves
+
+    def _own(self, candidate: Candidate, text: str) -> str:
+        """Return a text of the strategy's own as it would stand in place of a result."""
+        standing = self._parts.as_it_stands(candidate.part)
+        assert isinstance(standing, ToolResult)
+        return own(standing, text, candidate.mark)
 
     # Pruned output that is fed back
 
     def goes_on_with(self, entry: Entry) -> bool:
-        """Return whether the last request still stands when `entry` follows. If not, nothing has come of it."""
-        stood = self._begins_request(entry) or self._asked_at != len(self.entries)
-        return stood or (self._done_before == self._done and not self._remembers)
+        """Return whether the walk may go on with `entry`: the last request still stands, or it decided nothing."""
+        if self._begins_request(entry) or self._asked_at != len(self.entries):
+            return True
+        if self._remembers:
+            return self._stands and self._may_be_asked and not entry.results
+        return self._done_before == self._done
 
     def is_settled(self) -> bool:
         """Return whether a walk over the conversation with these edits made would come to no edit."""

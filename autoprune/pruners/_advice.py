@@ -41,15 +41,16 @@ def advice(pruner: Any, folding: Callable[[], Any], strategy: object, calibratio
     `pruner` pruned with `strategy`; `folding` makes a `ConversationPruner` with the same settings. Each figure is that
     of a plan that was made for it, so following the advice does what it says.
     """
-    messages = list(report.plan.transcript.messages)
+    messages, beyond = list(report.plan.transcript.messages), report.plan.beyond
 
     def tried(by: Any, chosen: object, zone: int | None = None) -> int:
         """Return the most tokens that are left when a strategy prunes in its place."""
         other = copy.copy(by)
         other._memory = Memory()
-        if zone is not None:
-            other.args = OtherZone(by.args, zone)
-        return scaled(other.plan(messages, chosen, calibration=calibration).tokens, calibration)
+        if zone is not None or beyond:
+            # The plan knows nothing of what a provider reported, so that must fit in beside it.
+            other.args = OtherZone(by.args, max(1, (zone or report.safe_zone) - scaled(beyond, calibration)))
+        return scaled(other.plan(messages, chosen, calibration=calibration).tokens + beyond, calibration)
 
     def in_reach(by: Any, chosen: object, zone: int) -> int | None:
         """Return a safe zone that a strategy reaches, from `zone` on; None where none was found."""

@@ -122,7 +122,8 @@ class Pruner(Copied):
     ) -> list[Any]:
         """Return the conversation to send; the caller's list itself if there is nothing to do.
 
-        `strategy` is another word for `strategy_name`, the one that `prune` has; `options` are those of `prune`.
+        `strategy` and `options` are those of `prune`. `strategy_name` also names a strategy, but an unknown name means
+        the default strategy, as code that was written for this method's original contract expects.
         """
         return self.prune(conversations, either(strategy_name, strategy), **options).conversation
 
@@ -234,7 +235,7 @@ class Pruner(Copied):
         )
 
     def _chosen(self, strategy: object) -> tuple[Any, str | None]:
-        """Return the strategy that was asked for, and what should be said of that."""
+        """Return the strategy that was asked for, and a note for the report if it is another one."""
         choice = Choice(self.strategies, self.default, self._written)
         if strategy is not None:
             return choice.of(strategy)

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
+from autoprune.conversation.messages import MARK
 from autoprune.pruners._snapshots import same
 
-MARK = "cache_control"
 MARKED = frozenset(("text", "tool_use", "tool_result", "image", "document"))  # blocks whose mark counts no tokens
 
 

@@ -6,8 +6,12 @@ from typing import Any
 
 from loguru import logger
 
-from autoprune.errors import SettingsError, did_you_mean
-from autoprune.strategies.by_name import CLEARING, STRATEGIES, is_named
+from autoprune.errors import SettingsError
+from autoprune.strategies.by_name import STRATEGIES, hint, is_named
+
+
+class OrDefault(str):
+    """A name that was given as `strategy_name`: by that contract an unknown one means the default strategy."""
 
 
 @dataclass(frozen=True)
@@ -19,41 +23,53 @@ class Choice:
     configured: Callable[[str], Any]
 
     def of(self, strategy: object) -> tuple[Any, str | None]:
-        """Return the strategy that was asked for, and what should be said of that. Raises SettingsError for none."""
+        """Return the strategy that a call names or gives, and a note for the report if it is another one.
+
+        Raises SettingsError for an unknown name, and for an object that is no strategy.
+        """
+        if isinstance(strategy, OrDefault) and not self._has(strategy):
+            return self._fallback(strategy)
         if isinstance(strategy, str):
-            return self._named(strategy)
+            return self._named(strategy), None
         if isinstance(strategy, type) or not callable(getattr(strategy, "step", None)):
             raise SettingsError(f"{strategy!r} is no strategy: give a name or an object with a method step(view)")
         return strategy, None
 
     def by_default(self, name: str | None) -> tuple[Any, str | None]:
-        """Return the strategy that the environment names, of either class; else the default."""
+        """Return the strategy that the environment names; else the default.
+
+        The variable is shared by both classes of pruner, so the name of a strategy of the other class means the
+        default, with a note.
+        """
         if name is None:
             return self.default, None
-        if is_named(name, self.strategies) or is_named(name, STRATEGIES):
-            return self._named(name)
-        return self.configured(name), None
+        if is_named(name, STRATEGIES) and not self._has(name):
+            return self._fallback(name)
+        return self._named(name), None
 
-    def _named(self, text: str) -> tuple[Any, str | None]:
-        """Return the strategy that a text names; the default, with a note, where there is none of that name."""
-        known = self.strategies.get(text)
-        if known is not None:
-            return known, None
-        return (self.configured(text), None) if is_named(text, self.strategies) else self._unknown(text)
+    def _has(self, text: str) -> bool:
+        """Return whether a text names one of the strategies, whatever its parameters."""
+        return text in self.strategies or is_named(text, self.strategies)
 
-    def _unknown(self, text: str) -> tuple[Any, str]:
+    def _named(self, text: str) -> Any:
+        """Return the strategy that a text names. Raises SettingsError if there is none of that name."""
+        if text in self.strategies:
+            return self.strategies[text]
+        if not self._has(text):
+            known = ", ".join(self.strategies)
+            raise SettingsError(f"there is no strategy {text!r}{hint(text, self.strategies)}; there are {known}")
+        return self.configured(text)
+
+    def _fallback(self, text: str) -> tuple[Any, str]:
         """Return the default, with a note that there is no strategy of that name."""
-        name = text.partition("(")[0].strip()
-        hint = did_you_mean(name, self.strategies)
-        if name in STRATEGIES:
-            hint = f" (it is one of {'AgenticConversationPruner' if name in CLEARING else 'ConversationPruner'})"
-        fallback = f"there is no strategy {text!r}{hint}: {self.default.name} was used"
-        logger.warning(fallback)
-        return self.default, fallback
+        note = f"there is no strategy {text!r}{hint(text, self.strategies)}: {self.default.name} was used"
+        logger.warning(note)
+        return self.default, note
 
 
 def either(strategy_name: object, strategy: object) -> Any:
-    """The strategy that a call gives by either keyword. Raises SettingsError where the two differ."""
+    """Return the strategy that a call gives by either keyword. Raises SettingsError if the two differ."""
     if strategy_name is None or strategy is None or strategy_name == strategy:
-        return strategy if strategy_name is None else strategy_name
+        name = OrDefault(strategy_name) if isinstance(strategy_name, str) else strategy_name
+        return name if strategy is None else strategy
     raise SettingsError(f"strategy_name is {strategy_name!r} and strategy is {strategy!r}: give one of them")

@@ -36,7 +36,7 @@ class Unfinished:
     written_in: Format
     weigh: Callable[[list[Any]], Transcript]
     advise: Callable[[Report], str]
-    archived: set[Part]
+    archived: dict[Part, str]
 
     def planned(self) -> Result:
         """Return what is about to be done, with the largest summary that there can be; no conversation is made."""
@@ -54,7 +54,7 @@ class Unfinished:
             weighed = self.weigh(pruned)
             weights = tuple(entry.tokens for entry in weighed.entries)
             plan = replace(plan, counted=weighed.tokens, weights=weights)
-        if plan.folds and plan.tokens >= plan.transcript.tokens:
+        if plan.folds and plan.tokens >= plan.tokens_before:
             plan, pruned = replace(plan, edits=(), folds=(), stripped=(), counted=None, weights=()), self.given
             notes = (*notes, "nothing was folded: with its summary the conversation would not have been smaller")
         return Result(pruned, self._report(plan, notes, clock() - self.started), self.aftermath.parameters)

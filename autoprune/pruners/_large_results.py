@@ -120,13 +120,14 @@ class Draft:
 
     def framed(self, text: str) -> str:
         """Return a text as it stands in place of the result, with a mark; in a text it holds nothing that ends it."""
-        head, known = mark(self.result.tokens), recall.parted(self.edit.text)[1]
+        head = mark(self.result.tokens)
+        known = self.edit.mark if self.edit.mark in self.edit.text else ""  # a short cut has no room for it
         text = text if self.result.location.start is None else harmless(text)
         if self.result.location.start is None or self.result.kind != "xml" or "<content>" in text:
             whole = f"{head}\n{text}"
         else:
             whole = f"\n<message>{head}</message>\n<content>{text}</content>\n"
-        return recall.marked(whole, f"{recall.HEAD}{known}]" if known else "", gap="\n")
+        return recall.marked(whole, known, gap="\n")
 
     def finished(self, text: str) -> Replace | None:
         """Return the edit with a text that somebody wrote; None where it would take more tokens than the cut."""

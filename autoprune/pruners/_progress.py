@@ -45,7 +45,7 @@ class Progress(Generic[Walked]):
         self.walk = walk
         self.known = Known()
         self.texts: dict[int, str] = {}
-        self.archived: set[Part] = set()
+        self.archived: dict[Part, str] = {}
         self._rewritten = Rewritten()
         self._bound = bound
         self._is_fed_back = False

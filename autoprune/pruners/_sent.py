@@ -7,6 +7,7 @@ from typing import Any
 
 from autoprune.conversation.calls import target
 from autoprune.conversation.edits import saved_by_message
+from autoprune.conversation.messages import without_marks
 from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import Sent, Weighed
 from autoprune.planning.plan import Plan
@@ -49,12 +50,12 @@ def _weighed(messages: Iterable[object], tokens: Iterable[int]) -> Weighed:
 
 
 def _written(message: object) -> bytes:
-    """Return a message as bytes, which are the same for equal ones."""
+    """Return a message as bytes, which are the same for equal ones, wherever their marks for the cache are."""
+    known: Any = without_marks(message)
     try:
-        known: Any = message
         return marshal.dumps(known, NO_REFERENCES)  # four times as fast as repr
     except ValueError:  # an SDK's object is in it
-        return _encoded(repr(message))
+        return _encoded(repr(known))
 
 
 def _placed(report: Report) -> int:

@@ -13,10 +13,11 @@ from typing import TypeVar
 from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.messages import canonical
 from autoprune.conversation.summary import plain
-from autoprune.conversation.transcript import Part, Speaker
+from autoprune.conversation.transcript import Part
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan
 from autoprune.pruners._large_results import NOBODY, Draft, Shortener, drafts, tidy, together
+from autoprune.pruners._record import Record
 from autoprune.pruners._text_store import TextStore
 from autoprune.summarizers import sections
 from autoprune.summarizers.brief import (
@@ -34,9 +35,10 @@ from autoprune.summarizers.brief import (
     reads_in_parts,
 )
 from autoprune.summarizers.driver import steps_of
+from autoprune.summarizers.requests import LEAVES_OUT
 from autoprune.summarizers.selection import fallbacks
 from autoprune.summarizers.spent import Spent
-from autoprune.summarizers.utterances import Utterance, sendable, utterances
+from autoprune.summarizers.utterances import sendable
 from autoprune.tokens import Count
 
 JOINT_TOKENS = 4  # that counts of joined texts may differ by
@@ -74,6 +76,7 @@ class SummaryWriter:
         self.edits = self.plan.edits
         self.title = plain(self.title)
         self._fingerprint = cache(lambda at: fingerprint(self.messages[at]))
+        self._record = Record(self.plan, self.messages)
         self._known_texts = TextStore(self.store, self.memo, self.count, self._note)
 
     def steps(self) -> Steps:
@@ -134,7 +137,7 @@ class SummaryWriter:
         is_model = calls_model(self.summarizer)
         while at < len(folds):
             ahead = folds[at:] if is_model else folds[at : at + 1]
-            keys = list(self._keys(text, ahead))
+            keys = list(self._keys(text, at, at + len(ahead)))
             known = self._farthest(keys, ahead, is_model=is_model)
             if known:
                 at, text = at + known[0], known[1]
@@ -143,7 +146,7 @@ class SummaryWriter:
                 continue
             # A model sums up all that is new at once; what needs none goes fold by fold, as it would have come.
             until = len(folds) if is_model else at + 1
-            answer = yield from self._summary_of(text, folds[at:until])
+            answer = yield from self._summary_of(text, at, until)
             if isinstance(answer, Failed):
                 return Written(text) if text else answer
             at, text = until, self._keep(keys[until - at - 1], answer, is_model=is_model)
@@ -165,15 +168,16 @@ class SummaryWriter:
         """Remember a new text. What was made in place of a model's is not the model's: no store gets it."""
         return self._known_texts.keep(key, answer.text, is_model=is_model and not self._fell_back)
 
-    def _keys(self, text: str, folds: Sequence[Fold]) -> Iterator[str]:
+    def _keys(self, text: str, start: int, stop: int) -> Iterator[str]:
         """Yield what the summary up to the end of each fold is known by: the one before it, and what is folded."""
         given = "\0".join((identity_of(self.summarizer), text, self.title))
         hashed = hashlib.sha256(given.encode("utf-8", "surrogatepass"))
-        for fold in folds:
-            for at in fold.messages:
-                hashed.update(self._fingerprint(at))
+        for number in range(start, stop):
+            for at, is_after_request in self._record.folded(number, number + 1):
+                hashed.update(self._fingerprint(at) + bytes([is_after_request]))
             whole = hashed.copy()
-            whole.update(str(fold.room).encode())
+            request = self._record.first_request(number + 1)
+            whole.update(f"{self._record.folds[number].room} {request}".encode("utf-8", "surrogatepass"))
             yield whole.hexdigest()
 
     def _known_text(self, key: str, *, is_model: bool) -> str | None:
@@ -186,11 +190,17 @@ class SummaryWriter:
             self.spent += Spent(found=1)
         return text
 
-    def _summary_of(self, previous: str, folds: Sequence[Fold]) -> Steps:
+    def _summary_of(self, previous: str, start: int, stop: int) -> Steps:
         """Return the summary with some folds in it: by the summarizer, or where that fails, without a model."""
         self._fresh = []
-        said = self._utterances([at for fold in folds for at in fold.messages])
-        brief = Brief(said, previous, self._room(previous, folds), self.count, self._request(len(self.messages)))
+        brief = Brief(
+            self._record.utterances(start, stop),
+            previous,
+            self._room(previous, self._record.folds[start:stop]),
+            self.count,
+            self._request(len(self.messages)),
+            self._record.first_request(stop),
+        )
         answer = yield from self._asked(self.summarizer, brief)
         asked = self.summarizer
         for other in fallbacks(self.summarizer):
@@ -210,18 +220,10 @@ class SummaryWriter:
             return room
         return max(1, min(room, self.count(previous) + sum(fold.saved for fold in folds) - JOINT_TOKENS))
 
-    def _utterances(self, numbers: Sequence[int]) -> tuple[Utterance, ...]:
-        """Return messages in plain words."""
-        entries = self.plan.transcript.entries
-        is_answer = self.plan.protections.is_answer
-        return utterances([self.messages[at] for at in numbers], [entries[at] for at in numbers], is_answer)
-
     def _request(self, before: int) -> str:
         """Return what the user wanted last before a message."""
-        entries = self.plan.transcript.entries[:before]
-        turns = [at for at, entry in enumerate(entries) if entry.speaker is Speaker.USER and not entry.results]
-        words = (self._utterances([at])[0] for at in reversed(turns))
-        return next((one.words for one in words if one.said), "")
+        said = [*self._record.requests.items()]
+        return next((asked for at, asked in reversed(said) if at < before and asked), "")
 
     def _asked(self, summarizer: Summarizer, brief: Brief) -> Steps:
         """Return an answer that fits, with the user's first request above it."""
@@ -239,6 +241,8 @@ class SummaryWriter:
         framed = frame.around(text)
         if text not in framed and not frame.is_kept:
             self._note("the summary was cut to make room for the user's first request")
+        for note in frame.notes(framed):
+            self._note(note)
         whole = sections.titled(framed, self.title)
         return Written(whole if self.count(whole) <= room else framed)
 
@@ -275,6 +279,8 @@ class SummaryWriter:
             self._note(note)
 
     def _note(self, note: str) -> None:
+        if note.startswith(LEAVES_OUT):  # the summary before this one is not sent
+            self.spent = replace(self.spent, notes=tuple(one for one in self.spent.notes if LEAVES_OUT not in one))
         if note and note not in self._fresh:
             self._fresh.append(note)
         if note and note not in self.spent.notes:

@@ -11,9 +11,10 @@ from autoprune.conversation.rewriting import strip
 from autoprune.conversation.summary import running
 from autoprune.conversation.transcript import Transcript
 from autoprune.economics import checked_pauses
+from autoprune.errors import SettingsError
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan, ThinkingPolicy
-from autoprune.planning.view import Strategy, asks_always, option
+from autoprune.planning.view import Strategy, asks_always, folds, option
 from autoprune.planning.walk import Walk
 from autoprune.providers import Provider, accepted
 from autoprune.providers.thinking import NOTHING, outcome
@@ -57,9 +58,9 @@ class AgenticConversationPruner(Pruner):
     ) -> Result:
         """Prune a conversation: `.conversation` to send, `.report` and `.plan` of what was done and why.
 
-        `strategy` is a name of `self.strategies`, a strategy itself, or None for the default; an unknown name falls
-        back to the default, and the report says so. `calibration` is the provider's tokens per counted token
-        (`tokens.calibration`). `validate` checks the result against the rules of its provider, or of a `Provider`.
+        `strategy` is a name of `self.strategies`, a strategy itself, or None for the default. `calibration` is the
+        provider's tokens per counted token (`tokens.calibration`). `validate` checks the result against the rules of
+        its provider, or of a `Provider`.
         `pauses` are the seconds that passed without a request, by the index of the message before which they lie
         (`economics.Pauses`): after a long one the provider's cache is cold, and a strategy may prune for free.
 
@@ -116,6 +117,14 @@ class AgenticConversationPruner(Pruner):
         progress.walk.extend(conversation, progress.read(conversation) or [])
         plan = _plan_of(terms, progress, conversation)()
         return outcome(terms.thinking, plan).applied(plan)
+
+    def _chosen(self, strategy: object) -> tuple[Any, str | None]:
+        """Return the strategy and a note, as every pruner does. Raises SettingsError for one that folds messages."""
+        chosen, note = super()._chosen(strategy)
+        if folds(chosen):
+            name = getattr(chosen, "name", type(chosen).__name__)
+            raise SettingsError(f"the strategy {name} is one of ConversationPruner: give it to one, or name another")
+        return chosen, note
 
     def _written(self, text: str) -> Strategy:
         return clearing_named(text)

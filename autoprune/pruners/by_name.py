@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from autoprune.errors import SettingsError, did_you_mean
-from autoprune.planning.view import FoldingStrategy, Strategy
+from autoprune.planning.view import FoldingStrategy, Strategy, folds
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.settings import PruneArgs
 from autoprune.strategies.by_name import FOLDING, OPTIONS, STRATEGIES, configured, makers
-from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.scaffold import is_in_file, loaded
 from autoprune.summarizers.by_name import SUMMARIZERS
 
@@ -55,11 +54,6 @@ def parameter(name: str, field: str) -> str:
         each for each in inspect.signature(make).parameters if getattr(make(**{each: PROBE}), field, None) != known
     )
     return next(others, field)
-
-
-def folds(strategy: object) -> bool:
-    """Return whether a strategy is one of `ConversationPruner`: it says what to retain, or is `per_result`."""
-    return hasattr(strategy, "retain") or isinstance(strategy, PerResult)
 
 
 def pruner_for(strategy: object, args: PruneArgs, summarizer: str | None = None, model: str | None = None) -> AnyPruner:

@@ -10,9 +10,8 @@ from types import MemberDescriptorType
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from autoprune.errors import SettingsError
-from autoprune.planning.view import Strategy
+from autoprune.planning.view import Strategy, folds
 from autoprune.pruners.agentic import AgenticConversationPruner
-from autoprune.pruners.by_name import folds
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.pruners.events import BeforePrune, Callbacks, OnPruned
 from autoprune.pruners.result import Result

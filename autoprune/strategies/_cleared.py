@@ -17,7 +17,7 @@ NAMES_SHARE, LEAST_NAMES, MOST_NAMES = 0.03, 8, 150  # tokens for names in a pla
 CHARACTERS_PER_TOKEN = 3.5  # of names
 LONGEST_TARGET = 120  # characters
 FAILED = ", failed"
-MARK = re.compile(r"\[Cleared at request (\d{1,9}): [^\n]*, ([\d,]+) tokens(?:\. Names in it: [^\n]*)?\]")
+MARK = re.compile(r"\[Cleared at request (\d{1,9}): ([^\n]*), ([\d,]+) tokens(?:\. Names in it: [^\n]*)?\]")
 
 HasFailed: TypeAlias = Callable[[ToolResult], bool]
 
@@ -37,17 +37,19 @@ def short(result: ToolResult, request: int, has_failed: HasFailed) -> str:
 
 
 def mark(result: ToolResult) -> re.Match[str] | None:
-    """Return the request and the size that a result had, as its placeholder says; None for any other text.
+    """Return the request and the size that a placeholder of this module states; None for any other text.
 
-    In place of a payload that is JSON in a text the placeholder is a JSON string. It may carry the mark of an archive.
+    Text that names another tool is none of ours, but the output of a tool that shows such text. In place of a payload
+    that is JSON in a text the placeholder is a JSON string. It may carry the mark of an archive.
     """
-    return MARK.fullmatch(parted(result.text)[0].strip().strip('"'))
+    found = MARK.fullmatch(parted(result.text)[0].strip().strip('"'))
+    return found if found and found[2].startswith(_tool(result)) else None
 
 
 def shortened(result: ToolResult, known: re.Match[str]) -> str:
     """Return the placeholder of a result that was cleared before without what it names; it keeps its id."""
-    how = FAILED if known[0][: known.start(2)].endswith(f"{FAILED}, ") else ""
-    text = f"[Cleared at request {known[1]}: {_tool(result)}{how}, {known[2]} tokens]"
+    how = FAILED if known[2].endswith(FAILED) else ""
+    text = f"[Cleared at request {known[1]}: {_tool(result)}{how}, {known[3]} tokens]"
     id = parted(result.text)[1]
     return f"{text}{GAP}{HEAD}{id}]" if id else text
 

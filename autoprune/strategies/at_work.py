@@ -1,12 +1,17 @@
-"""What an agent is at work on: the newest failure, and the newest read of each file that it edited lately."""
+"""What an agent is at work on: the newest failure, files that it edits, and results that it has not used yet.
+
+An agent reads until it knows enough, and then it writes: it edits a file, runs a long script, answers the user. So a
+result counts as used once the agent has written something after it saw it. Before that, nobody can tell its worth.
+"""
 
 from collections.abc import Iterator, Mapping
 
-from autoprune.conversation.transcript import Entry, ToolResult
+from autoprune.conversation.transcript import Entry, Speaker, ToolResult
 from autoprune.summarizers.actions import Action
 
 LATELY = 20  # requests in which a file was edited
 CHANGING = frozenset(("created", "written", "edited"))  # as `Action.files` says it
+LEAST_WRITING = 1_000  # characters of arguments that are a text of the agent's own: a message, a report, a script
 
 
 class AtWork:
@@ -18,11 +23,18 @@ class AtWork:
         self._failed: set[int] = set()  # results by identity
         self._edited: dict[str, int] = {}  # paths, with the newest request that changed each
         self._reads: dict[str, dict[str, ToolResult]] = {}  # by base name and path, the newest last
+        self._unused: list[ToolResult] = []  # those that the agent has written nothing after, oldest first
+        self._used_at: dict[int, int] = {}  # by identity, the request at which the agent wrote something after it
 
     def read(self, entry: Entry) -> None:
         """Take one more message."""
+        if entry.speaker is Speaker.USER and not entry.results and self._unused:
+            self._use(self._unused[-1].sent)  # the agent has answered
         for result in entry.results:
             action = Action(result.call, result)
+            if _has_written(action):
+                self._use(result.request)
+            self._unused.append(result)
             if action.failed:
                 self._failed.add(id(result))
                 self.failure = self.failure if action.is_refused else result
@@ -33,6 +45,15 @@ class AtWork:
                     reads = self._reads.setdefault(_base(path), {})
                     reads.pop(_plain(path), None)
                     reads[_plain(path)] = result
+
+    def _use(self, request: int) -> None:
+        """Note that the agent wrote something at a request: it has used all that was in that request's prompt."""
+        self._used_at.update((id(result), request) for result in self._unused if result.sent <= request)
+        self._unused = [result for result in self._unused if result.sent > request]
+
+    def used_at(self, result: ToolResult) -> int | None:
+        """Return the request at which the agent first wrote something after it saw a result; None if not yet."""
+        return self._used_at.get(id(result))
 
     def has_failed(self, result: ToolResult) -> bool:
         """Return whether the call of a result that was read has certainly failed."""
@@ -53,6 +74,12 @@ class AtWork:
         """Return the newest read of a file, by the same path or one that ends as it does."""
         reads = self._reads.get(_base(path), {})
         return next((reads[each] for each in reversed(reads) if _may_be_one(each, path)), None)
+
+
+def _has_written(action: Action) -> bool:
+    """Return whether a call changed a file, or carried a text of the agent's own."""
+    given = action.call.arguments if action.call else ""
+    return len(str(given)) >= LEAST_WRITING or any(does in CHANGING for does, _ in action.files())
 
 
 def _plain(path: str) -> str:

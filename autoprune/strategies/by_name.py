@@ -47,6 +47,10 @@ OPTIONS = {"protect": Protections, "clamp": Clamp, "clear_tool_inputs": ToolInpu
 Made = TypeVar("Made")
 
 
+class WrongValueError(ValueError):
+    """A value in a text that is none, or that its parameter does not take."""
+
+
 def makers(names: Iterable[str] = STRATEGIES) -> dict[str, Callable[..., Any]]:
     """Return what makes each of some strategies that ship: a class or a function with defaults, by name."""
     return {name: _maker(*STRATEGIES[name].split(":")) for name in names}
@@ -112,22 +116,31 @@ def configured(text: str, makers: Mapping[str, Callable[..., Made]]) -> Made:
 
     A parameter is one of the maker's, or a field of what it makes. Raises SettingsError for anything else.
     """
-    match = re.fullmatch(r"\s*(\w+)\s*(?:\((.*)\))?\s*", text, re.DOTALL)
-    make = makers.get(match[1]) if match else None
-    if match is None or make is None:
-        near = "" if is_named(text, makers) else did_you_mean(text.partition("(")[0], makers)
-        raise SettingsError(f"there is no strategy {text!r}{near}; there are {', '.join(makers)}")
+    name, bracket, behind = text.strip().partition("(")
+    make = makers.get(name.rstrip())
+    if make is None:
+        raise SettingsError(f"there is no strategy {text!r}{hint(text, makers)}; there are {', '.join(makers)}")
     try:
-        values = _values(match[2] or "")
+        if bracket and not behind.endswith(")"):
+            raise WrongValueError("the bracket is not closed at its end")
+        values = _values(behind.removesuffix(")"))
         own = {name: values.pop(name) for name in inspect.signature(make).parameters if name in values}
         return dataclasses.replace(make(**own), **values)  # type: ignore[type-var]
     except (SyntaxError, ValueError, TypeError) as error:
         known = _parameters(make)
         names = ", ".join(f"{name}={value!r}" for name, value in known.items()) or "none"
-        near = _near(match[2] or "", known)
+        why = _near(behind, known) or _why(error)
         raise SettingsError(
-            f"strategy {text!r} cannot be read{near}; {match[1]} has the parameters: {names}"
+            f"strategy {text!r} cannot be read{why}; {name.rstrip()} has the parameters: {names}"
         ) from error
+
+
+def hint(text: str, names: Collection[str]) -> str:
+    """Return what may be meant by a text that names none of some strategies: whose strategy it is, or the nearest."""
+    name = text.partition("(")[0].strip()
+    if name in STRATEGIES:
+        return f" (it is one of {'AgenticConversationPruner' if name in CLEARING else 'ConversationPruner'})"
+    return did_you_mean(name, names) or did_you_mean(name, STRATEGIES)
 
 
 def _near(arguments: str, known: Collection[str]) -> str:
@@ -136,11 +149,20 @@ def _near(arguments: str, known: Collection[str]) -> str:
     return did_you_mean(next(words, ""), known)
 
 
+def _why(error: Exception) -> str:
+    """Return what is wrong with a value, in brackets; "" if the list of the parameters shows it."""
+    return f" ({error})" if isinstance(error, WrongValueError) else ""
+
+
 def _values(arguments: str) -> dict[str, object]:
     """Return the parameters in a text such as "target=0.6, protect={'last_results': 3}", by name."""
     call = ast.parse(f"f({arguments})", mode="eval").body
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
         raise ValueError("parameters are given by name")
+    called = [each.func for each in ast.walk(call) if isinstance(each, ast.Call)]
+    for each in ast.walk(call):
+        if isinstance(each, ast.Name) and each not in called:
+            raise WrongValueError(f"{each.id} is no value: write a number, or a text in quotes")
     values = {str(word.arg): _value(str(word.arg), ast.literal_eval(word.value)) for word in call.keywords}
     if len(values) != len(call.keywords):
         raise ValueError("a parameter is given twice")
@@ -150,7 +172,13 @@ def _values(arguments: str) -> dict[str, object]:
 def _value(name: str, value: object) -> object:
     """Return a parameter's value; an option is made of its dict."""
     kind = OPTIONS.get(name)
-    return kind(**value) if kind and isinstance(value, dict) else value
+    if kind is None or not isinstance(value, dict):
+        return value
+    known = [field.name for field in dataclasses.fields(kind)]
+    for each in value:
+        if each not in known:
+            raise WrongValueError(f"{name} has no {each!r}, but {', '.join(known)}")
+    return kind(**value)
 
 
 def _parameters(make: Callable[..., object]) -> dict[str, object]:

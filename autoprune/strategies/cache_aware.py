@@ -1,32 +1,38 @@
-"""Clear what is worth least, and only when that pays: the provider's prompt cache is weighed at each request.
+"""Clear the tool results that are worth least, when that pays despite the provider's prompt cache.
 
-How it works. Three questions are asked at each request.
+The strategy decides at each request, in three steps.
 
-*What is eligible?* What is worth less than `threshold` to an agent that goes on: what is large and old, holds few names
-that no call has used, and is from no file that was touched lately (`_worth` has the formula). But nothing that it is at
-work on: the newest failure, and the newest read of each file that it edited in the last 20 requests.
+*What may go?* Results that are worth less than `threshold`: large, old, with few names that no call has used, from no
+file that a call touched lately (`_worth` has the formula). But none that the agent has not had time to use: below the
+safe zone a result stays until the agent has written something after it saw it (`at_work` says what counts), and for
+`stay` requests after that. So twenty documents that are read for one report are all in view when it is written. A
+result that was fetched again after it had been cleared is not cleared twice. The newest failure stays, and the newest
+read of each file that was edited in the last 20 requests. And nothing goes while the prompt has fewer than `start_at`
+tokens, because there is little to win.
 
-*Does it pay?* To carry eligible results costs their tokens at the price of reading, at each request. To clear them
-costs the tokens behind the first of them once, which are written anew. An account is kept of the former: when it
-reaches `patience` times the latter, all that is eligible goes. After a pause longer than the cache's life nothing is
-cached, and it goes for nothing. What then costs nothing more goes a little sooner: all behind the first that is worth
-less than 1.3 times the threshold.
+*Does it pay?* Carrying what may go costs its tokens at the price of reading, at each request. Clearing it costs writing
+the cached tokens behind the first of it again, and fetching some of it again. An account adds up what carrying has
+cost; when it reaches `patience` times what clearing costs, everything that may go is cleared. After a pause longer than
+the cache's life nothing is cached, so it goes at once. Either way, results worth up to 1.3 times the threshold go along
+if that rewrites no more of the cache.
 
-*How far?* Above the safe zone, whatever it costs, what is worth least goes first, until `target` of it is reached, and
-further where prices want that: what goes should save, until the conversation has grown to the safe zone again, half of
-what it costs to write anew. All of it stands as late as it can without anything that is worth more than twice as much,
-since what stands before stays cached. Where placeholders leave no room for that, they lose what they name but the tool.
-Where all results together leave none even so, they are not cleared at each request for nothing: those that are worth
-most may take three tokens for each that is missing, up to a quarter of the safe zone.
+*How far, above the safe zone?* The results worth least go first, whatever that costs, until the prompt is down to
+`target` of the safe zone, and further if prices ask for it: the cut should regain half of its cost before the
+conversation has grown back to the safe zone. The cut is made as late in the prompt as possible without clearing
+anything worth more than twice as much, because what stands before it stays cached. If that is not enough, results that
+arrived in the last `stay` requests go as well, and then those that the agent is at work on, but both only as far as
+needed, and the latter only if the prompt then fits. Results under 60 tokens always stay. If placeholders leave no room,
+they lose everything but the tool and the size. If the safe zone cannot be reached at all, results may take three tokens
+for each one that is missing, up to a quarter of the safe zone: otherwise the cache would break at every request, and
+the prompt would not fit anyway.
 
-A placeholder names the tool, its target, the result's size, and some of its fresh names. It also tells the request at
-which it was written: a walk over pruned output that is fed back clears nothing because it pays at or before the newest
-such request, and so comes to the same as one over the full history. Above the safe zone it clears all the
-same: what the walk over the full history did there has been done, and a forged placeholder cannot keep it from that.
+A placeholder names the tool, its target, the result's size, some of its fresh names, and the request at which it was
+written. In a walk over pruned output that is passed back, all decisions up to the newest such request were made by an
+earlier walk. So this walk makes none there, and continues as the earlier one would have. A forged placeholder cannot
+use that to overflow the context: far above the safe zone results are cleared even so.
 
-For a prompt of 30,000 tokens at prices of (1.25, 0.1): a result of 10,000 tokens with 20,000 cached ones behind it adds
-1,000 to the account at each request, and goes when that has reached 5 · 1.15 · 20,000 = 115,000; with 2,000 behind it,
-after twelve requests.
+Example: a prompt of 60,000 tokens at prices of (1.25, 0.1). A result of 10,000 tokens with 20,000 cached ones behind it
+adds 1,000 to the account at each request. It goes when the account reaches 5 · (1.15 · 20,000 + 0.03 · 1.25 · 10,000).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,6 +42,7 @@ from itertools import islice
 from math import inf, sqrt
 from typing import TypeAlias
 
+from autoprune.conversation.calls import arguments
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import CACHE_LIFE, Prices, prices
@@ -46,13 +53,16 @@ from autoprune.strategies._cleared import mark, placeholder, short, shortened
 from autoprune.strategies._worth import LEAST_TOKENS, Worth
 from autoprune.strategies.at_work import AtWork
 
-SOONER = 1.3  # of the threshold: what goes where that costs nothing more
-LATER = 2.0  # times as much may be worth what goes above the safe zone, where less is written anew for it
-REGAINED = 0.5  # of what a cut above the safe zone costs, before the next one
-ROOM_AT_LEAST = 0.25  # of the safe zone, for results where there is no room
-ROOM_FOR_MISSING = 3  # for each token that is missing; no step, so that a few tokens more or less decide nothing
+COMMENTS = frozenset(("description", "explanation", "reason"))  # arguments that say why, and differ from call to call
+FETCHED_AGAIN = 0.03  # share of the cleared results that would have been fetched again in 80 recorded sessions
+SOONER = 1.3  # times the threshold: results worth up to this go along if that rewrites no more of the cache
+LATER = 2.0  # above the safe zone, results worth up to 2 times as much may go if that rewrites less of the cache
+REGAINED = 0.5  # share of its cost that a cut above the safe zone should save before the next one
+ROOM_AT_LEAST = 0.25  # share of the safe zone that results may take if the safe zone cannot be reached
+ROOM_FOR_MISSING = 3  # tokens of room for each one missing: linear, so that there is no cliff
 
-Made: TypeAlias = dict[tuple[Candidate, str], int]  # candidates with their placeholders: what they save
+Made: TypeAlias = dict[tuple[Candidate, str], int]  # candidates with their placeholders, and the tokens that saves
+Key: TypeAlias = tuple[str, str]  # a tool and its arguments, by which the same fetch is recognized
 
 
 @dataclass(frozen=True)
@@ -64,35 +74,39 @@ class CacheAware:
     prices: str | tuple[float, ...] | Prices | None = None
     cache_life: float = CACHE_LIFE
     target: float = 0.7
+    stay: int = 5
+    start_at: int = 20_000
     protect: Protections = NOTHING
     name = "cache_aware"
     every_request = True
 
     def for_model(self, model: str | None) -> "CacheAware":
-        """Return the strategy with a model's prices, where it has none of its own."""
+        """Return the strategy with the model's prices, unless it has its own."""
         return self if self.prices is not None else replace(self, prices=prices(None, model))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was assumed: prices that nobody knows."""
+        """A warning if the prices are not known."""
         note = prices(self.prices).note
         return (f"{note}; name the model, or give cache_aware(prices=(…, …))",) if note else ()
 
     def begin(self) -> "Account":
-        """Return what one walk remembers."""
-        for name in ("threshold", "patience", "cache_life"):
-            check_number(name, getattr(self, name), 0, kind=int | float)
+        """Return the state of a new walk."""
+        for name in ("threshold", "patience", "cache_life", "stay", "start_at"):
+            check_number(f"cache_aware: {name}", getattr(self, name), 0, kind=int | float)
         if not is_share(self.target) or not self.target:
-            raise SettingsError(f"target is {self.target!r}: give a share of the safe zone, above 0 and at most 1")
+            raise SettingsError(
+                f"cache_aware: target is {self.target!r}: give a share of the safe zone, above 0 and at most 1"
+            )
         return Account(self, prices(self.prices))
 
     def step(self, view: View) -> Iterator[Replace]:
-        """Return what a walk that begins here clears."""
+        """Return the edits of a walk that begins here."""
         return self.begin().step(view)
 
 
 class Account:
-    """What one walk remembers: what results are worth, which were cleared, and what it has cost to wait."""
+    """The state of one walk: the worth of results, which ones were cleared, and what waiting has cost."""
 
     def __init__(self, strategy: CacheAware, known: Prices) -> None:
         """Begin before the first request."""
@@ -104,8 +118,10 @@ class Account:
         self._held: Mapping[ToolResult, str] = {}
         self._owed = 0.0
         self._newest_mark = -1
-        self._gone: dict[int, str] = {}  # by identity, results cleared by this walk or before: the least that may stay
-        self._open: Mapping[Candidate, float] = {}  # what may go at this request, and what it is worth
+        self._gone: dict[int, str] = {}  # the shortest placeholders of cleared results, by the results' identity
+        self._cleared_at: dict[Key, int] = {}  # the request at which the result of a fetch was first cleared
+        self._fetched_again: set[int] = set()  # results by identity
+        self._open: Mapping[Candidate, float] = {}  # the candidates at this request, with their worth
         self._decisions: list[str] = []
 
     def step(self, view: View) -> Iterator[Replace]:
@@ -116,9 +132,12 @@ class Account:
         self._open = {each: self._of(each.result, view.request) for each in here}
         is_decided = self._newest_mark >= view.request
         made, why = ({}, "") if is_decided else self._paying(view)
-        if view.tokens - sum(made.values()) > view.limit:
-            made, why = self._fitting(view) or (made, why)
+        if not _fits(view, made) and (more := self._fitting(view)):
+            gone = {each for (each, _) in more[0]}
+            made = {**more[0], **{each: saves for each, saves in made.items() if each[0] not in gone}}
+            why = more[1]
         if made:
+            self._newest_mark = max(self._newest_mark, view.request)
             self._decisions.append(f"request {view.request}: {why}")
         if made or is_decided:
             self._owed = 0.0
@@ -126,15 +145,16 @@ class Account:
             yield candidate.replaced(text, f"{why.partition(':')[0]}, {self._figure(candidate)}")
             self._gone.setdefault(id(candidate.result), self._short(candidate.result, view.request))
             self._worth.forget(candidate.result)
+            self._note_cleared(candidate.result, view.request)
 
     def told(self) -> Told:
-        """Return the decisions with their numbers, and what each result is worth that stays."""
-        worth = {each.result: figure for each, figure in self._open.items()}
+        """Return the decisions with their numbers, and why each result stays."""
         meaning = (
-            f"what is worth under {self._strategy.threshold:g} may go: large, old, few names that no call has used"
+            f"results worth under {self._strategy.threshold:g} may go: large, old, few names that no call has used"
         )
-        decisions = (meaning, *self._decisions) if worth or self._decisions else ()
-        return Told(decisions, partial(_why_kept, worth, self._held))
+        decisions = (meaning, *self._decisions) if self._open or self._decisions else ()
+        reasons = {each.result: self._why_kept(each) for each in self._open}
+        return Told(decisions, partial(_reason, reasons))
 
     def _look(self, view: View) -> None:
         """Read the messages that are new."""
@@ -145,21 +165,49 @@ class Account:
                 if (known := mark(result)) is not None:
                     self._newest_mark = max(self._newest_mark, int(known[1]))
                     self._gone[id(result)] = shortened(result, known)
+                    self._note_cleared(result, int(known[1]))
+                elif result.request >= self._cleared_at.get(_key(result), inf):
+                    self._fetched_again.add(id(result))
         self._read = len(view.entries)
 
+    def _note_cleared(self, result: ToolResult, request: int) -> None:
+        """Remember the fetch whose result was cleared at a request, to know it if it is made again."""
+        self._cleared_at[_key(result)] = min(request, self._cleared_at.get(_key(result), request))
+
+    def _is_in_use(self, result: ToolResult, request: int) -> bool:
+        """Return whether the agent may still need a result: it has not had time to use it, or fetched it again."""
+        if id(result) in self._fetched_again:
+            return True
+        used_at, stay = self._at_work.used_at(result), self._strategy.stay
+        return stay > 0 and (used_at is None or request - used_at < stay)
+
+    def _why_kept(self, candidate: Candidate) -> str:
+        """Return why a candidate stays."""
+        result = candidate.result
+        if result in self._held or self._open[candidate] == inf:
+            return self._figure(candidate)
+        if id(result) in self._fetched_again:
+            return "fetched again"
+        is_unused = self._strategy.stay > 0 and self._at_work.used_at(result) is None
+        return "not used yet" if is_unused else self._figure(candidate)
+
     def _paying(self, view: View) -> tuple[Made, str]:
-        """Return all that goes if that pays now, and why."""
+        """Return what is cleared because that pays now, and why."""
         threshold, prices = self._strategy.threshold, self._prices
-        eligible = [each for each, worth in self._open.items() if worth < threshold]
+        if view.tokens < self._strategy.start_at:
+            return {}, ""
+        ready = {each: worth for each, worth in self._open.items() if not self._is_in_use(each.result, view.request)}
+        eligible = [each for each, worth in ready.items() if worth < threshold]
         if not eligible:
             return {}, ""
-        self._owed += prices.read * sum(each.saves for each in eligible)
-        cost = (prices.write - prices.read) * behind(view, eligible)
+        saves = sum(each.saves for each in eligible)
+        self._owed += prices.read * saves
+        cost = (prices.write - prices.read) * behind(view, eligible) + FETCHED_AGAIN * prices.write * saves
         is_cold = view.pause > self._strategy.cache_life
         if not is_cold and not (self._owed and self._owed >= self._strategy.patience * cost):
             return {}, ""
         first = 0 if is_cold else eligible[0].part.location.message
-        free = (each for each, worth in self._open.items() if worth < SOONER * threshold)
+        free = (each for each, worth in ready.items() if worth < SOONER * threshold)
         made = self._made(view, (each for each in free if each.part.location.message >= first))
         if is_cold:
             return (
@@ -172,22 +220,54 @@ class Account:
         )
 
     def _fitting(self, view: View) -> tuple[Made, str] | None:
-        """Return what goes above the safe zone, the least worth first; nothing where that would be for nothing."""
-        order = sorted(self._open, key=self._open.__getitem__)
-        every = self._made(view, order)
-        if (floor := view.tokens - sum(every.values())) > view.limit:
-            every = self._shortest(view, order)
-            floor = view.tokens - sum(every.values())
-        missing = max(0, floor - view.limit)
-        limit = view.limit + missing + min(ROOM_AT_LEAST * view.limit, ROOM_FOR_MISSING * missing)
-        if view.tokens <= limit:
+        """Return what is cleared above the safe zone, and why; None if nothing is."""
+        is_decided = self._newest_mark > view.request
+        old, new, held = self._by_use(view.request)
+        most = self._smallest(view, [*old, *new])  # short of what the agent is at work on
+        missing = max(0, view.tokens - _saved(most) - view.limit)
+        largest = ROOM_AT_LEAST * view.limit
+        room = largest if is_decided else min(largest, ROOM_FOR_MISSING * missing)
+        least_first = "the least worth first"
+        if is_decided and view.tokens <= view.limit + missing + room:
+            return None  # the walk over the full history left no more than that
+        if _fits(view, every := self._smallest(view, old)):
+            made = self._to_target(view, every)
+        elif _fits(view, most) or _fits(view, most := self._smallest(view, [*old, *new, *held])):
+            made = dict(_until(most, view.tokens - view.limit))
+        elif view.tokens <= view.limit + missing + room:
             return None
-        wanted = view.tokens - max(self._strategy.target * view.limit, floor)
+        else:
+            made = self._smallest(view, [*old, *new])
+            made = {each: saves for each, saves in made.items() if each[0] in self._open}
+            least_first += f"; with all gone it would be {view.tokens - _saved(made):,}"
+        return made, f"over zone: {view.tokens:,} tokens, of {view.limit:,} allowed; {_results(made)}, {least_first}"
+
+    def _by_use(self, request: int) -> tuple[list[Candidate], list[Candidate], list[Candidate]]:
+        """Return what may go above the safe zone in three groups, the least worth first in each.
+
+        They are results that the agent has had time to use, newer ones, and those that it is at work on.
+        """
+        old: list[Candidate] = []
+        new: list[Candidate] = []
+        held: list[Candidate] = []
+        for each in sorted(self._open, key=self._open.__getitem__):
+            if each.result in self._held:
+                held.append(each)
+            elif self._open[each] < inf:
+                (new if request - each.result.sent < self._strategy.stay else old).append(each)
+        return old, new, held
+
+    def _to_target(self, view: View, every: Made) -> Made:
+        """Return what goes so that the prompt is at the target, or lower if that makes the cut last."""
+        wanted = min(view.tokens - self._strategy.target * view.limit, _saved(every))
         made = self._latest(every, wanted)
-        if (lasting := min(self._lasting(view, made), view.tokens - floor)) > wanted:
-            made = self._latest(every, lasting)
-        why = f"over zone: {view.tokens:,} tokens, of {view.limit:,} allowed; {_results(made)}, the least worth first"
-        return made, why if floor <= view.limit else f"{why}; with all gone it would be {floor:,}"
+        lasting = min(self._lasting(view, made), _saved(every))
+        return self._latest(every, lasting) if lasting > wanted else made
+
+    def _smallest(self, view: View, order: Sequence[Candidate]) -> Made:
+        """Return candidates with placeholders that name what was cleared, or the shortest if these leave no room."""
+        every = self._made(view, order)
+        return every if _fits(view, every) else self._shortest(view, order)
 
     def _latest(self, every: Made, wanted: float) -> Made:
         """Return what saves so many tokens, the least worth first, as late in the prompt as its worth allows."""
@@ -236,19 +316,37 @@ class Account:
         return candidate.part is candidate.result and id(candidate.part) not in self._gone
 
 
+def _key(result: ToolResult) -> Key:
+    """Return what identifies the fetch that gave a result."""
+    if result.call is None:
+        return result.tool, str(id(result))
+    given = {name: value for name, value in arguments(result.call).items() if name not in COMMENTS}
+    return result.tool, repr(given or result.call.arguments)
+
+
 def _figure(worth: float) -> str:
     """Return what a result is worth in words."""
     return f"under {LEAST_TOKENS} tokens" if worth == inf else f"worth {worth:.2g}" if worth < 100 else "worth over 100"
 
 
-def _why_kept(worth: Mapping[ToolResult, float], held: Mapping[ToolResult, str], result: ToolResult) -> str:
-    return held.get(result) or _figure(worth[result]) if result in worth else ""
+def _reason(reasons: Mapping[ToolResult, str], result: ToolResult) -> str:
+    return reasons.get(result, "")
+
+
+def _saved(made: Made) -> int:
+    """Return the tokens that some placeholders save."""
+    return sum(made.values())
+
+
+def _fits(view: View, made: Made) -> bool:
+    """Return whether the prompt is within the safe zone with some placeholders in it."""
+    return view.tokens - _saved(made) <= view.limit
 
 
 def _results(made: Made) -> str:
     """Return how much goes, and what that wins."""
     what = f"{len(made):,} results go" if len(made) > 1 else "a result goes"
-    return f"{what} ({sum(made.values()):,} tokens less)"
+    return f"{what} ({_saved(made):,} tokens less)"
 
 
 def _message(made: tuple[Candidate, str]) -> int:

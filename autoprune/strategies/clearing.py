@@ -11,6 +11,8 @@ from autoprune.planning.protections import NOTHING, Protections
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import Candidate, View
 
+SHARE = "a share of the safe zone"
+
 
 @dataclass(frozen=True)
 class ToolOutputCleanup:
@@ -68,5 +70,7 @@ class LowWater:
 
     def _check(self) -> None:
         """Raise SettingsError for a parameter that cannot be used."""
-        if not is_share(self.target) or not self.target or not is_share(self.minimum_reclaim):
-            raise SettingsError(f"{self}: target must be above 0 and at most 1, minimum_reclaim between 0 and 1")
+        if not is_share(self.target) or not self.target:
+            raise SettingsError(f"low_water: target is {self.target!r}: give {SHARE}, above 0 and at most 1")
+        if not is_share(self.minimum_reclaim):
+            raise SettingsError(f"low_water: minimum_reclaim is {self.minimum_reclaim!r}: give {SHARE}, 0 to 1")

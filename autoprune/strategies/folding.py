@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.reasons import Reason
 from autoprune.errors import SettingsError, check_number, is_share
 from autoprune.planning.protections import NOTHING, Protections
 from autoprune.planning.retention import BY_AGE, Retention
-from autoprune.planning.view import FoldView, Group
+from autoprune.planning.view import HEADING_TOKENS, FoldView, Group
 from autoprune.strategies.per_result import PerResult
 
 GROUP_SIZE = 4  # messages
@@ -113,13 +114,16 @@ class Folding:
         if not self._is_worth_it(view, keep):
             return
         chosen = self._chosen(view, keep)
-        weight = sum(group.tokens for group in chosen)
-        room = self._room(view, weight)
-        gain = view.gain(weight, room) if chosen else 0
-        if chosen and gain < max(1, self.minimum_saved * weight):
-            yield from self._dropped(view, keep) if self.minimum_saved else ()
-        elif chosen:
+        weight, said = _weight(chosen), sum(group.said for group in chosen)
+        # Above the safe zone the user's words may be shortened; below it, they take what they need.
+        shares = [said, 0] if view.tokens > view.limit else [said]
+        rooms = ((self._room(view, weight, whole), weight - whole) for whole in shares)
+        least = ((room, max(1, self.minimum_saved * rest)) for room, rest in rooms)
+        room = next((room for room, gain in least if chosen and view.gain(weight, room) >= gain), 0)
+        if room:
             yield _together(chosen, self._reason(view), room)
+        elif chosen and self.minimum_saved:
+            yield from self._dropped(view, keep)
 
     def _is_worth_it(self, view: FoldView, keep: int) -> bool:
         """Return whether so much of the prompt may be folded that a summary is worth a call."""
@@ -127,17 +131,18 @@ class Folding:
             return True
         return sum(group.tokens for group in view.groups(1, keep)) >= self.minimum_foldable * view.tokens
 
-    def _room(self, view: FoldView, weight: int) -> int:
+    def _room(self, view: FoldView, weight: int, said: int = 0) -> int:
         """Return the tokens that the summary's text may have once `weight` more tokens are folded into it.
 
-        The room grows from the one that the summary has, which its mark carries: so it is the same for a history that
-        is passed in full and for pruned output that is fed back.
+        `said` of them are the user's words, which it keeps. The room grows from the one that the summary has, which its
+        mark carries: so it is the same for a history that is passed in full and for pruned output that is fed back.
         """
-        scaled = max(LEAST_SUMMARY_TOKENS, view.room + weight // SUMMARY_PART)
+        scaled = max(LEAST_SUMMARY_TOKENS, view.room + said + max(weight - said, 0) // SUMMARY_PART)
         most = scaled if self.summary_tokens is None else self.summary_tokens
         if self.summary_share == 1:
             return most
-        return min(most, max(1, view.room + int(self.summary_share * weight)))
+        kept = said + HEADING_TOKENS if said and not view.room else said
+        return min(most, max(1, view.room + kept + int(self.summary_share * max(weight - said, 0))))
 
     def _least_harmful(self, view: FoldView) -> Iterator[Fold]:
         """Make the cut that harms least if no cut is safe and it is still too much."""
@@ -161,14 +166,18 @@ class Folding:
             return by_count
         groups = view.groups(self._size(), keep)
         excess = view.tokens - self._target(view)
-        chosen, gain = _enough(groups, excess, lambda tokens: view.gain(tokens, self._room(view, tokens)))
+        chosen, gain = _enough(groups, excess, partial(self._gain, view))
         if len(by_count) and len(by_count[-1].messages) and _end(by_count) > _end(chosen):
             return by_count
         if self.at_turns:
             chosen = _to_turn(chosen, groups)
-            gain = view.gain(weight := sum(group.tokens for group in chosen), self._room(view, weight))
+            gain = self._gain(view, _weight(chosen), sum(group.said for group in chosen))
         in_reach = gain >= view.tokens - view.limit
         return chosen if in_reach or gain >= MINIMUM_RECLAIM * view.limit else by_count
+
+    def _gain(self, view: FoldView, weight: int, said: int) -> int:
+        """Return the tokens saved by folding messages of so many tokens, of which some are the user's words."""
+        return view.gain(weight, self._room(view, weight, said))
 
     def _target(self, view: FoldView) -> float:
         """Return the tokens to come down to."""
@@ -179,7 +188,7 @@ class Folding:
         if self._is_many(view) and (groups := view.groups(1, keep)):
             yield _together(groups, Reason.TOO_MANY_MESSAGES)
         if self._is_large(view) and (groups := view.groups(self._size(), max(keep, 1))):
-            enough, gain = _enough(groups, view.tokens - self._target(view), float)
+            enough, gain = _enough(groups, view.tokens - self._target(view), lambda tokens, said: tokens)
             if self.at_turns and not self.retain.roles:  # what goes by its role goes out of its turn
                 enough, gain = self._whole_turns(view, enough, groups)
             if gain >= min(at_least, view.tokens - view.limit):
@@ -212,14 +221,21 @@ class Folding:
             raise SettingsError(f"{self.name}: over_share is {self.over_share!r}: give a share above 0, or None")
 
 
-def _enough(groups: Sequence[Group], excess: float, gain: Callable[[int], float]) -> tuple[list[Group], float]:
-    """Return the first groups that save the excess, or all if they do not, and the tokens that they save."""
-    weight = 0
+def _enough(groups: Sequence[Group], excess: float, gain: Callable[[int, int], float]) -> tuple[list[Group], float]:
+    """Return the first groups that save the excess, or all if they do not, and the tokens that they save.
+
+    `gain` is that of messages of so many tokens, of which so many are needed for the user's words.
+    """
+    weight = said = 0
     for number, group in enumerate(groups, 1):
-        weight += group.tokens
-        if gain(weight) >= excess:
-            return list(groups[:number]), gain(weight)
-    return list(groups), gain(weight) if groups else 0.0
+        weight, said = weight + group.tokens, said + group.said
+        if gain(weight, said) >= excess:
+            return list(groups[:number]), gain(weight, said)
+    return list(groups), gain(weight, said) if groups else 0.0
+
+
+def _weight(groups: Sequence[Group]) -> int:
+    return sum(group.tokens for group in groups)
 
 
 def _to_turn(chosen: Sequence[Group], groups: Sequence[Group]) -> list[Group]:

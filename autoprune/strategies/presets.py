@@ -39,7 +39,7 @@ def summarize_older(keep: int = 5, title: str | None = None) -> Folding:
 
 
 def symbolize(keep: int = 5, batch: int = 10) -> Folding:
-    """Keep the last messages; of each before them a line of at most ten words."""
+    """Keep the last messages, and the user's words before them; of the model's a line of at most ten words each."""
     symbols = Symbols(batch=batch)
     return Folding("symbolize", _first_line(symbolize), keep, keep=keep, summarizer=symbols)
 

@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from importlib.util import module_from_spec, spec_from_file_location
+from itertools import chain, count
 from pathlib import PurePath
 from string import Template
 from types import MappingProxyType, ModuleType
@@ -23,7 +24,7 @@ IMPORTED = frozenset(
         *("Replace", "Retention", "View"),
     )
 )
-# The names of new strategies that nobody gave a name.
+# What new strategies are called if the user names none: by their rule.
 EXAMPLE, FOLDING_EXAMPLE = "LargestFirst", "AllButLast"
 
 
@@ -40,18 +41,30 @@ def new_strategy(name: str, *, folding: bool = False) -> Mapping[str, str]:
     return MappingProxyType({f"{module}.py": strategy.substitute(words), f"test_{module}.py": test.substitute(words)})
 
 
+def free_name(*, folding: bool = False) -> str:
+    """Return the name of a new strategy that the user did not name, with a number if a strategy has that name."""
+    rule = FOLDING_EXAMPLE if folding else EXAMPLE
+    numbered = (f"{rule}{number}" for number in count(2))
+    return next(name for name in chain((rule,), numbered) if not _taken(*_spelled(name)))
+
+
 def names(name: str) -> tuple[str, str]:
     """Return the names of the class and the module of a new strategy, such as LargestFirst and largest_first.
 
     Raises SettingsError for a name that is no ASCII identifier, is a keyword, or is taken.
     """
-    words = WORD.findall(name)
-    class_name, module = "".join(word[0].upper() + word[1:] for word in words), "_".join(words).lower()
-    if not (name.isascii() and name.isidentifier() and class_name.isidentifier() and words):
+    class_name, module = _spelled(name)
+    if not (name.isascii() and name.isidentifier() and class_name.isidentifier()):
         raise SettingsError(f"{name!r} is no name of a strategy: write it like LargestFirst or largest_first")
     if taken := _taken(class_name, module):
         raise SettingsError(f"{name!r} cannot be the name of a strategy: {taken}; give it another name")
     return class_name, module
+
+
+def _spelled(name: str) -> tuple[str, str]:
+    """Return a name as that of a class, and as that of a module."""
+    words = WORD.findall(name)
+    return "".join(word[0].upper() + word[1:] for word in words), "_".join(words).lower()
 
 
 def _taken(class_name: str, module: str) -> str | None:

@@ -15,7 +15,7 @@ from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.summary import overhead
 from autoprune.conversation.transcript import ToolResult
-from autoprune.planning.view import FoldView
+from autoprune.planning.view import SAID_SHARE, SAID_TOKENS, FoldView
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import keep_last, snapshot, summarize
@@ -144,17 +144,19 @@ def test_with_both_triggers_the_one_that_takes_more_counts():
 # What the summary may have
 
 
-@pytest.mark.parametrize(
-    ("asked", "safe_zone", "room"),
-    [
-        (20, 1302, 20),
-        (2_000, 1302, 2 * EACH - MARK - 1),  # never as much as what it stands for: the request waits, two go
-    ],
-)
-def test_a_summary_has_less_than_what_it_stands_for(asked: int, safe_zone: int, room: int):
+@pytest.mark.parametrize(("asked", "room"), [(20, 20), (2_000, 2 * EACH - MARK - 1)])
+def test_a_summary_has_less_than_what_it_stands_for(asked: int, room: int):
     strategy = Folding("f", group_size=2, summary_tokens=asked)
-    fold, *_ = folds(strategy, 13, safe_zone)
-    assert fold[1:3] == ("over_safe_zone", room)
+    fold, *_ = pruner(1_212).plan(brief_requests(13), strategy).folds
+    assert shown(fold) == (first(2), "over_safe_zone", room, 6)
+
+
+def test_what_the_user_said_waits_for_a_summary_that_has_room_for_it():
+    strategy = Folding("f", group_size=2, summary_tokens=2_000)
+    assert folds(strategy, 13, 1_302) == []  # of a request and an answer a summary would be as large as both
+    gone, _, room, _ = folds(strategy, 13, 1_202)[0]
+    assert gone == first(6)
+    assert room == 1_202 // 4
 
 
 def test_a_summary_has_at_most_a_quarter_of_the_safe_zone():
@@ -166,8 +168,10 @@ def test_a_summary_has_at_most_a_quarter_of_the_safe_zone():
 
 def test_the_room_of_a_summary_never_shrinks():
     strategy = Folding("f", over_messages=4, keep=2, summary_tokens=300)
-    assert folds(strategy, 9) == [
-        (first(3), "too_many_messages", 300 - MARK - 1, 2),
+    given = brief_requests(9)
+    gone = [shown(fold) for fold in pruner().plan(given, strategy).folds]
+    assert gone == [
+        (first(3), "too_many_messages", 210 - MARK - 1, 2),
         ([3, 4, 5, 6], "too_many_messages", 300, 4),
     ]
 
@@ -182,15 +186,25 @@ def test_the_room_of_a_summary_never_shrinks():
 )
 def test_the_room_of_a_summary_scales_with_what_is_folded(folded: int, before: int, room: int):
     assert Folding("f")._room(SimpleNamespace(room=before), folded) == room  # type: ignore[arg-type]
+    # What the user said is not summed up, so that the room grows by all of it.
+    assert Folding("f")._room(SimpleNamespace(room=before), folded + 900, 900) == max(room, before + folded // 10 + 900)  # type: ignore[arg-type]
     assert Folding("f", summary_tokens=700)._room(SimpleNamespace(room=before), folded) == 700  # type: ignore[arg-type]
 
 
 def test_the_room_of_a_summary_is_a_quarter_of_the_safe_zone_at_most():
     assert folds(Folding("f"), 121, 4_000)[-1][2] == 1_000
     assert folds(Folding("f"), 121, 8_000)[-1][2] == 2_000
-    grown = [room for _, _, room, _ in folds(Folding("f", buffer=0.2), 1_601, 40_000)]
+    plan = pruner(40_000).plan(brief_requests(1_601), Folding("f", buffer=0.2))
+    grown = [fold.room for fold in plan.folds]
     assert grown == sorted(grown)
-    assert 2_000 == grown[0] < grown[-1] == 10_000
+    assert 2_000 < grown[0] < 3_000
+    assert grown[-1] == 10_000
+
+
+def brief_requests(number: int) -> list[dict[str, str]]:
+    """So many messages, of 10 tokens each of the user's and 190 each of the model's."""
+    words = ("word " * 7, "word " * 187)
+    return [{"role": "assistant" if at % 2 else "user", "content": words[at % 2]} for at in range(number)]
 
 
 @pytest.mark.full
@@ -229,11 +243,25 @@ def test_the_last_messages_are_folded_too_where_folding_is_not_enough(lacking: i
     assert folds(replace(folding, over_share=1.0, then_drops=True), 9, safe_zone) == [folded, *more]
 
 
-@pytest.mark.parametrize(("more", "room"), [(0.0, 100), (0.01, 0)])
-def test_what_would_save_too_little_is_dropped(more: float, room: int):
-    least = (4 * EACH - 100 - MARK) / (4 * EACH) + more
+@pytest.mark.parametrize(("more", "gone"), [(0.0, [(first(4), "too_many_messages", 100, 6)]), (0.01, [])])
+def test_below_the_safe_zone_the_users_words_are_not_dropped_where_a_summary_would_save_too_little(
+    more: float, gone: list[Shown]
+):
+    said = 2 * int((10 + SAID_TOKENS) / SAID_SHARE)
+    least = (4 * EACH - 100 - MARK) / (4 * EACH - said) + more
     strategy = Folding("f", over_messages=12, keep=9, summary_tokens=100, minimum_saved=least)
-    assert folds(strategy, 13) == [(first(4), "too_many_messages", room, 6)]
+    plan = pruner().plan(brief_requests(13), strategy)
+    assert [shown(fold) for fold in plan.folds] == gone
+
+
+@pytest.mark.parametrize(("more", "room"), [(0.0, 2), (0.01, 0)])
+def test_what_would_save_too_little_is_dropped(more: float, room: int):
+    given = messages("U A[c1] R[c1] A[c2] R[c2] A[c3] R[c3] A[c4] R[c4] A[c5] R[c5]", "openai_chat")
+    weight = sum(entry.tokens for entry in pruner().plan(given, Folding("f")).transcript.entries[1:7])
+    least = (weight - 2 - MARK) / weight + more
+    strategy = Folding("f", over_messages=9, keep=4, summary_tokens=2, minimum_saved=least)
+    plan = pruner().plan(given, strategy)
+    assert [shown(fold) for fold in plan.folds] == [(first(7)[1:], "too_many_messages", room, 5)]
 
 
 def test_out_of_reach_it_waits_until_a_tenth_of_the_safe_zone_can_be_won():
@@ -443,9 +471,10 @@ def test_what_was_offered_goes():
     ("numbers", "room", "gone"),
     [
         ((0,), 300, []),  # it will have room in a larger summary
-        ((0, 1), 300, [([1, 2], "over_safe_zone", 2 * EACH - MARK - 1, 4)]),  # no two of the user's become neighbors
-        ((0, 1, 2), 300, [([0, 1, 2], "over_safe_zone", 3 * EACH - MARK - 1, 4)]),
-        ((0,), 100, [([0], "over_safe_zone", EACH - MARK - 1, 4)]),  # there will never be room for it
+        ((0, 1), 300, []),  # nor are the others folded, whose summary would leave it no room
+        ((0, 1, 2), 300, []),  # the user's words would take more than their share of it
+        ((0, 1, 2), 200, [([0, 1, 2], "over_safe_zone", 200, 4)]),  # they will always do
+        ((0,), 80, [([0], "over_safe_zone", 80, 4)]),  # there will never be room for it
         ((0, 1), 100, [([0, 1], "over_safe_zone", 100, 4)]),
     ],
 )

@@ -1,6 +1,7 @@
 """What a strategy may not clear: each protection alone, protections together, and how they are written."""
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -376,17 +377,19 @@ def test_the_configuration_shows_the_parameters_that_were_given():
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "why"),
     [
-        "low_water(protect={'last': 3})",
-        "low_water(protect={'last_results': 3, 3: 4})",
-        "low_water(clamp={'max_tokens': 3})",
-        "tool_output_cleanup(clear_tool_inputs={'below': 3})",
+        ("low_water(protect={'last': 3})", "protect has no 'last', but tools, "),
+        ("low_water(protect={'last_results': 3, 3: 4})", "protect has no 3, but tools, "),
+        ("low_water(clamp={'max_tokens': 3})", "clamp has no 'max_tokens', but max_result_tokens, "),
+        ("tool_output_cleanup(clear_tool_inputs={'below': 3})", "clear_tool_inputs has no 'below', but tools, above"),
     ],
 )
-def test_a_parameter_that_there_is_not_is_refused(text: str):
-    with pytest.raises(SettingsError, match=r"cannot be read; (low_water|tool_output_cleanup) has the parameters: "):
+def test_a_parameter_that_there_is_not_is_refused(text: str, why: str):
+    with pytest.raises(SettingsError) as refusal:
         clearing_named(text)
+    name = text.partition("(")[0]
+    assert re.search(rf"cannot be read \({why}[^)]*\); {name} has the parameters: ", str(refusal.value))
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {

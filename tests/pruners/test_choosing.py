@@ -9,7 +9,8 @@ from shipped import PRESETS
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError
-from autoprune.pruners.by_name import chosen, folds, pruner_for
+from autoprune.planning.view import folds
+from autoprune.pruners.by_name import chosen, pruner_for
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import hybrid, keep_last

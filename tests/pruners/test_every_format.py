@@ -219,24 +219,28 @@ def everything(messages: list[Any], case: Case) -> Plan:
 
 @every_format
 def test_a_plan_parts_the_results_into_edited_and_kept_ones_with_their_reasons(case: Case):
-    result = case.pruned()
-    plan, parts = result.plan, result.plan.transcript.results
-    assert [*plan.kept] == [part for part in parts if part not in plan.results]
-    assert len(plan.kept) + len(plan.results) == len(parts)
-    assert len(plan.edits) == len(plan.results) + len(plan.inputs) == len({edit.part for edit in plan.edits})
-    for row, part in zip(result.report.rows, parts, strict=True):
-        assert Reason(row["reason"]) in possible_reasons(case, plan, part)
-        assert row["cleared"] == (part in plan.results)
+    first = case.pruned()
+    for messages, result in (
+        (case.messages, first),
+        (first.conversation, case.pruner.prune(first.conversation, case.strategy)),
+    ):
+        plan, parts = result.plan, result.plan.transcript.results
+        assert [*plan.kept] == [part for part in parts if part not in plan.results]
+        assert len(plan.kept) + len(plan.results) == len(parts)
+        assert len(plan.edits) == len(plan.results) + len(plan.inputs) == len({edit.part for edit in plan.edits})
+        for row, part in zip(result.report.rows, parts, strict=True):
+            assert Reason(row["reason"]) in possible_reasons(case, messages, plan, part)
+            assert row["cleared"] == (part in plan.results)
 
 
-def possible_reasons(case: Case, plan: Plan, part: ToolResult) -> set[Reason]:
+def possible_reasons(case: Case, messages: list[Any], plan: Plan, part: ToolResult) -> set[Reason]:
     """Which reasons may be given for what became of a result."""
     text = plan.placeholder.text(part)
     if part in plan.results:
         return FOR_CLEARING if plan.results[part].text == text else {Reason.CLAMPED}
     if part.text == text:
         return {Reason.ALREADY_CLEARED}
-    if not is_seen(case.messages, part.location.message):
+    if not is_seen(messages, part.location.message):
         return {Reason.UNSEEN}
     if case.strategy.protect.is_answer(part):
         return {Reason.USER_ANSWER}

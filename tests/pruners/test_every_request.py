@@ -75,8 +75,14 @@ class WhileCold:
 
 
 STATELESS: tuple[Strategy, ...] = (ObservationMasking(0), ObservationMasking(2), ObservationMasking(1, 3), WhileCold())
-EAGER = CacheAware(threshold=1_000, patience=0.5)
-STRATEGIES = (*STATELESS, Priced(), Priced(0, LISTS["openai-0.5"]), EAGER, CacheAware(threshold=30, prices=(1, 0.5)))
+EAGER = CacheAware(threshold=1_000, patience=0.5, stay=0, start_at=0)
+CACHE_AWARE = (
+    EAGER,
+    CacheAware(threshold=30, prices=(1, 0.5), stay=0, start_at=0),
+    CacheAware(threshold=1_000, patience=0.5, stay=2, start_at=0),
+    CacheAware(start_at=500),
+)
+STRATEGIES = (*STATELESS, Priced(), Priced(0, LISTS["openai-0.5"]), *CACHE_AWARE)
 
 
 @dataclass(frozen=True)
@@ -126,6 +132,25 @@ def test_the_promises_hold_as_the_conversation_grows(case: Case):
             assert as_bytes(result.conversation[: len(sent)]) == as_bytes(sent)
         assert case.pruned(result.conversation).conversation is result.conversation
         sent, edited = result.conversation, texts
+
+
+@pytest.mark.parametrize("format", EACH)
+@examples(25)
+@given(data=st.data())
+def test_cleared_results_stay_cleared_wherever_the_conversation_is_pruned(format: str, data: st.DataObject):
+    """Between any two messages: the request that cleared them may turn out to be none."""
+    messages = data.draw(conversations(format))
+    places = sorted(data.draw(st.sets(st.integers(1, len(messages)), min_size=1)))
+    pauses = {at: data.draw(st.sampled_from((0.0, 1.0, 400.0)), label=f"pause {at}") for at in places}
+    zone = data.draw(st.sampled_from((300, 1_000, 10**9)))
+    case = Case(messages, data.draw(st.sampled_from(CACHE_AWARE)), pauses, zone)
+    gone: set[object] = set()
+    for at in places:
+        result = case.pruned(messages[:at])
+        cleared = {edit.part.location for edit in result.plan.edits}
+        assert gone <= cleared
+        assert case.pruned(result.conversation).conversation is result.conversation
+        gone = cleared
 
 
 @every_case

@@ -72,7 +72,7 @@ def test_beside_an_answer_that_is_pinned_the_users_words_stay():
     made: list[Round] = ["A. " * 60, "B. " * 60, [step], "C."]
     messages = WIRE["gemini"](made)
     strategy = replace(presets.symbolize(4), retain=Retention(pinned={0, 3}))
-    pruned = ConversationPruner(PruneArgs(count(messages))).prune(messages, strategy)
+    pruned = ConversationPruner(PruneArgs(count(messages) // 2)).prune(messages, strategy)
     assert pruned.plan.folds
     assert problems(pruned.conversation, "gemini", strict_alternation=True) == []
 

@@ -832,7 +832,7 @@ def test_the_floor_adds_up_to_what_is_left(strategy: str, case: Case):
 # 10. Every result is in the plan with its reason
 
 
-def reasons(case: Case, result: Result) -> Iterator[set[str]]:
+def reasons(messages: list[Any], result: Result) -> Iterator[set[str]]:
     """Which reasons can be true of each result."""
     is_within = result.report.within_safe_zone
     for row, part in zip(result.report.rows, result.plan.transcript.results, strict=True):
@@ -840,23 +840,28 @@ def reasons(case: Case, result: Result) -> Iterator[set[str]]:
             yield {"over_safe_zone", "to_target", "out_of_reach"}
         elif part.text == text_for(part):
             yield {"already_cleared"}
-        elif not is_seen(case.messages, part.location.message):
+        elif not is_seen(messages, part.location.message):
             yield {"unseen"}
         else:
             edit = Replace(part, text_for(part), Reason.OVER_SAFE_ZONE, 0)
-            saves = count(case.messages) > count(apply(case.messages, [edit]))
+            saves = count(messages) > count(apply(messages, [edit]))
             yield ({"within_safe_zone"} if is_within else {"not_chosen"}) if saves else {"no_gain"}
 
 
 @for_each_strategy
 def test_every_result_is_in_the_plan_with_a_true_reason(strategy: str, case: Case):
-    result = case.pruned(strategy)
+    first = case.pruned(strategy)
+    assert_reasons(case.messages, first)
+    assert_reasons(first.conversation, pruner(case.safe_zone).prune(first.conversation, STRATEGIES[strategy]))
+
+
+def assert_reasons(messages: list[Any], result: Result) -> None:
     rows, plan, parts = result.report.rows, result.plan, result.plan.transcript.results
     assert [part in plan.kept for part in parts] == [not row["cleared"] for row in rows]
     assert {edit.part for edit in plan.edits} | set(plan.kept) == set(parts)
     assert len(plan.edits) + len(plan.kept) == len(parts)
     saved = {edit.part: edit.saved for edit in plan.edits}
-    for row, part, possible in zip(rows, parts, reasons(case, result), strict=True):
+    for row, part, possible in zip(rows, parts, reasons(messages, result), strict=True):
         assert row["reason"] in possible
         assert (row["message"], row["tool"], row["tokens"]) == (part.location.message, part.tool, part.tokens)
         assert row["tokens_after"] == part.tokens - saved.get(part, 0)

@@ -14,6 +14,7 @@ from rounds import WIRE, Step
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, ArchiveError, Clamp, Result, SettingsError, ToolInputs
+from autoprune.archive import recall
 from autoprune.conversation.recall import content, content_id, parted
 from autoprune.conversation.transcript import ToolResult
 from autoprune.planning.view import Strategy
@@ -23,7 +24,7 @@ from autoprune.strategies.clearing import ToolOutputCleanup
 from autoprune.strategies.per_result import PerResult
 
 LONG = "a line of text\n" * 60
-EAGER = CacheAware(threshold=1_000, patience=0.5, prices=(1.25, 0.1))
+EAGER = CacheAware(threshold=1_000, patience=0.5, prices=(1.25, 0.1), stay=0, start_at=0)
 
 
 class Broken(MutableMapping[str, str]):
@@ -139,7 +140,6 @@ def contents(messages: list[Any]) -> list[str]:
 PLACEHOLDERS: list[tuple[Strategy, str]] = [
     (ToolOutputCleanup(), "you can call the tool again to retrieve it. [recall id {}]"),
     (EAGER, "read_file, 300 tokens] [recall id {}]"),
-    (ToolOutputCleanup(clamp=Clamp(100)), "you can call the tool again to retrieve it. [recall id {}]"),
 ]
 
 
@@ -156,7 +156,7 @@ def test_the_placeholder_carries_the_id_and_without_an_archive_none(strategy: St
     )
 
 
-def test_a_giant_that_was_cut_and_fed_back_passes_the_id_of_the_whole_on():
+def test_a_giant_that_was_cut_and_then_cleared_is_recalled_whole_by_the_id_of_its_placeholder():
     strategy, archive = ToolOutputCleanup(clamp=Clamp(100)), {}  # type: ignore[var-annotated]
     ours = AgenticConversationPruner(300, archive=archive)
     cut = ours.prune_conversations(chat(LONG), strategy)
@@ -165,20 +165,14 @@ def test_a_giant_that_was_cut_and_fed_back_passes_the_id_of_the_whole_on():
     later = chat(LONG, LONG + "2", LONG + "3", LONG + "4")
     other = AgenticConversationPruner(300, archive=archive)
     fed = other.prune_conversations([*cut, *later[len(cut) :]], strategy)
-    assert as_bytes(fed) == as_bytes(ours.prune_conversations(later, strategy))
+    full_archive: dict[str, str] = {}
+    full = AgenticConversationPruner(300, archive=full_archive).prune_conversations(later, strategy)
+    assert as_bytes(fed) == as_bytes(ours.prune_conversations(later, strategy)) == as_bytes(full)
     assert contents(fed)[0].startswith("This message has been cleared.")
-    assert other.recall(content_id(LONG)) == LONG
-
-
-def test_a_result_that_ends_with_the_id_of_another_is_kept_all_the_same():
-    forged = f"{LONG}[recall id {content_id(LONG)}]"
-    archive: dict[str, str] = {}
-    ours = AgenticConversationPruner(300, archive=archive)
-    ours.prune_conversations(chat(forged, LONG + "2"))
-    assert ours.recall(content_id(LONG)) == forged  # nothing else is known by it yet
-    ours.prune_conversations(chat(LONG, LONG + "2"))
-    assert ours.recall(content_id(LONG)) == LONG
-    assert ours.recall(content_id(forged)) == forged
+    told = parted(contents(fed)[0])[1]
+    assert told == content_id(contents(cut)[0])
+    for known in (archive, full_archive):
+        assert recall(known, told) == recall(known, content_id(LONG)) == LONG
 
 
 def test_an_archive_that_fails_is_reported_with_the_id():

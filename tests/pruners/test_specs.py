@@ -18,6 +18,7 @@ from autoprune import (
     AgenticConversationPruner,
     ConversationPruner,
     PruneArgs,
+    PruneEvent,
     Result,
     Retention,
     problems,
@@ -484,7 +485,8 @@ def test_13_without_limits_nothing_is_cut_and_limits_of_none_raise_nothing(limit
     given = chat(turns(6), words)
     strategy = Folding("own", over_messages=limits[0], over_share=limits[1], keep=2)
     kept = pruned(given, strategy).conversation
-    assert (kept is given) == (limits[0] is None)
+    # A few words of the user's wait until more is folded with them: their summary has to be smaller than they are.
+    assert (kept is given) == (limits[0] is None or not words)
 
 
 # Dropping turns and groups
@@ -864,13 +866,14 @@ def test_38_arbitrary_objects_may_be_given_and_an_unknown_name_is_the_default():
     args, llm = Anything(), Anything()
     ConversationPruner(args, llm)
     args.conversation_prune_safe_zone_tokens = 1_000
-    pruner = ConversationPruner(args, llm)
+    events: list[PruneEvent] = []
+    pruner = ConversationPruner(args, llm, on_pruned=events.append)
     given = chat(f"S {turns(30)} U31", 40)
-    result = pruner.prune(given, "no_such_strategy")
-    assert isinstance(result.conversation, list)
-    assert pruner.count_tokens(result.conversation) <= 1_000
-    assert any("no_such_strategy" in note for note in result.report.fallbacks)
-    assert result.conversation == pruner.prune_conversations(given)
+    pruned = pruner.prune_conversations(given, strategy_name="no_such_strategy")
+    assert isinstance(pruned, list)
+    assert pruner.count_tokens(pruned) <= 1_000
+    assert any("no_such_strategy" in note for note in events[0].report.fallbacks)
+    assert pruned == pruner.prune_conversations(given)
 
 
 @SIZES

@@ -3,13 +3,21 @@
 import asyncio
 import random
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import conversations
 import pytest
 from tables import each_row
 
-from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError
+from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, Report, SettingsError, prune_history
+from autoprune.conversation.edits import Fold
+from autoprune.formats import openai_chat
+from autoprune.integrations._attached import Attached
+from autoprune.integrations._hooks import pruned
+from autoprune.pruners.by_name import pruner_for
+from autoprune.requests import prune_request
+from autoprune.strategies.by_name import FOLDING, folding_named
 from autoprune.strategies.clearing import LowWater
 from autoprune.strategies.presets import keep_last
 
@@ -18,11 +26,11 @@ ARGS = PruneArgs(1_500)
 KINDS = {
     AgenticConversationPruner: [
         *(None, "tool_output_cleanup", "low_water", "low_water(target=0.5)", " low_water ", "low_water(target=0.3)"),
-        *("low-water", "nope", "summarize", "", LowWater(target=0.4)),
+        LowWater(target=0.4),
     ],
     ConversationPruner: [
         *(None, "summarize", "keep_last", "keep_last(n=2)", "hybrid(buffer=0.5)", "keep_last(n=4)", "truncate"),
-        *("keep-last", "nope", "low_water", "", keep_last(3)),
+        keep_last(3),
     ],
 }
 
@@ -30,6 +38,32 @@ KINDS = {
 def said(pruner: Any, strategy: object) -> tuple[object, ...]:
     result = pruner.prune(MESSAGES, strategy)
     return result.conversation, result.report.strategy, result.report.fallbacks, result.report.safe_zone
+
+
+# What a strategy of one's own returns
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@each_row(
+    ("returned", "what"),
+    [
+        *((each, f"returned {each!r}: give its edits in a list") for each in (None, 5, True)),
+        *(([each], f"gave {each!r}, which is no edit: make it from the view") for each in (None, 5, "clear it")),
+        ("abc", "gave 'a', which is no edit: make it from the view"),
+    ],
+)
+def test_what_a_strategy_returns_must_be_edits(kind: type, returned: Any, what: str):
+    """A forgotten `return` or `yield` is not a TypeError of the pruner's."""
+    own = SimpleNamespace(name="own", step=lambda view: returned)
+    with pytest.raises(SettingsError) as refusal:
+        kind(ARGS).prune(MESSAGES, own)
+    assert str(refusal.value).startswith(f"step of the strategy own {what}")
+
+
+def test_a_strategy_that_clears_cannot_fold():
+    own = SimpleNamespace(name="own", step=lambda view: [Fold((1,), "own", 5)])
+    with pytest.raises(SettingsError, match=r"step of the strategy own gave Fold\("):
+        AgenticConversationPruner(ARGS).prune(MESSAGES, own)
 
 
 # The memo
@@ -50,9 +84,7 @@ def test_the_example_of_a_first_prune_that_named_nothing():
     pruner = AgenticConversationPruner(ARGS)
     pruner.prune(MESSAGES)
     assert pruner.prune(MESSAGES, "low_water(target=0.5)").report.strategy == "low_water"
-    assert pruner.prune(MESSAGES, "nope").report.fallbacks == (
-        "there is no strategy 'nope': tool_output_cleanup was used",
-    )
+    assert pruner.prune(MESSAGES).report.strategy == "tool_output_cleanup"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -116,21 +148,70 @@ def test_two_strategies_in_one_call_are_refused(kind: type):
 
 # Near misses
 
+# A framework whose messages are those of Chat Completions.
+MINE: Any = SimpleNamespace(**{**vars(openai_chat), "bare": lambda message, at: message})
+NEAR_MISSES = [
+    (AgenticConversationPruner, "low-water", " (did you mean low_water?)"),
+    (AgenticConversationPruner, "LowWater(target=0.5)", " (did you mean low_water?)"),
+    (AgenticConversationPruner, "cleanup", " (did you mean tool_output_cleanup?)"),
+    (AgenticConversationPruner, "hybrid", " (it is one of ConversationPruner)"),
+    (AgenticConversationPruner, "hybird", " (did you mean hybrid?)"),
+    (AgenticConversationPruner, "", ""),
+    (ConversationPruner, "keep last", " (did you mean keep_last?)"),
+    (ConversationPruner, "low_water", " (it is one of AgenticConversationPruner)"),
+    (ConversationPruner, "cache_awear", " (did you mean cache_aware?)"),
+    (ConversationPruner, "nope", ""),
+]
 
-@each_row(
-    ("kind", "name", "note"),
-    [
-        (AgenticConversationPruner, "low-water", " (did you mean low_water?): tool_output_cleanup was used"),
-        (AgenticConversationPruner, "LowWater(target=0.5)", " (did you mean low_water?): tool_output_cleanup was used"),
-        (AgenticConversationPruner, "cleanup", " (did you mean tool_output_cleanup?): tool_output_cleanup was used"),
-        (AgenticConversationPruner, "hybrid", " (it is one of ConversationPruner): tool_output_cleanup was used"),
-        (ConversationPruner, "keep last", " (did you mean keep_last?): summarize was used"),
-        (ConversationPruner, "low_water", " (it is one of AgenticConversationPruner): summarize was used"),
-        (ConversationPruner, "nope", ": summarize was used"),
-    ],
-)
-def test_the_note_on_an_unknown_strategy_offers_the_near_one(kind: type, name: str, note: str):
-    assert kind(ARGS).prune(MESSAGES, name).report.fallbacks == (f"there is no strategy {name!r}{note}",)
+
+@each_row(("kind", "name", "near"), NEAR_MISSES)
+def test_an_unknown_strategy_is_an_error_that_names_the_near_one(kind: type, name: str, near: str):
+    pruner = kind(ARGS)
+    calls: list[Callable[[], object]] = [
+        lambda: pruner.prune(MESSAGES, name),
+        lambda: pruner.prune(MESSAGES, strategy=name),
+        lambda: pruner.prune([], name),
+        lambda: pruner.plan(MESSAGES, name),
+        lambda: asyncio.run(pruner.aprune(MESSAGES, name)),
+        lambda: pruner.prune_conversations(MESSAGES, strategy=name),
+        lambda: pruner.prune_conversations(MESSAGES, strategy_name=name, strategy=name),
+        lambda: asyncio.run(pruner.aprune_conversations(MESSAGES, strategy=name)),
+        lambda: prune_request(pruner, {"messages": MESSAGES}, "/v1/chat/completions", strategy=name),
+        lambda: prune_history(pruner=pruner, strategy=name)(len)(MESSAGES),
+        lambda: pruned(pruner, name, {"messages": MESSAGES}, "/v1/chat/completions"),
+        lambda: Attached(MINE, pruner, name).prune(MESSAGES),
+    ]
+    said = f"there is no strategy {name!r}{near}; there are {', '.join(pruner.strategies)}"
+    for call in calls:
+        with pytest.raises(SettingsError) as refusal:
+            call()
+        assert str(refusal.value) == said
+
+
+@each_row(("kind", "name", "near"), NEAR_MISSES)
+def test_an_unknown_strategy_name_of_prune_conversations_means_the_default(kind: type, name: str, near: str):
+    reports: list[Report] = []
+    pruner = kind(ARGS, on_pruned=lambda event: reports.append(event.report))
+    default = kind(ARGS).prune(MESSAGES)
+    assert pruner.prune_conversations(MESSAGES, name) == default.conversation
+    assert pruner.prune_conversations(MESSAGES, strategy_name=name) == default.conversation
+    assert asyncio.run(pruner.aprune_conversations(MESSAGES, strategy_name=name)) == default.conversation
+    note = f"there is no strategy {name!r}{near}: {default.report.strategy} was used"
+    assert [report.fallbacks for report in reports] == [(note,)] * 3
+
+
+@each_row("name", [*FOLDING, "keep_last(n=3)"])
+def test_a_strategy_that_folds_is_an_error_for_the_pruner_that_clears(name: str):
+    strategy = folding_named(name)
+    with pytest.raises(SettingsError, match=f"the strategy {strategy.name} is one of ConversationPruner: give it to"):
+        AgenticConversationPruner(ARGS).prune(MESSAGES, strategy)
+    assert isinstance(pruner_for(strategy, ARGS), ConversationPruner)
+
+
+@pytest.mark.parametrize("name", ["low_water(targt=0.5)", "low_water(0.5)", "low_water("])
+def test_parameters_that_cannot_be_read_are_an_error_through_strategy_name_too(name: str):
+    with pytest.raises(SettingsError, match="low_water"):
+        AgenticConversationPruner(ARGS).prune_conversations(MESSAGES, strategy_name=name)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from autoprune.conversation.outcomes import is_cleared
 from autoprune.economics import LISTS
 from autoprune.errors import SettingsError
 from autoprune.strategies import CacheAware
+from autoprune.strategies.cache_aware import FETCHED_AGAIN
 
 WORDS = "it was a bright cold day in april and the clocks were striking thirteen\n"
 NAMED = "".join(f"def read_part_{at}(self): return self.partNumber{at}\n" for at in range(40))
@@ -41,9 +42,14 @@ def with_much_behind(*steps: Step, requests: int = 3) -> list[Any]:
     return [*before, {"role": "user", "content": WORDS * 600}, *messages(*[SMALL] * requests)[1:]]
 
 
+def eager(**given: Any) -> CacheAware:
+    """The strategy without a floor, and without waiting until the agent has used what it read."""
+    return CacheAware(**{"stay": 0, "start_at": 0, **given})
+
+
 def at_once(threshold: float = 1.5) -> CacheAware:
     """Where reading costs as much as writing a cut costs nothing, so that all that is eligible goes."""
-    return CacheAware(threshold=threshold, prices=(1, 1))
+    return eager(threshold=threshold, prices=(1, 1))
 
 
 def test_what_holds_no_names_and_is_large_and_old_is_worth_least():
@@ -74,13 +80,13 @@ def test_small_results_and_those_that_the_model_has_not_seen_stay():
 
 
 def test_it_waits_until_carrying_has_cost_as_much_as_the_cut_to_the_request():
-    """One result of k tokens, S cached tokens behind it: it goes at the request where n·r·k reaches 5·(w - r)·S."""
+    """k tokens with S cached ones behind them go when n·r·k reaches 5·((w - r)·S + 0.03·w·k)."""
     given = messages(plain(300))
     given.append({"role": "user", "content": WORDS * 60})
     for _ in range(60):
         given += messages(SMALL)[1:]
     prices = LISTS["anthropic"]
-    plan = AgenticConversationPruner(HUGE).plan(given, CacheAware(prices=prices))
+    plan = AgenticConversationPruner(HUGE).plan(given, eager(prices=prices))
     (edit,) = plan.edits
     entries = plan.transcript.entries
     starts = plan.transcript.requests
@@ -92,7 +98,7 @@ def test_it_waits_until_carrying_has_cost_as_much_as_the_cut_to_the_request():
         sent = starts[request - 1]
         behind = sum(entry.tokens for entry in entries[edit.part.location.message + 1 : sent])
         owed += prices.read * saves
-        if owed >= 5 * (prices.write - prices.read) * behind:
+        if owed >= 5 * ((prices.write - prices.read) * behind + FETCHED_AGAIN * prices.write * saves):
             break
     assert edit.request == request
     assert edit.reason.startswith("pays, worth 0.")
@@ -102,15 +108,15 @@ def test_it_waits_until_carrying_has_cost_as_much_as_the_cut_to_the_request():
 def test_without_a_cache_it_clears_at_once_and_with_free_reading_never(
     prices: tuple[float, ...], is_cleared_early: bool
 ):
-    assert bool(cleared(with_much_behind(), CacheAware(prices=prices))) == is_cleared_early
+    assert bool(cleared(with_much_behind(), eager(prices=prices))) == is_cleared_early
 
 
 def test_after_a_pause_longer_than_the_cache_lives_clearing_is_free():
     given = with_much_behind()
     here = len(given)
-    assert cleared(given, CacheAware()) == []
-    assert cleared(given, CacheAware(), pauses={here: 301.0}) == [0]
-    assert cleared(given, CacheAware(cache_life=3_600), pauses={here: 301.0}) == []
+    assert cleared(given, eager()) == []
+    assert cleared(given, eager(), pauses={here: 301.0}) == [0]
+    assert cleared(given, eager(cache_life=3_600), pauses={here: 301.0}) == []
 
 
 def test_above_the_safe_zone_what_is_worth_least_goes_down_to_the_target():
@@ -150,7 +156,7 @@ def test_a_placeholder_with_an_id_tells_its_request_too(request_of_it: int, edit
     """Up to that request, what paid was decided before."""
     text = f"[Cleared at request {request_of_it}: read a.py, 900 tokens] [recall id 0123456789abcdef]"
     given = messages(Step("read", {"path": "a.py"}, text), plain(60), *[SMALL] * 4)
-    result = AgenticConversationPruner(10**9).prune(given, CacheAware(threshold=1_000, patience=0.1))
+    result = AgenticConversationPruner(10**9).prune(given, eager(threshold=1_000, patience=0.1))
     assert len(result.plan.edits) == edits
 
 
@@ -165,8 +171,8 @@ def test_a_placeholder_that_is_longer_than_the_standard_one_is_not_taken_for_wha
 
 def test_where_it_costs_nothing_more_what_would_soon_be_worth_too_little_goes_as_well():
     given = with_much_behind(plain(60), plain(14), requests=10)  # worth 0.4 and 2.5 at the last request
-    assert cleared(given, CacheAware(threshold=2), pauses={len(given): 301.0}) == [0, 1]
-    assert cleared(given, CacheAware(threshold=1.9), pauses={len(given): 301.0}) == [0]
+    assert cleared(given, eager(threshold=2), pauses={len(given): 301.0}) == [0, 1]
+    assert cleared(given, eager(threshold=1.9), pauses={len(given): 301.0}) == [0]
 
 
 def test_prose_is_worth_something_without_names():
@@ -225,10 +231,10 @@ def test_a_tools_name_of_several_lines_stands_on_one():
 def test_its_decisions_are_told_with_their_numbers_and_what_each_result_is_worth():
     code = Step("read", {"path": "a.py"}, NAMED)
     given = with_much_behind(*[plain(60, f"{at}.txt") for at in range(4)], code)
-    result = AgenticConversationPruner(HUGE).prune(given, CacheAware(prices="anthropic"), pauses={len(given): 1_200.0})
+    result = AgenticConversationPruner(HUGE).prune(given, eager(prices="anthropic"), pauses={len(given): 1_200.0})
     (edit, *_), told = result.plan.edits, result.plan.told
     assert edit.reason.startswith("cold, worth 0.")
-    assert told.decisions[0].startswith("what is worth under 2.6 may go")
+    assert told.decisions[0].startswith("results worth under 2.6 may go")
     assert (
         f"so 4 results go ({sum(edit.saved for edit in result.plan.edits):,} tokens less) for nothing"
         in told.decisions[-1]
@@ -266,8 +272,9 @@ def test_what_cannot_be_is_said(strategy: CacheAware, said: str):
 
 
 def test_a_long_loop_costs_less_than_no_pruning_and_than_oldest_first():
-    """The reason for all this, at prices of Anthropic's: an agent that reads a file at each request."""
-    given = messages(*[plain(120 + at % 7, f"{at}.txt") for at in range(60)])
+    """The reason for all this, at prices of Anthropic's: an agent that reads files, and takes notes of them."""
+    note = Step("edit", {"path": "notes.md"}, "done")
+    given = messages(*[note if at % 4 == 3 else plain(120 + at % 7, f"{at}.txt") for at in range(80)])
     unpruned = bill(given, "tool_output_cleanup", HUGE)
     assert bill(given, "cache_aware", 60_000) < 0.8 * unpruned < 0.8 * bill(given, "tool_output_cleanup", 60_000)
 

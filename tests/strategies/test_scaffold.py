@@ -2,19 +2,21 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from command_line import run_text
+from pages import ROOT, blocks
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.sessions import load
-from autoprune.strategies.scaffold import is_in_file, loaded, names, new_strategy
+from autoprune.strategies.by_name import STRATEGIES
+from autoprune.strategies.scaffold import free_name, is_in_file, loaded, names, new_strategy
 
-ROOT = Path(__file__).parents[2]
 SESSION = str(ROOT / "fixtures" / "sessions" / "edit_loop_xml.json")
 
 
@@ -39,9 +41,9 @@ def file(folder: Path, text: str) -> str:
 @each_row(
     ("name", "class_name", "module"),
     [
-        ("LargestFirst", "LargestFirst", "largest_first"),
-        ("largest_first", "LargestFirst", "largest_first"),
-        ("largest", "Largest", "largest"),
+        ("OddOnesOut", "OddOnesOut", "odd_ones_out"),
+        ("odd_ones_out", "OddOnesOut", "odd_ones_out"),
+        ("odd", "Odd", "odd"),
         ("LRU", "LRU", "lru"),
         ("LRUFirst", "LRUFirst", "lru_first"),
         ("Keep2Newest", "Keep2Newest", "keep_2_newest"),
@@ -73,7 +75,12 @@ def test_a_name_that_cannot_be_used_is_refused_with_the_reason(name: str, why: s
     assert why in str(refusal.value)
 
 
-MADE = {(): "largest_first", ("--folding",): "all_but_last", ("mine", "--folding"): "mine"}
+# What is made, with the name of its module. The names are those of no strategy, whatever ships.
+MADE = {
+    (): names(free_name())[1],
+    ("--folding",): names(free_name(folding=True))[1],
+    ("odd_ones_out", "--folding"): "odd_ones_out",
+}
 
 
 @each_row(("arguments", "module"), MADE.items())
@@ -90,12 +97,12 @@ def test_a_new_strategy_is_used_by_the_command_line_and_one_that_nobody_named_is
 
 
 def test_a_new_strategy_takes_its_parameters_on_the_command_line(tmp_path: Path):
-    made = run_text("new-strategy", "LargestFirst", folder=tmp_path)
-    assert "largest_first.py:LargestFirst" in made.stdout
-    named = "largest_first.py:LargestFirst(at_least=500)"
+    made = run_text("new-strategy", "OddOnesOut", folder=tmp_path)
+    assert "odd_ones_out.py:OddOnesOut" in made.stdout
+    named = "odd_ones_out.py:OddOnesOut(at_least=500)"
     done = run_text("prune", SESSION, "--safe-zone", "20k", "--json", "--strategy", named, folder=tmp_path)
     report = json.loads(done.stdout)
-    assert (done.returncode, report["strategy"], report["within_safe_zone"]) == (0, "largest_first", True)
+    assert (done.returncode, report["strategy"], report["within_safe_zone"]) == (0, "odd_ones_out", True)
     assert all(row["tokens"] - row["tokens_after"] >= 500 for row in report["results"] if row["cleared"])
 
 
@@ -112,8 +119,8 @@ def test_what_is_written_passes_its_own_tests_and_the_packages_checks(tmp_path: 
 
 
 def test_the_default_goes_by_another_rule_than_oldest_first(tmp_path: Path):
-    (tmp_path / "largest_first.py").write_text(new_strategy("LargestFirst")["largest_first.py"], encoding="utf-8")
-    strategy = loaded(f"{tmp_path / 'largest_first.py'}:LargestFirst")
+    (tmp_path / "odd_ones_out.py").write_text(new_strategy("OddOnesOut")["odd_ones_out.py"], encoding="utf-8")
+    strategy = loaded(f"{tmp_path / 'odd_ones_out.py'}:OddOnesOut")
     messages = load(Path(SESSION).read_text(encoding="utf-8"), "s").messages
     pruner = AgenticConversationPruner(PruneArgs("20k"))
     largest, oldest = (pruner.prune(messages, each).report for each in (strategy, None))
@@ -121,21 +128,55 @@ def test_the_default_goes_by_another_rule_than_oldest_first(tmp_path: Path):
     assert largest.results_cleared < oldest.results_cleared
 
 
-@pytest.mark.parametrize("there", ["largest_first.py", "test_largest_first.py"])
+@pytest.mark.parametrize("there", ["odd_ones_out.py", "test_odd_ones_out.py"])
 def test_nothing_is_written_over(tmp_path: Path, there: str):
     (tmp_path / there).write_text("mine", encoding="utf-8")
-    made = run_text("new-strategy", "largest_first", "--folder", str(tmp_path), folder=tmp_path)
+    made = run_text("new-strategy", "odd_ones_out", "--folder", str(tmp_path), folder=tmp_path)
     assert (made.returncode, made.stdout) == (3, "")
     assert f"{there} is there already" in made.stderr
     assert {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()} == {there: "mine"}
 
 
 def test_a_folder_that_is_not_there_and_a_name_that_is_none_are_said(tmp_path: Path):
-    missing = run_text("new-strategy", "mine", "--folder", "nowhere", folder=tmp_path)
+    missing = run_text("new-strategy", "odd_ones_out", "--folder", "nowhere", folder=tmp_path)
     wrong = run_text("new-strategy", "a-b", folder=tmp_path)
     assert (missing.returncode, wrong.returncode, list(tmp_path.iterdir())) == (3, 2, [])
-    assert "nowhere/mine.py cannot be written: No such file or directory" in missing.stderr
+    assert "nowhere/odd_ones_out.py cannot be written: No such file or directory" in missing.stderr
     assert "'a-b' is no name of a strategy" in wrong.stderr
+
+
+# One that ships
+
+
+def shipped(folder: Path, name: str, code: str) -> None:
+    """Ship a strategy in a copy of the checkout, as docs/architecture.md says: a file, and a line in a table."""
+    for part in ("autoprune", "tests", "fixtures", "pyproject.toml"):
+        source = ROOT / part
+        copy = shutil.copytree if source.is_dir() else shutil.copy
+        copy(source, folder / part)
+    (folder / "autoprune" / "strategies" / f"{name}.py").write_text(code, encoding="utf-8")
+    table = folder / "autoprune" / "strategies" / "by_name.py"
+    text = table.read_text(encoding="utf-8")
+    line = f'    "{name}": "{name}:{names(name)[0]}",\n'
+    first, end, rest = text.partition("}\nFOLDING")
+    table.write_text(f"{first}{line}{end}{rest}", encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", [name for name in ("largest_first", "all_but_last") if name not in STRATEGIES])
+def test_the_scaffold_works_when_a_strategy_of_its_examples_name_ships(tmp_path: Path, name: str):
+    page = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
+    example = next(block for block in blocks(page, "python") if "class LargestFirst" in block)
+    code = example.partition("\n\nresult = ")[0].replace("LargestFirst", names(name)[0]).replace("largest_first", name)
+    shipped(tmp_path, name, code)
+    # Not this test again, which would ship the strategy in a copy of the copy.
+    options = ("-q", "-n", "0", "-p", "no:cacheprovider", "-k", "not when_a_strategy_of_its_examples_name_ships")
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-m", "pytest", *options, "tests/strategies/test_scaffold.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    command = [sys.executable, "-m", "autoprune", "strategies"]
+    listed = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=True).stdout
+    assert f"{name} Clear the largest results first." in " ".join(listed.split())
 
 
 # One in a file

@@ -184,9 +184,11 @@ def test_low_water_waits_out_of_reach_until_its_minimum_is_there(dialect: Dialec
     ids=str,
 )
 def test_low_water_refuses_shares_that_are_none(parameters: dict[str, float]):
-    strategy = LowWater(**parameters)
-    with pytest.raises(SettingsError, match=r"LowWater\(.*\): target must be above 0 and at most 1"):
+    strategy, ((name, value),) = LowWater(**parameters), parameters.items()
+    with pytest.raises(SettingsError) as refusal:
         pruner(100).prune(openai_chat(*ROOMY), strategy)
+    range_ = {"target": "above 0 and at most 1", "minimum_reclaim": "0 to 1"}[name]
+    assert str(refusal.value) == f"low_water: {name} is {value!r}: give a share of the safe zone, {range_}"
 
 
 # In a loop
@@ -320,17 +322,6 @@ def test_a_strategy_may_be_put_among_the_named_ones(dialect: Dialect):
         {"name": "never", "description": "", "config": safe_zone},
     ]
     assert list(pruner(1).strategies) == list(available())
-
-
-@both_dialects
-def test_an_unknown_name_falls_back_to_the_default_and_the_report_says_so(dialect: Dialect):
-    messages = dialect(*MIXED)
-    safe_zone = count(messages) - 1
-    result = pruner(safe_zone).prune(messages, "no_such_strategy")
-    assert result.conversation == pruner(safe_zone).prune_conversations(messages) == dialect([None], *MIXED[1:])
-    note = "there is no strategy 'no_such_strategy': tool_output_cleanup was used"
-    assert (result.report.strategy, result.report.fallbacks) == ("tool_output_cleanup", (note,))
-    assert note in str(result.report)
 
 
 @dataclass(frozen=True)
@@ -467,7 +458,7 @@ def test_a_strategy_may_be_written_with_its_parameters(text: str, strategy: Stra
     assert clearing_named(text) == strategy
 
 
-@each_row("text", ["", "  ", "high_water", "high_water(target=1)", "low_water(target=0.6"])
+@each_row("text", ["", "  ", "high_water", "high_water(target=1)", "high_water(target=0.6"])
 def test_a_text_that_names_no_strategy_is_refused_with_the_names_that_do(text: str):
     with pytest.raises(SettingsError) as refusal:
         clearing_named(text)
@@ -487,6 +478,24 @@ def test_the_strategy_that_is_nearest_to_a_text_is_offered(text: str):
 def test_the_parameter_that_is_nearest_to_a_word_is_offered(text: str):
     with pytest.raises(SettingsError, match=r"did you mean target\?\); low_water has the parameters: target="):
         clearing_named(text)
+
+
+@each_row(
+    ("text", "why"),
+    [
+        ("low_water(target=nan)", "nan is no value: write a number, or a text in quotes"),
+        ("low_water(protect={'tools': [read_file]})", "read_file is no value: write a number, or a text in quotes"),
+        ("low_water(", "the bracket is not closed at its end"),
+        ("low_water(target=0.6) or so", "the bracket is not closed at its end"),
+        ("low_water(clamp={'head': 0.2, 'tail': 1})", "clamp has no 'tail', but max_result_tokens, head"),
+        ("low_water(protect={'last_results': 3, 3: 4})", "protect has no 3, but tools, paths, last_results"),
+    ],
+)
+def test_a_value_that_is_none_is_named(text: str, why: str):
+    with pytest.raises(SettingsError) as refusal:
+        clearing_named(text)
+    assert str(refusal.value).startswith(f"strategy {text!r} cannot be read ({why}")
+    assert "); low_water has the parameters: target=0.75" in str(refusal.value)
 
 
 @each_row(

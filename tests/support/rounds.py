@@ -21,8 +21,16 @@ class Step:
     failed: bool = False
 
 
-# What happens at one request: parallel calls with their results, or what the user says to the model's answer.
-Round: TypeAlias = list[Step] | str
+@dataclass(frozen=True)
+class Words:
+    """What somebody says: "user" or "assistant"."""
+
+    role: str
+    text: str
+
+
+# What happens at one request: parallel calls with their results, or what the user says to the model's answer; or words.
+Round: TypeAlias = list[Step] | str | Words
 Calls: TypeAlias = Sequence[tuple[str, Step]]  # with their ids
 Say: TypeAlias = Callable[[str, str], Any]
 Write: TypeAlias = Callable[[Calls], list[Any]]
@@ -30,10 +38,12 @@ Writer: TypeAlias = Callable[[Sequence[Round]], list[Any]]
 
 
 def written(rounds: Sequence[Round], say: Say, call: Write, answer: Write) -> list[Any]:
-    """The conversation; the results of its last request are unseen."""
-    messages = [say("user", "Fix it.")]
+    """The conversation; the results of its last request are unseen. It begins with a request unless it has words."""
+    messages = [] if any(isinstance(made, Words) for made in rounds) else [say("user", "Fix it.")]
     for number, made in enumerate(rounds):
-        if isinstance(made, str):
+        if isinstance(made, Words):
+            messages.append(say(made.role, made.text))
+        elif isinstance(made, str):
             messages += [say("assistant", "It is done."), say("user", made)]
         else:
             steps = [(f"call_{number}_{index}", step) for index, step in enumerate(made)]
