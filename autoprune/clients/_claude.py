@@ -15,6 +15,7 @@ from autoprune.clients._route import (
     inside,
     is_on,
     led,
+    refuse_elsewhere,
     without,
 )
 from autoprune.errors import ClientError
@@ -28,8 +29,13 @@ ELSEWHERE = (  # other clouds, whose requests are signed for their address
 )
 
 
+# Options and commands with which another process, or another machine, asks the model.
+OTHER_PROCESSES = ("--bg", "--background", "--cloud", "--environment", "attach", "respawn", "ultrareview")
+
+
 def route(user: User) -> Route:
     """Lead Claude Code by ANTHROPIC_BASE_URL. Settings files come before variables, and `--settings` before those."""
+    refuse_elsewhere(user, "Claude Code", *OTHER_PROCESSES)
     given = _given(user)
     of_home = _env(user.json(user.folder_of("CLAUDE_CONFIG_DIR", ".claude") / "settings.json"))
     files = (user.folder / ".claude" / name for name in OF_PROJECT)

@@ -7,18 +7,30 @@ from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
-from autoprune.clients._route import OPENAI, QUESTION, Client, Route, User, inside, led, without
+from autoprune.clients._route import (
+    OPENAI,
+    QUESTION,
+    Client,
+    Route,
+    User,
+    inside,
+    led,
+    merged,
+    refuse_elsewhere,
+    without,
+)
 from autoprune.errors import ClientError
 
 CHATGPT = "https://chatgpt.com/backend-api/codex"
-OPTIONS = ("-c", "--config")
+OPTIONS, PROFILE = ("-c", "--config"), ("-p", "--profile")
 TOGETHER = re.compile(r"(?:--config=|-c=?)(.+=.*)", re.DOTALL)
 ELSEWHERE = ("amazon-bedrock", "ollama", "lmstudio")  # whose addresses are Codex's own
 
 
 def route(user: User) -> Route:
     """Lead Codex by the key of its configuration that names the address of its model provider."""
-    config = user.toml(_file(user, "config.toml"))
+    refuse_elsewhere(user, "Codex", "--remote", "cloud")
+    config = _config(user)
     given = _overrides(user)
     provider = _provider(user, config, given)
     key = "openai_base_url" if provider == "openai" else f"model_providers.{provider}.base_url"
@@ -31,6 +43,13 @@ def route(user: User) -> Route:
 
 def _file(user: User, name: str) -> PurePath:
     return user.folder_of("CODEX_HOME", ".codex") / name
+
+
+def _config(user: User) -> dict[str, Any]:
+    """Return the configuration, with the file of the profile that `--profile` names on top of it."""
+    config = user.toml(_file(user, "config.toml"))
+    profile = user.option(*PROFILE)
+    return merged(config, user.toml(_file(user, f"{profile}.config.toml"))) if profile else config
 
 
 def _overrides(user: User) -> dict[str, Any]:
@@ -48,7 +67,7 @@ def _overrides(user: User) -> dict[str, Any]:
 
 def _provider(user: User, config: dict[str, Any], given: dict[str, Any]) -> str:
     """Return the model provider in use. Raises ClientError for one whose address cannot be set."""
-    profile = user.option("-p", "--profile") or config.get("profile")
+    profile = user.option(*PROFILE) or config.get("profile")  # a table in versions before 0.169
     of_profile = inside(config, "profiles", str(profile), "model_provider")
     named = given.get("model_provider") or of_profile or config.get("model_provider") or "openai"
     if "--oss" in user.arguments or named in ELSEWHERE:

@@ -6,7 +6,20 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from autoprune.clients._route import ANTHROPIC, GEMINI, OPENAI, QUESTION, Client, Route, User, all_led, as_json, inside
+from autoprune.clients._route import (
+    ANTHROPIC,
+    GEMINI,
+    OPENAI,
+    QUESTION,
+    Client,
+    Route,
+    User,
+    all_led,
+    as_json,
+    inside,
+    merged,
+    refuse_elsewhere,
+)
 from autoprune.errors import ClientError
 
 CONTENT = "OPENCODE_CONFIG_CONTENT"
@@ -16,6 +29,7 @@ USUAL = {"anthropic": f"{ANTHROPIC}/v1", "openai": OPENAI, "google": f"{GEMINI}/
 
 def route(user: User) -> Route:
     """Lead opencode's provider by its baseURL; the three that everybody has where the model is not named."""
+    refuse_elsewhere(user, "opencode", "--attach", "attach")
     config = _config(user)
     model = user.option("-m", "--model") or config.get("model") or ""
     names = [model.partition("/")[0]] if model else [*USUAL]
@@ -23,7 +37,7 @@ def route(user: User) -> Route:
         _refuse_login(user, name)
     upstream, addresses = all_led(user, {name: _address(user, config, name) for name in names}, USUAL)
     providers = {name: {"options": {"baseURL": address}} for name, address in addresses.items()}
-    content = _merged(as_json(user.environ.get(CONTENT) or "{}", CONTENT), {"provider": providers})
+    content = merged(as_json(user.environ.get(CONTENT) or "{}", CONTENT), {"provider": providers})
     return Route(upstream, {CONTENT: json.dumps(content)}, user.arguments)
 
 
@@ -54,17 +68,8 @@ def _config(user: User) -> dict[str, Any]:
         files += [each / "opencode.json", each / "opencode.jsonc"]
     found: dict[str, Any] = {}
     for file in files:
-        found = _merged(found, user.json(file))
-    return _merged(found, as_json(user.environ.get(CONTENT) or "{}", CONTENT))
-
-
-def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return two objects as one, in which `above` counts; objects in both are merged too."""
-    both = dict(below)
-    for name, value in above.items():
-        old = below.get(name)
-        both[name] = _merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
-    return both
+        found = merged(found, user.json(file))
+    return merged(found, as_json(user.environ.get(CONTENT) or "{}", CONTENT))
 
 
 CLIENT = Client(

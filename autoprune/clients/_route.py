@@ -13,6 +13,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise, takewhile
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import urlsplit
@@ -69,13 +70,21 @@ class User:
         said = {name: value.strip(value[:1]) if value[:1] in QUOTES else value for name, value in SETS.findall(text)}
         return replace(self, environ={**said, **self.environ})
 
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The arguments before `--`, behind which there are no options."""
+        return tuple(takewhile(lambda each: each != "--", self.arguments))
+
     def option(self, *names: str) -> str | None:
-        """Return the value of an option among the arguments: `-m VALUE`, `--model VALUE` or `--model=VALUE`."""
-        for index, argument in enumerate(self.arguments):
-            name, equals, value = argument.partition("=")
-            if name in names and (equals or index + 1 < len(self.arguments)):
-                return value if equals else self.arguments[index + 1]
-        return None
+        """Return the last value of an option: of `-m VALUE`, `-mVALUE`, `--model VALUE` or `--model=VALUE`."""
+        found = None
+        for each, behind in pairwise((*self.options, None)):
+            name, equals, value = str(each).partition("=")
+            if name in names:
+                found = value if equals else behind or found
+            elif name[:2] in names:
+                found = str(each)[2:]
+        return found
 
 
 @dataclass(frozen=True)
@@ -180,6 +189,25 @@ def with_env_file_of(user: User, own: str, *addresses: str) -> User:
     if new and not user.upstream:
         raise ClientError(f"{nearest} names {new[0]}: set that variable to have its address used, or give --upstream")
     return user
+
+
+def refuse_elsewhere(user: User, title: str, *names: str) -> None:
+    """Raise ClientError for an option, or a command as the first argument, that makes another process ask the model.
+
+    That process has the address that it was started with, so its requests would go past the proxy.
+    """
+    given = {each.partition("=")[0] for each in user.options if each.startswith("-")}
+    if found := next((name for name in names if name in {*given, *user.arguments[:1]}), None):
+        raise ClientError(f"{title} would go past the proxy with {found}: another process asks the model then")
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Return two objects as one. Where both have a value, that of `above` counts, and objects are merged."""
+    both = dict(below)
+    for name, value in above.items():
+        old = below.get(name)
+        both[name] = merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return both
 
 
 def is_on(value: str | None) -> bool:

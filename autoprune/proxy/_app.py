@@ -4,17 +4,20 @@
                               │                  │
                               └── session ◄──────┘ usage, status
 
-A request that is no conversation, that cannot be read, or that is an assistant's own compaction goes on as it came.
+A request that is no conversation, that cannot be read, or that is an assistant's own compaction goes on as it came. So
+does one at which pruning fails, whatever the fault: the client must have its answer.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import unquote
 
-from autoprune.proxy._bodies import unpacked
+from autoprune.proxy._bodies import UnreadError, unpacked
+from autoprune.proxy._connections import HEAD_BYTES
 from autoprune.proxy._forward import (
     ClientGoneError,
     Outgoing,
@@ -33,13 +36,22 @@ from autoprune.proxy._lanes import Lanes
 from autoprune.proxy._pruning import Done, Job
 from autoprune.proxy._sessions import Session, Sessions, session_of
 from autoprune.proxy._settings import Settings
-from autoprune.proxy._upstream import OWN, address, error, passed_on, with_changed, without_cookie
+from autoprune.proxy._upstream import (
+    OWN,
+    address,
+    error,
+    passed_on,
+    with_changed,
+    with_readable_answer,
+    without_cookie,
+)
 from autoprune.proxy._usage import UsageReader
 from autoprune.requests import place
 
 COMPACTION = ("x-interaction-type", "conversation-compaction")  # how Copilot marks its own
 SIGNED = "AWS4-"  # a signature of the whole request, its body too
 REFUSED = 400
+MOST_FIELDS = 256  # of a request's head: assistants send some thirty, and what is done with them takes their square
 NO_UPGRADE = 426  # by which Codex knows at once that it must go on over HTTP; after any other it tries five times
 
 
@@ -64,6 +76,16 @@ class Asked:
         return query.decode("latin-1")
 
 
+@dataclass(frozen=True)
+class Taken:
+    """What was made of a request, by which lane; `session` is that of its conversation, None if there is none."""
+
+    done: Done
+    job: Job | None = None
+    lane: int = 0
+    session: Session | None = None
+
+
 class Proxy:
     """The application. `sessions` is what went through it."""
 
@@ -82,6 +104,9 @@ class Proxy:
         if words := self.guard.refusal(asked.headers):
             await refuse(send, asked, 403, words)
             return
+        if has_dots(asked.path):
+            await refuse(send, asked, 400, "the path has a segment . or .., which servers resolve: leave it out")
+            return
         if asked.headers.get("upgrade", "").lower() == "websocket":
             await refuse(send, asked, NO_UPGRADE, "WebSockets are not passed on: ask over HTTP")
             return
@@ -96,55 +121,79 @@ class Proxy:
 
     async def _serve(self, asked: Asked, receive: Receive, send: Send) -> None:
         self.sessions.requests += 1
-        job = await self._job(asked)
-        lane = await self.lanes.of(job) if job else 0
-        done = await self.lanes.prune(lane, job) if job else Done()
-        session = self._session(done, job, asked) if job and done.conversation and not done.counts_only else None
-        if session is None:
-            self.sessions.pass_on(done.note)
-        outgoing = self._outgoing(asked, done)
-        asked.body, job, done = b"", job and replace(job, body=b""), replace(done, body=None)  # an answer may take long
+        taken = await self._taken(asked)
+        if taken.session is None:
+            self.sessions.pass_on(taken.done.note)
+        sending = [self._outgoing(asked, taken)]
+        # An answer may take long, and does not need the bodies.
+        asked.body, done, job = b"", replace(taken.done, body=None), taken.job and replace(taken.job, body=b"")
+        taken = replace(taken, done=done, job=job)
         gone = asyncio.ensure_future(disconnected(receive))
-        noting = asyncio.ensure_future(self._note(lane, session, done, job))
+        noting = asyncio.ensure_future(self._note(taken))
         try:
-            usage = await self._forward(asked, outgoing, send, gone, session)
+            usage = await self._forward(asked, sending.pop(), send, gone, taken.session)
         finally:
             gone.cancel()
             await noting
-        if session and usage:
-            session.usage = usage
-            await self.lanes.answered(lane, session.name, usage)
+        if taken.session and usage:
+            taken.session.usage = usage
+            with self._noting_faults():
+                await self.lanes.answered(taken.lane, taken.session.name, usage)
 
-    async def _note(self, lane: int, session: Session | None, done: Done, job: Job | None) -> None:
+    async def _taken(self, asked: Asked) -> Taken:
+        """Return a request with its conversation pruned; as it came, with a note, if that cannot be."""
+        try:
+            job = await self._job(asked)
+            return await self._pruned(asked, job) if job else Taken(Done())
+        except UnreadError as error:
+            return Taken(Done(note=str(error)))
+        except Exception as error:  # a fault of this program
+            return Taken(Done(note=fault(error)))
+
+    async def _pruned(self, asked: Asked, job: Job) -> Taken:
+        lane, done = await self.lanes.prune(job)
+        has_session = done.conversation and not done.counts_only
+        client = asked.headers.get("user-agent", "")
+        return Taken(done, job, lane, self.sessions.of(done, job, client) if has_session else None)
+
+    async def _note(self, taken: Taken) -> None:
         """Enter a request into its session's account, while it is on its way."""
-        if session and job and (account := await self.lanes.account(lane, done.number)):
-            session.sent(account, done, job)
+        with self._noting_faults():
+            if taken.session and taken.job and (account := await self.lanes.account(taken.lane, taken.done.number)):
+                taken.session.sent(account, taken.done, taken.job)
+
+    @contextmanager
+    def _noting_faults(self) -> Iterator[None]:
+        """Note a fault of this program in the context, which must keep no answer from its client."""
+        try:
+            yield
+        except Exception as error:
+            self.sessions.why = fault(error)
 
     async def _job(self, asked: Asked) -> Job | None:
-        """Return what there is to prune in a request; None where it is passed on as it is."""
+        """Return what there is to prune in a request; None if it is passed on unread. Raises UnreadError."""
         is_theirs = asked.headers.get(COMPACTION[0]) == COMPACTION[1]
         is_signed = asked.headers.get("authorization", "").startswith(SIGNED)
         if is_theirs or is_signed or asked.scope["method"] != "POST" or place(asked.path, {}) is None:
             return None
         encoding = asked.headers.get("content-encoding", "")
-        body = await asyncio.to_thread(unpacked, asked.body, encoding) if encoding else asked.body
-        if body is None:
-            return None
+        packed = asked.body, encoding
+        body = await asyncio.to_thread(unpacked, *packed) if encoding else unpacked(*packed)
         betas = {name: value for name, value in asked.headers.items() if name == "anthropic-beta"}
         return Job(asked.path, betas, body, session_of(asked.headers), self._clock())
 
-    def _session(self, done: Done, job: Job, asked: Asked) -> Session:
-        return self.sessions.of(done, job, asked.headers.get("user-agent", ""))
-
-    def _outgoing(self, asked: Asked, done: Done) -> Outgoing:
+    def _outgoing(self, asked: Asked, taken: Taken) -> Outgoing:
         """Return the request to the upstream: what came, or what pruning made of it."""
+        done, method = taken.done, asked.scope["method"]
         url = address(self.settings, asked.path, asked.query, asked.headers)
         own = without_cookie(asked.scope["headers"], cookie_name(asked.headers.get("host", "")))
+        if taken.session:
+            own = with_readable_answer(own)
         if done.body is None:
-            return Outgoing(asked.scope["method"], url, passed_on(own, *OWN), asked.body)
+            return Outgoing(method, url, passed_on(own, *OWN), asked.body)
         changed = {name: value for name, value in done.headers.items() if asked.headers.get(name) != value}
         headers = with_changed(passed_on(own, *OWN, "content-encoding"), changed)
-        return Outgoing(asked.scope["method"], url, headers, done.body)
+        return Outgoing(method, url, headers, done.body)
 
     async def _forward(
         self, asked: Asked, outgoing: Outgoing, send: Send, gone: asyncio.Future[None], session: Session | None
@@ -154,20 +203,25 @@ class Proxy:
             async with answered(self._client, outgoing, gone) as response:
                 self._status(response.status_code, session)
                 kind, encoding = (response.headers.get(f"content-{each}", "") for each in ("type", "encoding"))
-                reader = UsageReader(kind, encoding)
-                await pass_back(response, send, gone, reader.feed)
+                reader = UsageReader(kind, encoding) if session else None  # nobody asks for that of others
+                await pass_back(response, send, gone, reader.feed if reader else None)
         except UpstreamError as failure:
             self.sessions.failed += 1
             if session:
                 session.failed += 1
             await refuse(send, asked, failure.status, str(failure))
             return {}
-        return reader.end() if response.status_code < REFUSED else {}
+        return reader.end() if reader and response.status_code < REFUSED else {}
 
     def _status(self, status: int, session: Session | None) -> None:
         self.sessions.refused += status >= REFUSED
         if session:
             session.refused += status >= REFUSED
+
+
+def fault(error: Exception) -> str:
+    """Return what is said of a fault of this program."""
+    return f"{type(error).__name__}: {error}"
 
 
 def names(scope: Scope) -> dict[str, str]:
@@ -187,6 +241,15 @@ async def refuse(send: Send, asked: Asked, status: int, words: str) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
+def has_dots(path: str) -> bool:
+    """Return whether a path has a segment that stands for a folder itself or the one above it, however escaped.
+
+    Behind a base address with a path it would lead out of that.
+    """
+    segments = unquote(path).replace("\\", "/").split("/")
+    return any(each.partition(";")[0] in (".", "..") for each in segments)
+
+
 def lifespan(proxy: Proxy, pages: Any) -> Any:
     """Return the whole application: the pages that it serves itself, the proxy for all else, and its end."""
 
@@ -194,9 +257,31 @@ def lifespan(proxy: Proxy, pages: Any) -> Any:
         if scope["type"] == "lifespan":
             await live(proxy, receive, send)
         elif scope["type"] == "http":
-            await (pages if is_page(scope) else proxy)(scope, receive, send)
+            await answer(pages if is_page(scope) else proxy, scope, receive, send)
 
     return application
+
+
+async def answer(application: Any, scope: Scope, receive: Receive, send: Send) -> None:
+    """Have a request answered. A fault of this program is an error in words, before the answer has begun."""
+    has_begun = False
+
+    async def sending(event: Mapping[str, Any]) -> None:
+        nonlocal has_begun
+        has_begun = True
+        await send(event)
+
+    fields = scope["headers"]
+    if len(fields) > MOST_FIELDS or sum(len(name) + len(value) for name, value in fields) > HEAD_BYTES:
+        words = f"more than {MOST_FIELDS} header fields, or {HEAD_BYTES:,} bytes of them"
+        await refuse(send, Asked(scope, {}), 431, words)
+        return
+    try:
+        await application(scope, receive, sending)
+    except Exception as error:
+        if has_begun:
+            raise  # the server breaks the answer off
+        await refuse(send, Asked(scope, {}), 500, f"a fault of the proxy: {fault(error)}")
 
 
 def is_page(scope: Scope) -> bool:

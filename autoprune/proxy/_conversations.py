@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import count
 
+from autoprune.conversation.messages import without_marks
+from autoprune.economics import CACHE_LIFE
 from autoprune.errors import SettingsError
 from autoprune.tokens import calibration
 
@@ -24,7 +26,7 @@ LEAST_MEASURED = 10_000  # tokens: in smaller prompts the schemas of tools weigh
 STEPS = 20  # of a calibration: it is a multiple of a twentieth
 MODEL_ROLES = ("assistant", "model")
 MODEL_ITEMS = ("reasoning", "function_call", "custom_tool_call", "local_shell_call", "compaction")
-MOVING = "cache_control"
+LONGEST_HEAD = 100  # messages
 DIGEST_BYTES = 8
 
 
@@ -39,16 +41,27 @@ class Conversation:
     counted: int = 0
     cleared: set[str] = field(default_factory=set)
 
-    def waited(self, messages: int, at: float) -> float:
+    def waited(self, messages: int, at: float, *, counts_only: bool = False) -> float:
         """Note a request with so many messages, and return the seconds since the one before, whose prompt is cached.
 
-        One that is sent again keeps the longer pause: what was cleared because the cache was cold stays cleared.
+        A request that is sent again keeps its pause unless the cache went cold since, so that its memo holds and the
+        same is sent. One that only counts tokens notes the pause for the request that follows, and is no request.
         """
+        pause = 0.0 if self.asked is None else max(0.0, at - self.asked)
+        if counts_only:
+            if messages > max(self.pauses, default=0):
+                self.pauses[messages] = pause
+            return 0.0
+        known = self.pauses.get(messages)
         self.pauses = {before: pause for before, pause in self.pauses.items() if before <= messages}
-        if self.asked is not None:
-            self.pauses[messages] = max(0.0, at - self.asked, self.pauses.get(messages, 0.0))
+        if known is None or known <= CACHE_LIFE < pause:
+            self.pauses[messages] = pause
         self.asked = at
-        return self.pauses.get(messages, 0.0)
+        return self.pauses[messages]
+
+    def is_cold(self, at: float) -> bool:
+        """Return whether nothing of the conversation is cached any more."""
+        return self.asked is None or at - self.asked > CACHE_LIFE
 
     def answered(self, usage: object) -> None:
         """Note what an answer says of the size of the prompt."""
@@ -86,9 +99,10 @@ class Conversations:
 
 
 def heads(messages: Sequence[object]) -> tuple[str, str]:
-    """Return digests of the messages before the model's first, and up to it."""
-    first = next((at for at, message in enumerate(messages) if is_of_model(message)), len(messages))
-    return digest(messages[:first]), digest(messages[: first + 1])
+    """Return digests of the messages before the model's first, and up to it; of so many at most."""
+    head = messages[:LONGEST_HEAD]
+    first = next((at for at, message in enumerate(head) if is_of_model(message)), len(head))
+    return digest(head[:first]), digest(head[: first + 1])
 
 
 def is_of_model(message: object) -> bool:
@@ -98,19 +112,7 @@ def is_of_model(message: object) -> bool:
     return message.get("role") in MODEL_ROLES or message.get("type") in MODEL_ITEMS
 
 
-def digest(value: object) -> str:
-    """Return a digest of JSON-like data, whatever is marked in it for the cache."""
-    text = json.dumps(unmarked(value), sort_keys=True, default=str)
+def digest(messages: Sequence[object]) -> str:
+    """Return a digest of messages without their marks for the cache. Raises RecursionError if they nest too deeply."""
+    text = json.dumps([*map(without_marks, messages)], sort_keys=True, default=str)
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).hexdigest()
-
-
-def unmarked(value: object) -> object:
-    """Return JSON-like data without marks for the cache; a block that is alone, as a mark wants it, is a text."""
-    match value:
-        case Mapping():
-            return {name: unmarked(each) for name, each in value.items() if name != MOVING}
-        case [{"type": "text", "text": str(text)}]:
-            return text
-        case list():
-            return [unmarked(each) for each in value]
-    return value

@@ -7,6 +7,7 @@ A client that goes away closes the connection to the upstream.
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 CONNECT_SECONDS, READ_SECONDS = 15.0, 900.0  # a model may think for long before it says the first word
 KEEP_SECONDS = 4.0  # for an idle connection: below what servers keep theirs
 CONNECT_TRIES = 2
+AS_NO_TARGET = re.compile(rb"[^\x21-\x7e]")  # bytes that cannot stand in a request's first line
+CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")  # which the server refuses to send in a header
 NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout)
 
 
@@ -50,8 +53,22 @@ class Outgoing:
     body: bytes = field(repr=False)
 
 
-class Unlogged(httpx.URL):
-    """An address that keeps its query to itself: httpx logs addresses, and Gemini's clients may put their key there."""
+class Address(httpx.URL):
+    """An address of which the path and the query are sent as they were written, and the query is in no log.
+
+    httpx would resolve `..` and escape what it misses; it logs addresses, and Gemini's clients may put their key there.
+    """
+
+    def __init__(self, url: str) -> None:
+        """Take an address with a path. Raises httpx.InvalidURL."""
+        super().__init__(url)
+        target = url.partition("://")[2].partition("/")[2]
+        self._target = b"/" + AS_NO_TARGET.sub(lambda each: b"%%%02X" % ord(each[0]), target.encode("latin-1"))
+
+    @property
+    def raw_path(self) -> bytes:
+        """The path and the query, as they are sent."""
+        return self._target
 
     def __str__(self) -> str:
         """Return the address without its query."""
@@ -77,20 +94,23 @@ async def answered(client: httpx.AsyncClient, outgoing: Outgoing, gone: asyncio.
     """Yield the upstream's answer, of which the head has come. Raises UpstreamError, and ClientGoneError."""
     response = await _until_gone(_sent(client, outgoing), gone)
     try:
+        if not 200 <= response.status_code < 600:
+            raise UpstreamError(502, f"{host_of(outgoing.url)} answered with the status {response.status_code}")
         yield response
     finally:
         await response.aclose()
 
 
 async def pass_back(
-    response: httpx.Response, send: Send, gone: asyncio.Future[None], look: Callable[[bytes], None]
+    response: httpx.Response, send: Send, gone: asyncio.Future[None], look: Callable[[bytes], None] | None
 ) -> None:
-    """Send an answer to the client as it comes, and let `look` see its bytes. Raises ClientGoneError."""
-    head = {"status": response.status_code, "headers": passed_on(response.headers.raw)}
-    await send({"type": "http.response.start", **head})
+    """Send an answer to the client as it comes, and let `look` see its bytes, if given. Raises ClientGoneError."""
+    headers = [(name, CONTROL.sub(b" ", value)) for name, value in passed_on(response.headers.raw)]
+    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
     pieces = response.aiter_raw()
     while (piece := await _until_gone(_next(pieces), gone)) is not None:
-        look(piece)
+        if look:
+            look(piece)
         await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
 
@@ -100,7 +120,7 @@ async def _sent(client: httpx.AsyncClient, outgoing: Outgoing) -> httpx.Response
         try:
             # httpx would add headers of its own, such as a user agent: the request has the client's and no other.
             request = httpx.Request(outgoing.method, outgoing.url, headers=outgoing.headers, content=outgoing.body)
-            request.url = Unlogged(request.url)
+            request.url = Address(outgoing.url)
             return await client.send(request, stream=True)
         except NEVER_SENT as error:
             if not left:

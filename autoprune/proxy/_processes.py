@@ -64,6 +64,11 @@ class Process:
         done = self._ask("prune", job)
         return done if isinstance(done, Done) else LOST
 
+    def again(self, mark: bytes, at: float) -> Done | None:
+        """Return what was made of a request that is sent again; None if it has to be pruned."""
+        done = self._ask("again", mark, at)
+        return done if isinstance(done, Done) else None
+
     def account(self, number: int) -> Account | None:
         """Return what a prune came to, by its number."""
         account = self._ask("account", number)

@@ -5,7 +5,10 @@ remembers are memos and pauses; where it is lost, the next request of a conversa
 """
 
 import json
+import pickle
 import time
+import zlib
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -17,7 +20,7 @@ from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import Prices, Sent, prices
 from autoprune.errors import SettingsError
 from autoprune.proxy._conversations import Conversation, Conversations
-from autoprune.proxy._payloads import Payloads
+from autoprune.proxy._payloads import QUICK, Payloads
 from autoprune.proxy._settings import SHARE, UNKNOWN_ZONE, Settings
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.result import Result
@@ -26,19 +29,25 @@ from autoprune.settings import PruneArgs, budget_tokens
 from autoprune.strategies.by_name import clearing_named
 
 REMEMBERED = 64  # conversations
+MOST_MESSAGES = 50_000  # of a conversation: of more, a lane would do nothing else for a minute
 OPEN = 2  # prunes without an account, of conversations that go on: these hold what is remembered of them once more
+LONGEST_NAME = 100  # characters, of one that is shown
 KEPT_BYTES = 8_000_000  # of cleared payloads, compressed: the newest
 
 
 @dataclass(frozen=True)
 class Job:
-    """A request to prune: its path, the headers that pruning may change, its body, and when it came, in seconds."""
+    """A request to prune: its path, the headers that pruning may change, its body, and when it came, in seconds.
+
+    By its `mark` it is recognized when it is sent again.
+    """
 
     path: str
     headers: Mapping[str, str]
     body: bytes = field(repr=False)
     session: str
     at: float
+    mark: bytes = b""
 
 
 # A model with a price, whose list is loaded too; a text, for which the vocabulary is; a word in it that is no token,
@@ -103,6 +112,28 @@ class Open:
     pause: float
 
 
+@dataclass
+class Last:
+    """The last request of a conversation. `made` is what was made of it, with its account, as compressed bytes.
+
+    Bytes, because many small objects that stay among those of a prune would keep its memory from being given back.
+    """
+
+    mark: bytes
+    done: Done | None
+    made: bytes = b""
+
+    def close(self, account: Account) -> None:
+        """Keep what was made, now that there is an account."""
+        self.made = zlib.compress(pickle.dumps((self.done, account), pickle.HIGHEST_PROTOCOL), QUICK)
+        self.done = None
+
+    def again(self) -> tuple[Done, Account] | None:
+        """Return what was made; None while there is no account."""
+        known: tuple[Done, Account] | None = pickle.loads(zlib.decompress(self.made)) if self.made else None
+        return known
+
+
 class Work:
     """Prunes requests, one at a time."""
 
@@ -117,29 +148,59 @@ class Work:
         self._numbers = count(1)
         self._open: dict[int, Open] = {}  # by number, as what follows
         self._accounts: dict[int, Account] = {}
+        self._last: OrderedDict[str, Last] = OrderedDict()  # by the names of conversations
 
     def prune(self, job: Job) -> Done:
         """Return a request with its conversation pruned; unchanged, with a note, where that cannot be."""
         started = time.perf_counter()
         try:
-            body = json.loads(job.body)
-            done = self._pruned(job, body) if isinstance(body, dict) else Done(note="the body is no JSON object")
+            done = self._read(job)
         except Exception as error:  # whatever it is, the client must have its answer
             done = Done(note=f"{type(error).__name__}: {error}")
+        if done.number and job.mark:
+            self._last.pop(done.conversation, None)
+            self._last[done.conversation] = Last(job.mark, done)
+            while len(self._last) > REMEMBERED:
+                self._last.popitem(last=False)
         return replace(done, seconds=time.perf_counter() - started)
+
+    def again(self, mark: bytes, at: float) -> Done | None:
+        """Return what was made of a request that is sent again; None if it has to be pruned."""
+        started = time.perf_counter()
+        found = next((item for item in self._last.items() if item[1].mark == mark), None)
+        known = self._conversations.named(found[0]) if found else None
+        made = found[1].again() if found and known and not known.is_cold(at) else None
+        if made is None or known is None:
+            return None
+        done, account = made
+        number = next(self._numbers)
+        self._accounts[number] = replace(account, pause=known.waited(account.messages, at))
+        return replace(done, number=number, seconds=time.perf_counter() - started)
+
+    def _read(self, job: Job) -> Done:
+        try:
+            body = json.loads(job.body, object_pairs_hook=unambiguous, parse_constant=no_number)
+        except RecursionError:
+            return Done(note="the body is nested too deeply to be read")
+        except ValueError as error:
+            return Done(note=f"the body cannot be read: {error}")
+        return self._pruned(job, body) if isinstance(body, dict) else Done(note="the body is no JSON object")
 
     def account(self, number: int) -> Account | None:
         """Return what a prune came to, by its number, once; None where there was none.
 
         It takes a while, so it is asked for when the request is on its way.
         """
-        prune = self._open.pop(number, None)
-        return self._account(prune) if prune else self._accounts.pop(number, None)
+        try:
+            return self._account(number) if number in self._open else self._accounts.pop(number, None)
+        except Exception:  # it would end this process, with all that it remembers
+            return None
 
-    def _account(self, prune: Open) -> Account:
+    def _account(self, number: int) -> Account:
+        prune = self._open.pop(number)
         known, report, sent = prune.conversation, prune.result.report, prune.result.sent
         known.counted = sent.tokens
-        return Account(
+        account = Account(
             prune.model,
             report.safe_zone,
             len(prune.result.conversation),
@@ -152,6 +213,10 @@ class Work:
             report.results,
             tuple(report.decisions),
         )
+        last = self._last.get(known.name)
+        if last and last.done and last.done.number == number:
+            last.close(replace(account, cleared=()))
+        return account
 
     def answered(self, conversation: str, usage: object) -> None:
         """Note the usage that the provider reported with an answer to a conversation."""
@@ -167,8 +232,10 @@ class Work:
         messages = found.messages(body) if found else None
         if found is None or not isinstance(messages, list):
             return Done(note=prune_request(self._pruner, body, job.path).note)
+        if len(messages) > MOST_MESSAGES:
+            return Done(note=f"the conversation has more than {MOST_MESSAGES:,} messages: it goes on unread")
         known = self._conversations.of(f"{job.session}/{found.model}", messages)
-        pause = 0.0 if found.counts_only else known.waited(len(messages), job.at)
+        pause = known.waited(len(messages), job.at, counts_only=found.counts_only)
         zone = zone_of(found.model) if self._settings.safe_zone is None else None
         pruned = prune_request(
             self._pruner if zone is None else self._pruner.filled_in(safe_zone=zone),
@@ -181,9 +248,9 @@ class Work:
         )
         if pruned.result is None:
             return Done(note=pruned.note)
-        number = 0 if pruned.counts_only else self._opened(Open(pruned.result, known, found.model, pause))
         notes = pruned.result.report.fallbacks
         changed = None if pruned.body is body else encoded(pruned.body)
+        number = 0 if pruned.counts_only else self._opened(Open(pruned.result, known, found.model, pause))
         return Done(pruned.headers, changed, known.name, number, notes[0] if notes else "", pruned.counts_only)
 
     def _opened(self, prune: Open) -> int:
@@ -192,7 +259,7 @@ class Work:
         self._open[number] = prune
         holding = [each for each, prune in self._open.items() if prune.conversation.counted]
         if len(holding) > OPEN:
-            self._accounts[holding[0]] = self._account(self._open.pop(holding[0]))
+            self._accounts[holding[0]] = self._account(holding[0])
         return number
 
     def _cleared(self, result: Result, known: Conversation) -> Iterator[Cleared]:
@@ -203,6 +270,20 @@ class Work:
                 known.cleared.add(id)
                 self._payloads.put(id, part.text)
                 yield cleared(part, edit.request, str(edit.reason), id)
+
+
+def unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON. Raises ValueError for a name that comes twice: readers differ in which one counts."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = Counter(name for name, _ in pairs)
+        raise ValueError(f"an object has the name {names.most_common(1)[0][0][:LONGEST_NAME]!r} twice")
+    return found
+
+
+def no_number(text: str) -> Any:
+    """Raise ValueError for NaN and Infinity, which are no JSON."""
+    raise ValueError(f"{text} is no number of JSON")
 
 
 def encoded(body: object) -> bytes:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
 from autoprune.proxy._settings import Settings
+from autoprune.proxy._usage import DECODERS
 
 VENDORS = {
     "anthropic": "https://api.anthropic.com",
@@ -20,7 +21,17 @@ HOP = frozenset(
     )
 )
 OWN = frozenset(("host", "content-length", "x-autoprune-token"))
-STATUSES = {502: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED", 403: "PERMISSION_DENIED", 401: "UNAUTHENTICATED"}
+# What an error of a status is called. Sources: the error references of Gemini's API and of Anthropic's.
+GEMINIS = {
+    400: "INVALID_ARGUMENT",
+    403: "PERMISSION_DENIED",
+    426: "FAILED_PRECONDITION",
+    431: "INVALID_ARGUMENT",
+    500: "INTERNAL",
+    502: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+ANTHROPICS = {400: "invalid_request_error", 403: "permission_error", 431: "invalid_request_error"}
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -40,7 +51,7 @@ def address(settings: Settings, path: str, query: str, headers: Mapping[str, str
     base = settings.upstream
     if base is None and whose in settings.bases:
         base = settings.bases[whose]
-        path = path.removeprefix(VERSION) if whose == "openai" else path
+        path = path.removeprefix(VERSION) if whose == "openai" and f"{path}/".startswith(f"{VERSION}/") else path
     # A path that began with anything else, as in GET @elsewhere, would become part of the host.
     whole = f"{(base or VENDORS[whose]).rstrip('/')}/{path.removeprefix('/')}"
     return f"{whole}?{query}" if query else whole
@@ -74,18 +85,27 @@ def with_changed(headers: Headers, changed: Mapping[str, str]) -> Headers:
     return [*kept, *((name.encode("latin-1"), value.encode("latin-1")) for name, value in changed.items())]
 
 
+def with_readable_answer(headers: Headers) -> Headers:
+    """Return headers that offer only encodings of an answer in which its usage can be read."""
+    return [(name, readable(value) if name.lower() == b"accept-encoding" else value) for name, value in headers]
+
+
+def readable(accepted: bytes) -> bytes:
+    """Return those of the encodings in a header that can be read; identity, which all accept, if there are none."""
+    codings = [(each, each.partition(b";")[0].strip().lower().decode("latin-1")) for each in accepted.split(b",")]
+    kept = b",".join(each for each, name in codings if name in DECODERS)
+    return accepted if len(kept) == len(accepted) else kept.strip() or b"identity"
+
+
 def error(path: str, headers: Mapping[str, str], status: int, words: str) -> bytes:
     """Return the body of an error as the API writes its own, so that its clients can read it."""
     whose = vendor(path, headers)
     if "/model/" in path:
         body: object = {"message": words}
     elif whose == "anthropic":
-        body = {
-            "type": "error",
-            "error": {"type": "api_error" if status >= 500 else "permission_error", "message": words},
-        }
+        body = {"type": "error", "error": {"type": ANTHROPICS.get(status, "api_error"), "message": words}}
     elif whose == "gemini":
-        body = {"error": {"code": status, "message": words, "status": STATUSES.get(status, "UNKNOWN")}}
+        body = {"error": {"code": status, "message": words, "status": GEMINIS.get(status, "UNKNOWN")}}
     else:
         body = {"error": {"message": words, "type": "api_error", "param": None, "code": "autoprune"}}
     return json.dumps(body).encode()

@@ -2,23 +2,28 @@
 
 Reported in one JSON body, or in events of a stream: Anthropic says the prompt's tokens in the first event and the
 answer's in a later one, OpenAI in the last chunk or in `response.completed`, Gemini in each chunk. What was said last
-of each figure counts. A body that is compressed in a way that cannot be read here is passed over.
+of each figure counts. An answer that cannot be read here is passed over: one that is encoded in another way than the
+proxy offers to the provider, one that is too large unpacked, one that is broken.
 """
 
 import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from zstandard import ZstdDecompressor, ZstdError
+from zstandard import ZstdDecompressor
 
-MOST = 64_000_000  # bytes of an answer in one body, or of one event, that are read
+MOST = 64_000_000  # bytes of an answer, unpacked, that are read
+SLICE = 1_024  # bytes that are unpacked at once, which become 32 MB at most
 LINE = b"data:"
 HINTS = (b"usage", b"Usage")  # an event without these words is not parsed
+GZIP = zlib.MAX_WBITS | 16
+# How an answer may be encoded to be read: what a provider is offered of what a client accepts.
 DECODERS: Mapping[str, Callable[[], Any]] = {
     "": lambda: None,
     "identity": lambda: None,
-    "gzip": lambda: zlib.decompressobj(zlib.MAX_WBITS | 16),
+    "gzip": lambda: zlib.decompressobj(GZIP),
+    "x-gzip": lambda: zlib.decompressobj(GZIP),
     "deflate": zlib.decompressobj,
     "zstd": lambda: ZstdDecompressor().decompressobj(),
 }
@@ -31,37 +36,45 @@ class UsageReader:
         """Begin before the first byte of an answer with this type and content encoding."""
         self.usage: dict[str, Any] = {}
         self._is_stream = "event-stream" in content_type
-        name = encoding.lower()
+        name = encoding.strip().lower()
         self._is_readable = (self._is_stream or "json" in content_type) and name in DECODERS
         self._decoder = DECODERS[name]() if self._is_readable else None
         self._rest: list[bytes] = []  # of an event or a body that is not complete yet
-        self._bytes = 0  # of these
+        self._left = MOST
 
     def feed(self, piece: bytes) -> None:
-        """Take the next bytes."""
+        """Take the next bytes. Raises nothing: the answer passes, whatever is in it."""
         if not self._is_readable:
             return
         try:
-            self._take(self._decoder.decompress(piece) if self._decoder else piece)
-        except (zlib.error, ZstdError):
-            self._is_readable = False
-        if self._bytes > MOST:
+            for data in self._unpacked(piece):
+                self._take(data)
+        except Exception:
             self._is_readable, self._rest = False, []
 
     def end(self) -> dict[str, Any]:
-        """Return the usage that was reported; {} where none was."""
-        if self._is_readable and self._bytes:
+        """Return the usage that was reported; {} if none was."""
+        if self._is_readable and any(self._rest):
             rest = b"".join(self._rest)
             self._event(rest) if self._is_stream else self._read(rest)
         return self.usage
 
+    def _unpacked(self, piece: bytes) -> Iterator[bytes]:
+        if self._decoder is None:
+            yield piece
+            return
+        for start in range(0, len(piece), SLICE):
+            yield self._decoder.decompress(piece[start : start + SLICE])
+
     def _take(self, data: bytes) -> None:
-        """Keep what is not complete, and read the events that are."""
+        """Keep what is not complete, and read the events that are. Raises ValueError for too much of it."""
+        self._left -= len(data)
+        if self._left < 0:
+            raise ValueError(f"an answer of more than {MOST:,} bytes")
         self._rest.append(data)
-        self._bytes += len(data)
         if self._is_stream and b"\n" in data:
             *lines, rest = b"".join(self._rest).split(b"\n")
-            self._rest, self._bytes = [rest], len(rest)
+            self._rest = [rest]
             for line in lines:
                 self._event(line)
 
@@ -80,10 +93,10 @@ class UsageReader:
 
 def reported(said: object) -> Mapping[str, Any]:
     """Return the usage in an answer, or in an event of one."""
-    if not isinstance(said, Mapping):
-        return {}
-    for inner in ("message", "response"):
-        if isinstance(said.get(inner), Mapping):
-            return reported(said[inner])
-    found = said.get("usage") or said.get("usageMetadata")
-    return {name: value for name, value in found.items() if value} if isinstance(found, Mapping) else {}
+    while isinstance(said, Mapping):
+        inner = next((said[name] for name in ("message", "response") if isinstance(said.get(name), Mapping)), None)
+        if inner is None:
+            found = said.get("usage") or said.get("usageMetadata")
+            return {name: value for name, value in found.items() if value} if isinstance(found, Mapping) else {}
+        said = inner
+    return {}

@@ -207,6 +207,116 @@ def test_cline_is_led_by_a_copy_of_its_providers():
     }
 
 
+PROVIDERS = {"lastUsedProvider": "lab", "providers": {"lab": {"settings": {"apiKey": "k", "baseUrl": GATEWAY}}}}
+WRONG = {"lastUsedProvider": "lab", "providers": {"lab": {"settings": {"apiKey": "k", "baseUrl": "http://wrong"}}}}
+
+
+@each_row(
+    "arguments, environ, folder, kept",
+    [
+        (("--data-dir", "/data", "Hi."), {}, "/data", ("Hi.",)),
+        (("--data-dir=/data", "Hi."), {}, "/data", ("Hi.",)),
+        (("--data-dir", "/first", "--data-dir", "/data"), {}, "/data", ()),
+        (("--data-dir", "data"), {}, "/work/project/data", ()),
+        (("--cwd", "/other", "--data-dir", "data"), {}, "/other/data", ("--cwd", "/other")),
+        (("-c", "sub", "--data-dir", "data"), {}, "/work/project/sub/data", ("-c", "sub")),
+        ((), {"CLINE_SANDBOX": "1", "CLINE_SANDBOX_DATA_DIR": "/data"}, "/data", ()),
+        ((), {"CLINE_SANDBOX": "1", "TMPDIR": "/scratch"}, "/scratch/cline-sandbox", ()),
+        (("--data-dir", "/data"), {"CLINE_PROVIDER_SETTINGS_PATH": "/wrong.json"}, "/data", ()),
+        (("--data-dir", "/data"), {"CLINE_SANDBOX_DATA_DIR": "/wrong"}, "/data", ()),
+    ],
+)
+def test_a_data_folder_of_cline_is_set_by_its_variables_because_the_option_overwrites_the_address(
+    arguments: tuple[str, ...], environ: dict[str, str], folder: str, kept: tuple[str, ...]
+):
+    files = {f"{folder}/settings/providers.json": PROVIDERS, ".cline/data/settings/providers.json": WRONG}
+    led = route("cline", *arguments, environ=environ, files={**files, "/wrong.json": WRONG})
+    assert (led.upstream, led.arguments) == ("https://gateway.example", kept)
+    assert led.environ == {
+        "CLINE_PROVIDER_SETTINGS_PATH": "/tmp/x/providers.json",
+        "CLINE_SESSION_BACKEND_MODE": "local",
+        "CLINE_SANDBOX": "0",
+        "CLINE_DATA_DIR": folder,
+        "CLINE_DB_DATA_DIR": f"{folder}/db",
+        "CLINE_SESSION_DATA_DIR": f"{folder}/sessions",
+        "CLINE_TEAM_DATA_DIR": f"{folder}/teams",
+        "CLINE_HOOKS_LOG_PATH": f"{folder}/logs/hooks.jsonl",
+    }
+
+
+@each_row(
+    "arguments, environ, file",
+    [
+        (("--config", "/c"), {}, "/c/data/settings/providers.json"),
+        (("--config", "c"), {}, "/work/project/c/data/settings/providers.json"),
+        ((), {"CLINE_DIR": "/c"}, "/c/data/settings/providers.json"),
+        (("--config", "/c"), {"CLINE_DIR": "/d"}, "/c/data/settings/providers.json"),
+        (("--config", "/c"), {"CLINE_DATA_DIR": "/d"}, "/d/settings/providers.json"),
+        (("--", "--data-dir", "/d"), {}, ".cline/data/settings/providers.json"),
+        ((), {"CLINE_SANDBOX": "0", "CLINE_SANDBOX_DATA_DIR": "/d"}, ".cline/data/settings/providers.json"),
+        (("--config", "/c"), {"CLINE_PROVIDER_SETTINGS_PATH": "/p.json"}, "/p.json"),
+    ],
+)
+def test_the_providers_of_cline_are_read_where_cline_reads_them(
+    arguments: tuple[str, ...], environ: dict[str, str], file: str
+):
+    led = route("cline", *arguments, environ=environ, files={file: PROVIDERS})
+    assert (led.upstream, led.arguments) == ("https://gateway.example", arguments)
+    assert led.environ.keys() == {"CLINE_PROVIDER_SETTINGS_PATH", "CLINE_SESSION_BACKEND_MODE"}
+
+
+def test_cline_finds_its_own_models_beside_the_copy_of_its_providers():
+    settings = ".cline/data/settings"
+    files = {f"{settings}/providers.json": PROVIDERS, f"{settings}/models.json": '{"own": 1}'}
+    assert route("cline", files=files).files["models.json"] == '{"own": 1}'
+
+
+def test_the_profile_that_codex_is_given_is_a_file_on_top_of_its_configuration():
+    config = "[model_providers.lab]\nbase_url = 'http://wrong/v1'\nname = 'lab'\n"
+    profile = f"model_provider = 'lab'\n[model_providers.lab]\nbase_url = '{GATEWAY}'\n"
+    files = {".codex/config.toml": config, ".codex/lab.config.toml": profile}
+    for given in (("-p", "lab"), ("-plab",), ("exec", "--profile=lab")):
+        led = route("codex", *given, files=files)
+        assert led.upstream == "https://gateway.example"
+        assert led.arguments == ("-c", 'model_providers.lab.base_url="http://proxy/llm/v1"', *given)
+    assert route("codex", files=files).upstream == "https://api.openai.com"
+
+
+@each_row(
+    "arguments, model",
+    [
+        (("-m", "a"), "a"),
+        (("-ma",), "a"),
+        (("--model=a",), "a"),
+        (("-m", "b", "--model", "a"), "a"),
+        (("-m", "a", "--", "-m", "b"), "a"),
+        (("-m",), None),
+        (("--modest", "a"), None),
+        ((), None),
+    ],
+)
+def test_the_value_of_an_option_is_found_as_the_clients_find_it(arguments: tuple[str, ...], model: str | None):
+    assert user(*arguments).option("-m", "--model") == model
+
+
+@each_row(
+    "client, arguments",
+    [
+        ("claude", ("--bg", "Hi.")),
+        ("claude", ("-p", "--cloud=x")),
+        ("claude", ("attach", "1")),
+        ("codex", ("--remote", "ws://lab:1")),
+        ("codex", ("cloud",)),
+        ("opencode", ("run", "--attach", "http://lab:1", "Hi.")),
+        ("opencode", ("attach", "http://lab:1")),
+    ],
+)
+def test_a_run_in_which_another_process_asks_the_model_is_refused(client: str, arguments: tuple[str, ...]):
+    with pytest.raises(ClientError, match=r"would go past the proxy with .*: another process asks the model then"):
+        route(client, *arguments)
+    assert route(client, "run", "--", *arguments)
+
+
 @each_row(
     "client, arguments, environ, set",
     [
@@ -308,6 +418,7 @@ def test_the_path_of_an_upstream_counts_where_it_has_one():
             f"names the address of lab: take that out, and set OPENAI_BASE_URL to {GATEWAY}",
         ),
         ("copilot", {}, "would go to GitHub, past the proxy: set COPILOT_PROVIDER_BASE_URL"),
+        ("cline", {"arguments": ("auth", "openai")}, "type `cline auth …` without autoprune"),
         ("cline", {}, "`cline auth openai-compatible -k KEY -m MODEL -b https://api.openai.com/v1` writes one"),
         (
             "cline",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import real_assistants as assistants
+from reading_tasks import Comparing, document
 from real_assistants import CODEX, GEMINI_CLI, OPENCODE_RUN, Assistant
 from strict_provider.caching import marks
 from strict_provider.counting import tokens
@@ -51,6 +52,17 @@ def test_an_assistant_does_its_work_within_the_safe_zone(assistant: Assistant, p
         assert content.items() <= json.loads((tmp_path / "home" / name).read_text()).items()
     if assistant.name == "claude":
         look_at_what_claude_code_marks(provider, is_bound=assistant is BOUND)
+
+
+@pytest.mark.parametrize("kind", ["csv", "access log"])
+def test_files_that_claude_code_compares_are_in_view_together(kind: str, prefix: Path, tmp_path: Path):
+    files = {f"data/{number}.txt": document(kind, number, 20_000) for number in range(2)}
+    model = Comparing(files, lambda path: UNBOUND.tool(f"cat {path}"))
+    with serve(model) as provider:
+        provider.play.is_aside = assistants.is_aside
+        done = assistants.run(UNBOUND, tmp_path, prefix, ("--upstream", provider.url), files)
+    assert "All documents are compared." in done.stdout, done.stderr
+    assert set(model.asked.values()) == {1}
 
 
 def look_at_what_claude_code_marks(provider: Provider, *, is_bound: bool) -> None:

@@ -69,6 +69,7 @@ def test_the_page_needs_the_token_on_the_loopback_too():
     [
         ({"upstream": "api.example"}, "upstream is 'api.example'"),
         ({"strategy": "lowwater"}, "did you mean low_water"),
+        ({"strategy": "hybrid(keep=3)"}, "it is one of ConversationPruner"),
         ({"safe_zone": "much"}, "safe zone"),
         ({"token": ""}, "token is empty"),
         ({"host": ""}, "address to listen on is empty"),
@@ -89,6 +90,12 @@ def test_an_environment_that_cannot_be_used_is_an_error_at_the_start(
     monkeypatch.setenv(name, value)
     with pytest.raises(SettingsError, match="as the environment says"):
         proxy_to(None)
+
+
+@pytest.mark.parametrize("host", ["999.1.1.1", "a b", "a" * 100, "::zz", "192.0.2.1"])
+def test_an_address_of_no_machine_or_another_is_an_error_that_says_so(proxy_to: ProxyTo, host: str) -> None:
+    with pytest.raises(SettingsError, match=f"cannot listen on {host}:0: give an address of this machine as the host"):
+        proxy_to(None, host=host, port=0)
 
 
 def test_an_address_that_is_taken_is_an_error_that_says_so(proxy_to: ProxyTo) -> None:

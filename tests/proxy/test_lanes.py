@@ -1,5 +1,6 @@
 """Lanes prune alike in a thread and in processes, and a process that dies costs one request its pruning."""
 
+import asyncio
 import json
 import os
 import signal
@@ -8,14 +9,17 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
+import pytest
 from proxy.conftest import body, eventually
 from raw_upstream import always, answer, serving
+from tables import each_row
 
 from autoprune.proxy import Running, Settings
-from autoprune.proxy._lanes import beginning
+from autoprune.proxy._lanes import MOST_LATER, Lanes, Queue, beginning, digest
 from autoprune.proxy._payloads import Payloads
 from autoprune.proxy._processes import LOST, Nursery, Process
 from autoprune.proxy._pruning import WARMING, Job, Work, zone_of
@@ -60,6 +64,64 @@ def test_a_process_does_what_a_thread_does():
     finally:
         there.close()
         nursery.close()
+
+
+@pytest.mark.parametrize("jobs", [0, 2])
+def test_a_request_that_is_sent_again_is_not_pruned_again(jobs: int):
+    async def played() -> tuple[list[tuple[int, bytes | None]], int]:
+        lanes = Lanes(Settings(safe_zone="2k", jobs=jobs))
+        pruned = list[str]()
+        for at, lane in enumerate(lanes._lanes):
+            prune = lane.prune
+            lanes._lanes[at].prune = lambda job, prune=prune: pruned.append(job.path) or prune(job)  # type: ignore[method-assign]
+        found = []
+        for known in (job(9), job(9), replace(job(9), at=200.0), job(9, " another"), job(9)):
+            lane_of, done = await lanes.prune(known)
+            found.append((lane_of, done.body))
+            assert await lanes.account(lane_of, done.number)
+        await asyncio.to_thread(lanes.close)
+        return found, len(pruned)
+
+    found, times = asyncio.run(played())
+    assert found[0] == found[1] == found[2] == found[4] != found[3]
+    assert times == 2
+
+
+@each_row(
+    "other",
+    [
+        replace(job(2), path="/v1/messages?beta"),
+        replace(job(2), session="t"),
+        replace(job(2), headers={"anthropic-beta": "b"}),
+        replace(job(2), body=job(2).body + b" "),
+    ],
+)
+def test_a_request_that_differs_in_anything_is_another(other: Job):
+    assert digest(other) != digest(job(2)) == digest(replace(job(2), at=9.0))
+
+
+def test_what_can_be_done_later_waits_for_requests_unless_too_much_waits():
+    async def played() -> list[str]:
+        queue, done = Queue(), list[str]()
+
+        async def later(name: str) -> None:
+            async with queue.turn():
+                done.append(name)
+
+        with queue.urgent(), queue.urgent():
+            waiting = [asyncio.create_task(later("later"))]
+            await asyncio.sleep(0)
+            done.append("request")
+        await asyncio.gather(*waiting)
+        with queue.urgent():
+            waiting = [asyncio.create_task(later(f"{at}")) for at in range(MOST_LATER + 3)]
+            await asyncio.sleep(0.01)
+            done.append("request")
+        await asyncio.gather(*waiting)
+        return done
+
+    others = [*map(str, range(MOST_LATER + 3))]
+    assert asyncio.run(played()) == ["request", "later", *others[:3], "request", *others[3:]]
 
 
 def test_a_process_that_dies_is_followed_by_another():

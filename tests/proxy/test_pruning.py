@@ -1,9 +1,11 @@
 """What a prune knows from the requests before: how the provider counts, and how long it was since the last."""
 
 import json
+from dataclasses import replace
 from random import Random
 from typing import Any
 
+import pytest
 from proxy.conftest import body
 
 from autoprune.proxy import Settings
@@ -49,11 +51,54 @@ def test_the_usage_of_an_answer_calibrates_the_next_prune():
 def test_after_a_long_pause_more_goes():
     after = []
     for pause in (5.0, 3_600.0):
-        work = Work(Settings(safe_zone="20k"))
+        work = Work(Settings(safe_zone="20k", strategy="cache_aware(stay=0, start_at=0)"))
         for results in range(1, 20):
             pruned(work, results, 5.0 * results)
         after.append(pruned(work, 20, 95.0 + pause)[1].after)
     assert after[1] < after[0] / 2
+
+
+class Asked:
+    """A strategy that counts how often it is asked."""
+
+    name = "asked"
+    every_request = True
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def step(self, view: object) -> list[Any]:
+        self.times += 1
+        return []
+
+
+@pytest.mark.parametrize("first", ["/v1/messages", "/v1/messages/count_tokens"])
+def test_the_same_conversation_again_is_not_walked_again(first: str):
+    work = Work(Settings(safe_zone="2k"))
+    work._strategy = strategy = Asked()
+    for at, path in enumerate((first, "/v1/messages", "/v1/messages")):
+        fresh = body(8, temperature=at / 10)  # other bytes
+        done = work.prune(Job(path, {}, fresh, "s", 7.0 * at))
+        assert (done.conversation != "", strategy.times) == (True, 9)
+
+
+def test_what_was_made_of_a_request_is_known_when_it_is_sent_again_and_has_an_account_of_its_own():
+    work = Work(Settings(safe_zone="20k"))
+    first = work.prune(Job("/v1/messages", {}, body(30), "s", 100.0, b"mark"))
+    assert work.again(b"mark", 101.0) is None  # before there is an account
+    account = work.account(first.number)
+    assert first.body
+    assert account
+    assert account.cleared
+    again = work.again(b"mark", 102.0)
+    assert again
+    assert replace(again, number=first.number, seconds=first.seconds) == first
+    assert work.account(again.number) == replace(account, cleared=())
+    assert work.account(again.number) is None
+    assert work.again(b"another", 103.0) is None
+    assert work.again(b"mark", 403.0) is None  # the cache has gone cold
+    work.prune(Job("/v1/messages", {}, body(31), "s", 404.0, b"next"))
+    assert work.again(b"mark", 405.0) is None
 
 
 class Raising:
@@ -64,6 +109,21 @@ class Raising:
 
     def step(self, view: object) -> list[Any]:
         return [1 // 0]
+
+
+def test_an_account_that_fails_is_none_and_ends_nothing():
+    work = Work(Settings(safe_zone="2k"))
+    known = work.prune(Job("/v1/messages", {}, body(8), "s", 0.0))
+    work._payloads = None
+    assert work.account(known.number) is None
+    assert work._open == {}
+
+
+def test_a_request_that_cannot_be_written_holds_nothing():
+    work = Work(Settings(safe_zone="2k"))
+    infinite = body(8).replace(b'"model"', b'"temperature": 1e999, "model"')
+    assert work.prune(Job("/v1/messages", {}, infinite, "s", 0.0)).body is None
+    assert work._open == {}
 
 
 def test_whatever_a_prune_raises_the_request_goes_on_as_it_came():

@@ -3,6 +3,7 @@
 import gzip
 import json
 import time
+import tracemalloc
 import zlib
 from itertools import pairwise
 
@@ -64,6 +65,7 @@ def test_a_stream_is_read_however_it_is_cut(said: tuple[object, ...]) -> None:
         ("application/json", "gzip", b"no gzip"),
         ("text/event-stream", "", b'data: usage\n\ndata: {"usage": [1]}\n\n'),
         ("image/png", "", b'{"usage": {"input_tokens": 1}}'),
+        ("application/json", "", b'{"message": ' * 100_000),
     ],
 )
 def test_what_says_no_usage_or_cannot_be_read_is_passed_over(kind: str, encoding: str, data: bytes) -> None:
@@ -88,6 +90,25 @@ def test_what_is_too_long_is_not_kept(kind: str, monkeypatch: pytest.MonkeyPatch
     for piece in (b'data: {"image": "', b"=" * 1_000, b'", "usage": {"input_tokens": 1}}\n\n'):
         reader.feed(piece)
     assert reader.end() == {}
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "zstd"])
+def test_an_answer_that_unpacks_to_a_machines_memory_is_not_unpacked_whole(encoding: str) -> None:
+    pack = {"gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstandard.compress}[encoding]
+    bomb = pack(b'{"usage": {"input_tokens": 1}, "more": "' + bytes(200_000_000) + b'"}')
+    reader = UsageReader("application/json", encoding)
+    tracemalloc.start()
+    reader.feed(bomb)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 2 * _usage.MOST
+    assert reader.end() == {}
+
+
+def test_usage_is_found_however_deep_it_is():
+    reader = UsageReader("application/json", "")
+    reader.feed(b'{"message": ' * 900 + b'{"usage": {"input_tokens": 95}}' + b"}" * 900)
+    assert reader.end() == {"input_tokens": 95}
 
 
 def test_the_name_of_an_encoding_may_be_written_in_capitals():

@@ -1,0 +1,276 @@
+"""What the proxy takes of a client: how long a request may be under way, how large it may be, and how many at once."""
+
+import gzip
+import json
+import resource
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+import zstandard
+from proxy.conftest import body, messages
+from raw_upstream import Connection, Upstream, always, answer, serving
+from tables import each_row
+
+from autoprune.proxy import Running, _connections, _server
+from autoprune.proxy._bodies import MOST, UnreadError, unpacked
+from autoprune.proxy._connections import HEAD_BYTES
+from autoprune.proxy._server import LEAST_CONNECTIONS, MOST_CONNECTIONS, OWN_FILES, most_connections
+
+ProxyTo = Callable[..., Running]
+SECONDS, SILENCE = 0.3, 1.0  # for a head, and within a body
+
+
+@pytest.fixture
+def upstream() -> Iterator[Upstream]:
+    with serving(always(answer(b'{"ok": 1}'))) as known:
+        yield known
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the proxy wait for requests less long."""
+    monkeypatch.setattr(_connections, "HEAD_SECONDS", SECONDS)
+    monkeypatch.setattr(_connections, "BODY_SECONDS", SILENCE)
+
+
+@contextmanager
+def connected(proxy: Running) -> Iterator[socket.socket]:
+    """A connection to a proxy."""
+    address = urlsplit(proxy.url)
+    with socket.create_connection((address.hostname, address.port)) as client:
+        client.settimeout(10)
+        yield client
+
+
+def head(proxy: Running, *fields: str, line: str = "POST /v1/messages HTTP/1.1") -> bytes:
+    """The head of a request, without the empty line behind it."""
+    return "".join(f"{each}\r\n" for each in (line, f"host: {urlsplit(proxy.url).netloc}", *fields)).encode("latin-1")
+
+
+def whole(proxy: Running, content: bytes, *fields: str) -> bytes:
+    return head(proxy, f"content-length: {len(content)}", *fields) + b"\r\n" + content
+
+
+def received(client: socket.socket, until: bytes = b"") -> bytes:
+    """What comes on a connection until it ends with something, or until it is closed."""
+    found = b""
+    while not (until and found.endswith(until)) and (piece := client.recv(65_536)):
+        found += piece
+    return found
+
+
+def is_closed_while(client: socket.socket, pieces: Iterable[bytes], seconds: float) -> bool:
+    """Whether a connection is closed by the other side while pieces are sent with so many seconds between them."""
+    try:
+        for piece in pieces:
+            client.sendall(piece)
+            time.sleep(seconds)
+    except OSError:
+        return True
+    return False
+
+
+# Time
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("first", ["", "POST", "POST /v1/messages HTTP/1.1\r\nhost: a\r\n", "\r\n\r\n"])
+def test_a_connection_that_sends_no_whole_head_is_closed(first: str, proxy_to: ProxyTo, upstream: Upstream) -> None:
+    with connected(proxy_to(upstream.url)) as client:
+        client.sendall(first.encode())
+        assert received(client).startswith(b"HTTP/1.1 408 Request Timeout\r\n" if first else b"")
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_head_that_drips_has_no_more_time(proxy_to: ProxyTo, upstream: Upstream) -> None:
+    proxy = proxy_to(upstream.url)
+    started = time.monotonic()
+    letters = (bytes([letter]) for letter in head(proxy, *(f"x-{at}: 1" for at in range(99))))
+    with connected(proxy) as client:
+        assert is_closed_while(client, letters, 0.02)
+    assert time.monotonic() - started < 5 * SECONDS
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_body_that_stops_is_ended_and_one_that_drips_is_not(proxy_to: ProxyTo, upstream: Upstream) -> None:
+    proxy = proxy_to(upstream.url)
+    with connected(proxy) as client:
+        client.sendall(head(proxy, "content-length: 100") + b"\r\n{")
+        assert received(client).startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+    assert upstream.requests == []
+    with connected(proxy) as client:
+        client.sendall(head(proxy, "content-length: 8") + b"\r\n")
+        for piece in (b'{"', b'a"', b": ", b"1}"):
+            time.sleep(0.4 * SILENCE)
+            client.sendall(piece)
+        assert received(client, b'{"ok": 1}').startswith(b"HTTP/1.1 200 OK\r\n")
+    assert [content for _, content in upstream.requests] == [b'{"a": 1}']
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_body_that_was_refused_has_no_more_time_however_it_drips(proxy_to: ProxyTo, upstream: Upstream) -> None:
+    proxy = proxy_to(upstream.url, host="0.0.0.0", token="secret")
+    with connected(proxy) as client:
+        client.sendall(head(proxy, "content-length: 1000000") + b"\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.1 403 ")
+        assert is_closed_while(client, [b"x"] * 99, 0.05)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_an_idle_connection_and_a_late_answer_have_their_own_time(proxy_to: ProxyTo) -> None:
+    def late(connection: Connection) -> None:
+        while connection.request():
+            time.sleep(3 * SECONDS)
+            connection.send(answer(b'{"ok": 1}'))
+
+    with serving(late) as upstream:
+        proxy = proxy_to(upstream.url)
+        with connected(proxy) as client:
+            for _ in range(2):
+                client.sendall(whole(proxy, b"{}"))
+                assert received(client, b'{"ok": 1}').startswith(b"HTTP/1.1 200 OK\r\n")
+                time.sleep(3 * SECONDS)
+            client.sendall(whole(proxy, b"{}") + head(proxy))  # and half of the next one
+            assert b"HTTP/1.1 408 " in received(client)
+
+
+# Size
+
+
+@each_row(
+    "fields, status",
+    [
+        (tuple(f"x-{at}: 1" for at in range(250)), 200),
+        (tuple(f"x-{at}: 1" for at in range(260)), 431),
+        (tuple(f"x-{at}: 1" for at in range(20_000)), 431),
+        (("x: 1",) * 20_000, 431),
+        (("x: " + "1" * (HEAD_BYTES - 2_000),), 200),
+        (("x: " + "1" * HEAD_BYTES,), 431),
+    ],
+)
+def test_a_head_of_too_many_or_too_long_fields_is_refused(fields: tuple[str, ...], status: int) -> None:
+    with ExitStack() as stack:
+        upstream = stack.enter_context(serving(always(answer(b'{"ok": 1}'))))
+        proxy = stack.enter_context(_server.running(_server.Settings(upstream.url)))
+        started = time.monotonic()
+        with connected(proxy) as client:
+            client.sendall(whole(proxy, b"{}", *fields))
+            assert client.recv(100).startswith(f"HTTP/1.1 {status} ".encode())
+        assert time.monotonic() - started < 2
+        assert len(upstream.requests) == int(status == 200)
+
+
+def test_a_head_that_never_ends_is_refused_before_it_does(proxy_to: ProxyTo, upstream: Upstream) -> None:
+    proxy = proxy_to(upstream.url)
+    with connected(proxy) as client:
+        client.sendall(head(proxy) + b"x: ")
+        assert is_closed_while(client, [b"1" * 10_000] * 99, 0.01)
+
+
+def test_fields_behind_a_body_are_none_of_the_request(proxy_to: ProxyTo, upstream: Upstream) -> None:
+    proxy = proxy_to(upstream.url)
+    with connected(proxy) as client:
+        client.sendall(head(proxy, "transfer-encoding: chunked") + b"\r\n2\r\n{}\r\n0\r\nx-behind: 1\r\n\r\n")
+        assert received(client, b'{"ok": 1}').startswith(b"HTTP/1.1 200 OK\r\n")
+    assert "x-behind" not in upstream.requests[0][0]
+
+
+def test_a_body_is_read_whole_whatever_its_compression_is_made_of():
+    said = body(3)
+    half = len(said) // 2
+    for packed in (
+        gzip.compress(said),
+        gzip.compress(said[:half]) + gzip.compress(said[half:]),
+        gzip.compress(said) + gzip.compress(b""),
+    ):
+        assert unpacked(packed, "gzip") == unpacked(packed, " X-GZIP") == said
+    frames = zstandard.compress(said[:half]) + zstandard.compress(said[half:])
+    assert unpacked(frames, "zstd") == said
+    assert unpacked(said, "") == unpacked(said, "identity") == said
+
+
+@each_row(
+    "packed, encoding, words",
+    [
+        (gzip.compress(body(3))[:-4], "gzip", "cannot be unpacked: Compressed file ended before"),
+        (gzip.compress(body(3)) + b"more", "gzip", "cannot be unpacked: Not a gzipped file"),
+        (gzip.compress(body(3))[:-8] + b"12345678", "gzip", "cannot be unpacked: CRC check failed"),
+        (body(3), "gzip", "cannot be unpacked: Not a gzipped file"),
+        (body(3), "zstd", "cannot be unpacked: zstd decompress error"),
+        (body(3), "br", "is encoded as 'br'"),
+        (body(3), "gzip, gzip", "is encoded as 'gzip, gzip'"),
+        (bytes(MOST + 1), "", "is larger than 32,000,000 bytes"),
+        (gzip.compress(bytes(MOST + 1)), "gzip", "is larger than 32,000,000 bytes"),
+        (zstandard.compress(bytes(20 * MOST)), "zstd", "is larger than 32,000,000 bytes"),
+    ],
+)
+def test_a_body_that_cannot_be_read_whole_is_not_read(packed: bytes, encoding: str, words: str):
+    with pytest.raises(UnreadError, match=words):
+        unpacked(packed, encoding)
+
+
+@pytest.mark.parametrize("jobs", [0, 1])
+def test_a_body_that_unpacks_to_more_than_is_read_passes_byte_for_byte(
+    jobs: int, proxy_to: ProxyTo, upstream: Upstream
+) -> None:
+    large = json.dumps({"model": "m", "messages": [*messages(3), {"role": "user", "content": "a" * 2 * MOST}]}).encode()
+    packed = gzip.compress(large)
+    proxy = proxy_to(upstream.url, jobs=jobs)
+    headers = {"content-encoding": "gzip"}
+    got = httpx.post(f"{proxy.url}/v1/messages", content=packed, headers=headers)
+    assert got.status_code == 200
+    assert upstream.requests[0][1] == packed
+    assert "content-encoding: gzip" in upstream.requests[0][0].lower()
+    assert proxy.traffic.why == "the body is larger than 32,000,000 bytes: it goes on unread"
+
+
+# Number
+
+
+def test_half_open_connections_keep_nobody_out(proxy_to: ProxyTo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_server, "MOST_CONNECTIONS", LEAST_CONNECTIONS)
+    with ExitStack() as stack, serving(always(answer(b'{"ok": 1}'))) as upstream:
+        proxy = proxy_to(upstream.url)
+        idle = stack.enter_context(connected(proxy))  # it had an answer, so it is closed after those that had none
+        idle.sendall(whole(proxy, b"{}"))
+        received(idle, b'{"ok": 1}')
+        others = [stack.enter_context(connected(proxy)) for _ in range(3 * LEAST_CONNECTIONS)]
+        for client in others[-LEAST_CONNECTIONS:]:
+            client.sendall(head(proxy))
+        assert httpx.post(f"{proxy.url}/v1/messages", content=b"{}").status_code == 200
+        idle.sendall(whole(proxy, b"{}"))
+        assert received(idle, b'{"ok": 1}').startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_where_all_connections_are_busy_another_one_is_refused(
+    proxy_to: ProxyTo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_server, "MOST_CONNECTIONS", LEAST_CONNECTIONS)
+    with ExitStack() as stack:
+        silent = serving(lambda connection: (connection.request(), connection.wait_until_gone())[1])
+        upstream = stack.enter_context(silent)
+        proxy = proxy_to(upstream.url)
+        for _ in range(LEAST_CONNECTIONS):
+            stack.enter_context(connected(proxy)).sendall(whole(proxy, b"{}"))
+        while len(upstream.requests) < LEAST_CONNECTIONS:
+            time.sleep(0.01)
+        with connected(proxy) as client:
+            assert received(client).startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+
+
+def test_there_are_no_more_connections_than_files():
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    assert most_connections() == max(LEAST_CONNECTIONS, min(MOST_CONNECTIONS, (files - OWN_FILES) // 2))
+    program = (
+        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024));"
+        "from autoprune.proxy._server import most_connections; print(most_connections())"
+    )
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert printed == "448\n"
