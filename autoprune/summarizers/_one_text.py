@@ -6,7 +6,7 @@ from dataclasses import replace
 from loguru import logger
 
 from autoprune.conversation.transcript import Speaker
-from autoprune.errors import check_number
+from autoprune.errors import SettingsError, check_number
 from autoprune.planning.clamping import Clamp
 from autoprune.summarizers.brief import Answer, Brief, Failed, Steps, Summarizer, Written, reads_in_parts
 from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, run, steps_of
@@ -63,6 +63,8 @@ async def asummarize_text(
 
 
 def _brief(text: str, max_tokens: int, request: str, count: Count | None) -> Brief:
+    if not isinstance(text, str):
+        raise SettingsError(f"the text to sum up is {text!r}: give a str")
     check_number("max_tokens", max_tokens, 1)
     return Brief((Utterance(Speaker.TOOL, text),), "", max_tokens, count or exact(), request)
 

@@ -1,7 +1,11 @@
 """Read a shell command: which files it reads or changes, whether it only looks, and what it is about."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
+
+from autoprune.summarizers.sections import one_line
 
 LONGEST = 20_000  # characters of a command that are looked at
 LONGEST_WORD = 200
@@ -11,8 +15,20 @@ BEFORE = re.compile(
     r"|[A-Z_]+=[^ \"']* )"
 )
 AFTER = re.compile(r"(?: \d?>&?\d| 2>/dev/null| ?;| )\Z")
+CUT_SHORT = re.compile(r"(?: \| (?:head|tail|cat|less)(?: -[\w=]+| \d+)*)+\Z")
 UNSEEN = re.compile(r" (?:2>&1|2>/dev/null)(?= \|)")
-FILTERED = re.compile(r" \|\|? ")
+REDIRECTION = re.compile(r"(?:\d|&)?(?:>{1,2}|<{1,3})(?P<known>&\d|…)?")
+VARIABLE = re.compile(r"\w+=.*", re.DOTALL)
+# Words before a program that run it: some with options, a time, or a word of their own.
+BEFORE_PROGRAM = frozenset(
+    ("sudo", "time", "env", "timeout", "nice", "nohup", "command", "exec", "stdbuf", "then", "do", "!")
+)
+OF_PROGRAM = re.compile(r"-.*|\d[\d.]*[smhd]?")
+RUNNERS = (
+    *(("mise", "exec", "--"), ("mise", "x", "--"), ("uv", "run"), ("poetry", "run"), ("pdm", "run"), ("pipenv", "run")),
+    *(("bundle", "exec"), ("pnpm", "exec"), ("pnpm", "dlx"), ("npm", "exec", "--"), ("npx",), ("bunx",)),
+    *(("python", "-m"), ("python3", "-m")),
+)
 NEAR_END = 200  # characters
 PART = re.compile(r"&&|\|\||[;\n|]")
 COMMENT = re.compile(r"^[ \t]*#[^\n]*\n", re.MULTILINE)
@@ -53,51 +69,187 @@ DOES = {
 # Commands that only look: what they print matters, not that they ran.
 LOOKING = READING | frozenset(
     (
-        *("ls", "ll", "pwd", "find", "fd", "wc", "stat", "file", "which", "tree", "du", "df", "cd"),
-        *("grep", "egrep", "rg", "ag", "jq", "sort", "uniq", "awk", "echo", "printf"),
-        *("env", "printenv", "whoami", "date", "sleep", "ps", "true"),
+        *("ls", "ll", "pwd", "find", "fd", "wc", "stat", "file", "which", "tree", "du", "df", "type", "test", "["),
+        *("grep", "egrep", "rg", "ag", "jq", "yq", "sort", "uniq", "awk", "cut", "tr", "diff", "column"),
+        *("env", "printenv", "whoami", "date", "ps", "uname", "id", "hostname", "lsof", "strings", "xxd"),
     )
 )
-LOOKING_GIT = frozenset(("status", "diff", "log", "show", "branch", "blame", "grep", "rev-parse", "ls-files", "remote"))
+# The same of programs with many commands; of some with two words, such as `gh pr view`.
+LOOKING_BY = {
+    "git": frozenset(
+        (
+            *("status", "diff", "log", "show", "branch", "blame", "grep", "rev-parse", "ls-files", "remote", "ls-tree"),
+            *("ls-remote", "rev-list", "cat-file", "describe", "merge-base", "shortlog", "reflog", "for-each-ref"),
+            *("check-ignore", "whatchanged", "name-rev", "count-objects"),
+        )
+    ),
+    "gh": frozenset(("view", "list", "status", "checks", "diff")),
+    "npm": frozenset(("view", "ls", "list", "outdated", "info", "whoami", "root", "access", "search")),
+    "pip": frozenset(("show", "list", "freeze", "index")),
+    "docker": frozenset(("ps", "logs", "images", "inspect")),
+    "kubectl": frozenset(("get", "describe", "logs", "top")),
+    "go": frozenset(("doc", "list", "env", "version")),
+    "cargo": frozenset(("tree", "metadata", "search")),
+    "brew": frozenset(("list", "info", "search")),
+}
+# What programs that are not listed call it when they look, unless what they run is named in a project.
+LOOKING_WORDS = frozenset(
+    ("status", "list", "ls", "show", "view", "describe", "logs", "info", "inspect", "capture", "list-windows")
+)
+RUNS_TASKS = frozenset(("make", "just", "task", "rake", "mise", "nx", "turbo", "gradle", "gradlew", "mvn", "tox"))
+# What prints, prepares or closes a script.
+SILENT = frozenset(("echo", "printf", "cd", "pushd", "popd", "export", "set", "source", ".", "sleep", "true", ":"))
+HELP = frozenset(("--help", "--version"))
+WITH_VALUE = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--prefix", "--cwd", "-R", "--repo", "-n"))
+# Options of `curl` and `gh api` that do more than to look.
+SENDS = re.compile(r"-(?:X|d|f|F|T)\b|--(?:request|data|form|upload|method|field|raw-field|input)")
+# Quoted words, brackets, and what stands between two commands of a script.
+JOINT = re.compile(
+    r"\"(?:\\.|[^\"\\])*\"|'[^']*'|\\.|(?P<open>\()|(?P<close>\))|(?P<joint>&&|\|\||\|&?|;|\n)", re.DOTALL
+)
+SPLIT = re.compile(r"(?:\$\([^()]*\)|\"(?:\\.|[^\"\\])*\"|'[^']*'|\\.|[^\s\"'\\]|[\"'\\])+", re.DOTALL)
 
 
 def essence(command: str) -> str:
-    """Return a command on one line without what stands around it: changes of folder, variables, redirections.
+    """Return a command on one line without what stands around it: changes of folder, variables, redirections, echoes.
 
     What its output is piped to stays: the exit code is that of the pipe.
     """
-    script, heredoc, body = COMMENT.sub("", command[:LONGEST]).partition("<<")
-    text = " ".join(script.split())
+    script = COMMENT.sub("", command[:LONGEST])
+    if "commit" in script and "<<" in script:
+        script, _, body = script.partition("<<")
+        title = next((line for line in body.split("\n")[1:] if line.strip()), "")
+        return " ".join(f"{_stripped(' '.join(script.split()))} <<… {title}".split())
+    script, _ = _split_heredocs(script)
+    script = HEREDOC.sub("<<…", script.replace("\\\n", " ")).strip()
+    if "\n" in script:
+        script = "; ".join(_rejoined(script))
+    return _stripped(_without_echoes(" ".join(script.split())))
+
+
+def _rejoined(script: str) -> Iterator[str]:
+    """Yield the lines of a script, with those that continue the line before them behind it."""
+    line = ""
+    for joint, part in split(script):
+        if joint == "\n" and line.strip():
+            yield line.strip()
+            line = ""
+        line += f" {'' if joint == chr(10) else joint} {part}"
+    yield line.strip()
+
+
+def _without_echoes(script: str) -> str:
+    """Return a script without what only prints or prepares, if it does anything else."""
+    parts = [(joint, part) for joint, part in split(script) if part.strip()]
+    kept = [
+        (joint, part)
+        for at, (joint, part) in enumerate(parts)
+        if joint.startswith("|")
+        or (parts[at + 1][0][:1] == "|" if at + 1 < len(parts) else False)
+        or not _is_silent(part)
+    ]
+    if not kept:
+        return script
+    shown = " ".join(f"{joint if at else ''} {part.strip()}" for at, (joint, part) in enumerate(kept))
+    return shown.replace(" ;", ";").strip()
+
+
+@lru_cache(maxsize=4_096)
+def uncut(command: str) -> str:
+    """Return a command without what only cuts its output short."""
+    return CUT_SHORT.sub("", command)
+
+
+def _is_silent(part: str) -> bool:
+    program = bare(words(part))[:1]
+    return not program or program[0] in SILENT
+
+
+def in_short(command: str, most: int) -> str:
+    """Return a command on one line of at most `most` characters; what comes last in it tells what it is about."""
+    if len(command) <= most:
+        return command
+    *before, (joint, last) = split(command)
+    if not before or len(last) > most // 2:
+        return one_line(command, most)
+    return f"{one_line(command, most - len(joint) - len(last) - 1)} {joint}{last}"
+
+
+def _stripped(text: str) -> str:
+    """Return a command without the words before and behind it that do not change what it is about."""
     while (match := BEFORE.match(text)) and match.end() < len(text):
         text = text[match.end() :]
-    if heredoc:
-        title = next((line for line in body.split("\n")[1:] if line.strip()), "") if "commit" in text else ""
-        return " ".join(f"{text} <<… {title}".split())
+    text = " ".join(UNSEEN.sub("", text).split())
     while (tail := AFTER.search(text, max(0, len(text) - NEAR_END))) and tail.start():
         text = text[: tail.start()]
-    return UNSEEN.sub("", text)
+    return text
 
 
-def stem(name: str) -> str:
-    """Return what a command is without the pipe behind it, or what is done where it fails."""
-    return FILTERED.split(name, maxsplit=1)[0]
+def split(script: str) -> Iterator[tuple[str, str]]:
+    """Yield the commands of a script, each behind what joins it to the one before: "&&", "|", ";" and so on.
+
+    What stands in quotes or in brackets is not split.
+    """
+    joint, start, depth = "", 0, 0
+    for match in JOINT.finditer(script):
+        depth = max(depth + (match["open"] is not None) - (match["close"] is not None), 0)
+        if match["joint"] and not depth:
+            yield joint, script[start : match.start()]
+            joint, start = match["joint"], match.end()
+    yield joint, script[start:]
 
 
+def words(part: str) -> list[str]:
+    """Return the words of one command, without quotes and redirections."""
+    found: list[str] = []
+    skips = False
+    for match in SPLIT.finditer(part):
+        word = match[0]
+        redirection = None if skips else REDIRECTION.match(word)
+        if not (skips or redirection):
+            found.append(word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "\"'" else word)
+        skips = bool(redirection and redirection.end() == len(word) and not redirection["known"])
+    return found
+
+
+def bare(words: Sequence[str]) -> list[str]:
+    """Return the words of a command from its program on: without variables, `sudo`, `timeout 60`, `uv run` and such."""
+    left = [words[0].lstrip("({"), *words[1:]] if words else []
+    while left:
+        runner = next((known for known in RUNNERS if tuple(left[: len(known)]) == known), ())
+        if not (runner or not left[0] or left[0] in BEFORE_PROGRAM or VARIABLE.fullmatch(left[0])):
+            break
+        options = left[0] in BEFORE_PROGRAM
+        left = left[max(len(runner), 1) :]
+        while options and left and OF_PROGRAM.fullmatch(left[0]):
+            left = left[1:]
+    return left
+
+
+@lru_cache(maxsize=1_024)
 def only_looks(command: str) -> bool:
     """Return whether a command reads and lists, and does nothing else."""
-    text = QUOTED.sub("''", command[:LONGEST]).replace("/dev/null", "").strip()
-    if HEREDOC.search(text) or REDIRECTED.search(text):
+    script = command[:LONGEST].replace("/dev/null", "")
+    if HEREDOC.search(script) or REDIRECTED.search(QUOTED.sub("''", script)):
         return False
-    return all(_looks(WORD.findall(part)) for part in PART.split(text) if part.strip())
+    return all(looks(words(part)) for _, part in split(script.strip()) if part.strip())
 
 
-def _looks(words: list[tuple[str, str, str]]) -> bool:
-    plain = ["".join(word) for word in words]
-    if not plain or plain[0] in LOOKING:
+def looks(words: Sequence[str]) -> bool:
+    """Return whether one command, given by its words, reads or lists, and does nothing else."""
+    words = bare(words)
+    program = words[0].rpartition("/")[2] if words else ""
+    if not program or program in LOOKING or program in SILENT or HELP.intersection(words):
         return True
-    if plain[0] == "sed":
-        return not _edits(plain)
-    return plain[0] == "git" and next((word for word in plain[1:] if word[0:1] != "-"), "") in LOOKING_GIT
+    if program == "sed":
+        return not _edits(list(words))
+    if words[1:2] == ["api"] or program == "curl":
+        return not any(SENDS.match(word) for word in words)
+    if words[1:2] == ["config"]:
+        return any(word.startswith("--get") or word in ("--list", "-l", "get", "list") for word in words[2:])
+    known = LOOKING_BY.get(program.rstrip("3"), frozenset() if program in RUNS_TASKS else LOOKING_WORDS)
+    named = [word for before, word in pairwise(words) if word[:1] != "-" and before not in WITH_VALUE]
+    return any(word in known for word in named[: 2 if program == "gh" else 1])
 
 
 def folder(command: str) -> str:

@@ -9,28 +9,37 @@ A trace has one heading per tool, and below it one line per call, numbered in th
     - failed #3 pytest -q: exit code 1: AssertionError: 3 != 4
     - #6 pytest -q: ok
       | 12 passed
-    user: 1 message
-    - #5 And the docs.
+    user: 3 messages, 1 left out
+    - #5 And the docs:
+      | all of them.
+    - #7 [answered AskUserQuestion] Tabs.
+    assistant: 1 message
+    - #8 The docs are done.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, takewhile
 
 from autoprune.conversation.commands import STILL_RUNNING
 from autoprune.conversation.transcript import Speaker, ToolResult
+from autoprune.formats import harness
 from autoprune.summarizers.actions import LONGEST_SUBJECT, Action, read_actions
+from autoprune.summarizers.requests import shorten
 from autoprune.summarizers.sections import figure, one_line
 from autoprune.summarizers.utterances import Utterance
 
-HEADER = re.compile(r"(\S.*): ([0-9]{1,9}) (call|message)s?(?:, ([0-9]{1,9}) failed)?")
+HEADER = re.compile(r"(\S.*): ([0-9]{1,9}) (call|message)s?(?:, ([0-9]{1,9}) failed)?(?:, [0-9]{1,9} left out)?")
 LINE = re.compile(r"- (failed )?#([0-9]{1,9}) (.*?)(?: ×([0-9]{1,9}))?")
 STARTED = re.compile(rf"(.+): {STILL_RUNNING} (\S+)")
 DETAIL = "  | "
+ENDS_IN_TIMES = re.compile(r" ×[0-9]{1,9}\Z")  # as a line that was repeated does
+LONGEST_ANSWER = 600  # characters of what the model said at the end of a turn
 
 Key = tuple[str, str]  # a tool's name and "call"
 USER: Key = ("user", "message")
+MODEL: Key = ("assistant", "message")
 
 
 @dataclass(frozen=True)
@@ -40,6 +49,11 @@ class Total:
     key: Key
     times: int = 0
     failed: int = 0
+
+    @property
+    def is_of_calls(self) -> bool:
+        """Whether it counts calls, and not messages."""
+        return self.key not in (USER, MODEL)
 
     def __str__(self) -> str:
         """Return the heading."""
@@ -68,13 +82,28 @@ class Line:
         return {match[2]: match[1]} if match else {}
 
     @property
+    def words(self) -> str:
+        """All that it says, as the user said it."""
+        return "\n".join((self.text, *self.details))
+
+    def saying(self, words: str) -> "Line":
+        """Return the line with other words of the user's."""
+        text, *details = words.split("\n")
+        return replace(self, text=text, details=tuple(details))
+
+    def repeats(self, before: "Line") -> bool:
+        """Return whether it says the same as another line; the results below two calls need not be the same."""
+        details = (self.details == before.details) or self.key != USER
+        return details and (self.text, self.is_failed) == (before.text, before.is_failed)
+
+    @property
     def is_telling(self) -> bool:
-        """Whether it is kept for longer: an error, or what the user said."""
-        return self.is_failed or self.key == USER
+        """Whether it is kept for longer: an error, or what was said."""
+        return self.is_failed or self.key in (USER, MODEL)
 
     def __str__(self) -> str:
         """Return the line, with its details below."""
-        repeated = f" ×{self.times}" if self.times > 1 else ""
+        repeated = f" ×{self.times}" if self.times > 1 or ENDS_IN_TIMES.search(self.text) else ""
         first = f"- {'failed ' if self.is_failed else ''}#{self.number} {self.text}{repeated}"
         return "\n".join((first, *(DETAIL + line for line in self.details)))
 
@@ -91,9 +120,21 @@ class Trace:
         """The number of the last line."""
         return sum(total.times for total in self.totals)
 
+    @property
+    def said(self) -> tuple[Line, ...]:
+        """The user's lines."""
+        return tuple(line for line in self.lines if line.key == USER)
+
+    @property
+    def left_out(self) -> int:
+        """The number of messages of the user's that are not listed."""
+        return sum(total.times for total in self.totals if total.key == USER) - sum(line.times for line in self.said)
+
     def __str__(self) -> str:
         """Return each heading with its lines below."""
         below = {total.key: [str(total)] for total in self.totals}
+        if self.left_out:
+            below[USER][0] += f", {self.left_out} left out"
         for line in self.lines:
             below[line.key].append(str(line))
         return "\n".join(text for texts in below.values() for text in texts)
@@ -109,7 +150,7 @@ def extend(trace: Trace, more: Sequence[Line]) -> Trace:
     lines: dict[int, Line] = {}
     for line in (*trace.lines, *more):
         before = last.get(line.key)
-        if before and (before.text, before.is_failed) == (line.text, line.is_failed):
+        if before and line.repeats(before):
             line = replace(line, times=before.times + line.times)
             del lines[before.number]
         last[line.key] = lines[line.number] = line
@@ -147,11 +188,20 @@ def _made(
     each = [action for several in done for action in several]
     started = {id: command for line in known.lines for id, command in line.started.items()}
     started.update((one.runs_as, one.subject()) for one in each if one.runs_as and not one.waits_for)
-    for utterance, several in zip(utterances, done, strict=True):
-        words = utterance.said if utterance.speaker is Speaker.USER else ""
-        if words and words != request:
-            yield iter(((Line(USER, 0, _plain(words, LONGEST_SUBJECT)), None),))
+    for at, several in enumerate(done):
+        yield ((line, None) for line in _said(utterances, at, request))
         yield ((_line(one, started.get(one.waits_for, "")), one.result) for one in several)
+
+
+def _said(utterances: Sequence[Utterance], at: int, request: str) -> Iterator[Line]:
+    """Yield the line of what the user said, or of what the model said last in a turn."""
+    one = utterances[at]
+    if one.speaker is Speaker.USER and not one.continues and (words := one.said) and words != request:
+        yield Line(USER, 0, "").saying(words)
+    elif one.speaker is Speaker.MODEL and harness.spoken(one.words).strip():
+        behind = takewhile(lambda each: each.speaker is Speaker.MODEL and not each.after_request, utterances[at + 1 :])
+        if not one.calls and not any(each.calls for each in behind):
+            yield Line(MODEL, 0, _plain(shorten(one.words, LONGEST_ANSWER, len), 2 * LONGEST_ANSWER))
 
 
 def _line(action: Action, waits_for: str) -> Line:

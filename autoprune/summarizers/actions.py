@@ -9,7 +9,7 @@ from itertools import chain, islice
 
 from autoprune.conversation.calls import arguments, paths, target
 from autoprune.conversation.commands import STILL_RUNNING, command, continues
-from autoprune.conversation.outcomes import background, error_lines, exit_code, failed, refused
+from autoprune.conversation.outcomes import background, cancelled, error_lines, exit_code, failed, is_data, refused
 from autoprune.conversation.transcript import ToolCall, ToolResult
 from autoprune.summarizers import _files, _shell
 from autoprune.summarizers.sections import one_line
@@ -32,6 +32,7 @@ NOISE = re.compile(
     r"|(?:command|chunk id|wall time|original token count|total output lines): .*|output:|debugger attached\.)"
 )
 TAGS = re.compile(r"</?(?:tool_use_error|error|returncode|output|stderr|stdout)>")
+MALFORMED = re.compile(r"\s*(?:<tool_use_error>|Unknown tool\b|Tool '?[\w.-]+'? not found|MCP error -32602\b)")
 NO_RESULT = "no result yet"
 REFUSED = "refused by the user"
 
@@ -62,7 +63,7 @@ class Action:
     def name(self) -> str:
         """A short name that the same action has each time: the essence of a command, or a tool and its target."""
         if script := self.command:
-            return one_line(_shell.essence(script), LONGEST_COMMAND) or self.tool
+            return _shell.in_short(_shell.essence(script), LONGEST_COMMAND) or self.tool
         if self._open_file:
             word = str(self._arguments.get("command", self.tool)).split()[0]
             return f"{one_line(word, LONGEST_TOOL)}({self._open_file[1]})"
@@ -108,6 +109,25 @@ class Action:
     def is_refused(self) -> bool:
         """Whether it was not done because the user did not want it."""
         return bool(self.result and self.failed and refused(self.result.text))
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether it was not done because another call beside it had failed."""
+        return bool(self.result and cancelled(self.result.text))
+
+    @property
+    def is_malformed(self) -> bool:
+        """Whether the agent's program refused the call as it was written; nothing is left to mend but the call."""
+        text = self.result.text if self.result else ""
+        return MALFORMED.match(text) is not None and not self._paths
+
+    @cached_property
+    def only_looks(self) -> bool:
+        """Whether it reads or lists, and does nothing else."""
+        if script := self.command:
+            return _shell.only_looks(script)
+        does = {verb for verb, _ in self.files()}
+        return does == {"read"} or (not does and is_data(self.call))
 
     @cached_property
     def runs_as(self) -> str:

@@ -16,7 +16,9 @@ class Brief:
     """A question: sum up `utterances`, oldest first, that go on from the summary `previous` ("" for none).
 
     The summary takes the place of both and has at most `max_tokens` tokens by `count`. `request` is what the user
-    wants now, which stays in the conversation in full ("" where that is not known).
+    wants now, which stays in the conversation in full ("" where that is not known). `first_request` is the user's first
+    request once it has left the conversation, so that the summary must hold it; "" if it has not, or is not known; None
+    if it is the first request in `utterances`.
     """
 
     utterances: tuple[Utterance, ...] = field(repr=False)
@@ -24,6 +26,7 @@ class Brief:
     max_tokens: int = 2_000
     count: Count = field(default=len, repr=False)
     request: str = ""
+    first_request: str | None = None
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,11 @@ from autoprune.summarizers.brief import (
     with_usage,
 )
 from autoprune.summarizers.driver import run, steps_of
+from autoprune.summarizers.requests import left_out_note
 from autoprune.summarizers.sections import (
     GOAL,
     JOINT_TOKENS,
+    Head,
     Section,
     cut,
     figure,
@@ -40,7 +42,6 @@ TITLE = re.compile(r"Level ([1-9])")
 DEEPEST = 9  # levels: a title has one digit
 LEAST = 8  # tokens of a section; one that would have fewer goes
 
-Head = tuple[Section, ...]
 Leveled = tuple[tuple[int, str], ...]  # the level and the text of each section, oldest first
 Merging = Generator[Sequence[Ask], Sequence[Answer], Leveled]
 
@@ -97,8 +98,8 @@ class Levels:
                 return answers[-1]
             sections = (*sections, (1, answers[-1].text))
         sections = yield from self._merge(sections, shown, brief, answers)
-        text = first_that_fits(_shorten(sections, shown, brief), head, brief)
-        return with_usage(text, answers, _notes(text, sections, shown, answers))
+        text = first_that_fits(_shorten(sections, head, brief), head, brief)
+        return with_usage(text, answers, _notes(text, sections, head, answers))
 
     def _merge(self, sections: Leveled, shown: Head, brief: Brief, answers: list[Answer]) -> Merging:
         """Return the sections, merged until they are few enough; add each answer to `answers`."""
@@ -140,7 +141,10 @@ class Levels:
         answer = yield from steps_of(self.inner, asked)
         if not isinstance(answer, Written):
             return answer
-        return replace(answer, text=cut(_without_goal(answer.text) if goal else answer.text, share, brief.count))
+        text = (_without_goal(answer.text) if goal else answer.text).strip()
+        size = brief.count(text)
+        note = (f"the summary had {size} tokens and was cut to {share}",) if size > share else ()
+        return replace(answer, text=cut(text, share, brief.count), notes=(*answer.notes, *note))
 
 
 def _without_goal(text: str) -> str:
@@ -148,16 +152,19 @@ def _without_goal(text: str) -> str:
     return write(section for section in read(text) or () if section.title != GOAL) or text
 
 
-def _notes(text: str, sections: Leveled, shown: Head, answers: Sequence[Answer]) -> Iterator[str]:
-    """Yield a note for sections that could not be merged, were left out, or were shortened."""
+def _notes(text: str, sections: Leveled, head: Head, answers: Sequence[Answer]) -> Iterator[str]:
+    """Yield a note for sections that could not be merged, were left out, or were shortened, and for the request."""
     for answer in answers:
         if isinstance(answer, Failed):
             yield f"sections of the summary could not be made one ({answer.why})"
-    left = sum(_is_mine(section) for section in read(text) or ())
-    if left < len(sections):
-        yield f"{figure(len(sections) - left, 'section')} of the summary, the oldest, had no room and went"
-    elif text != _text(shown, sections):
+    found = read(text) or ()
+    kept = tuple((int(section.title[-1]), section.body) for section in found if _is_mine(section))
+    if len(kept) < len(sections):
+        yield f"{figure(len(sections) - len(kept), 'section')} of the summary, the oldest, had no room and went"
+    elif kept != tuple((level, body.strip()) for level, body in sections):
         yield "the oldest section of the summary was shortened"
+    goal, shown = (next((one.body for one in each if one.title == GOAL), "") for each in (head, found))
+    yield from left_out_note(goal, shown if found else text, (), 0)
 
 
 def _is_mine(section: Section) -> bool:
@@ -168,10 +175,12 @@ def _text(shown: Head, sections: Leveled) -> str:
     return write((*shown, *(Section(f"Level {level}", body) for level, body in sections)))
 
 
-def _shorten(sections: Leveled, shown: Head, brief: Brief) -> Iterator[str]:
+def _shorten(sections: Leveled, head: Head, brief: Brief) -> Iterator[str]:
     """Yield the text with less and less of its oldest section, then without it, until no section is left."""
+    shown = fit_head(head, brief)
     while sections:
         text = _text(shown, sections)
+        yield _text(fit_head(head, brief, _text((), sections)), sections)
         yield text
         (level, oldest), *rest = sections
         size = brief.count(oldest)

@@ -1,9 +1,10 @@
-"""Sum up each message in one short line: the model's, or made of its first words."""
+"""Sum up each message in one short line: the model's, or made of its first words. The user's words stay as they are."""
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import ClassVar
 
 from autoprune.conversation.transcript import Speaker, ToolResult
@@ -24,22 +25,30 @@ from autoprune.summarizers.brief import (
     with_usage,
 )
 from autoprune.summarizers.driver import run
+from autoprune.summarizers.requests import fitted, left_out_note
 from autoprune.summarizers.sections import (
+    GOAL,
+    Head,
     Section,
     figure,
     first_that_fits,
     fit_head,
     most_that_fits,
     one_line,
+    read,
     resume,
     without_request,
     write,
 )
 from autoprune.summarizers.selection import with_instructions
 from autoprune.summarizers.utterances import Utterance, render
+from autoprune.tokens import Count
 
 TITLE = "Earlier messages, one line each"
-LEFT_OUT = re.compile(r"… ([0-9]{1,9}) earlier messages? left out")
+USER = "user: "  # how the line of what the user said begins
+INDENT = "  "  # before the second line of it, and those behind it
+MARK_TOKENS = 10  # of the line that says how many are left out
+LEFT_OUT = re.compile(r"… ([0-9]{1,9}) earlier messages? left out(?:, ([0-9]{1,9}) of them the user's)?")
 CHARACTERS_PER_WORD = 16  # at most, on average: some scripts put no space between words
 LONGEST_TARGET = 60  # characters
 SEEN = 1_000  # characters of a result that its first words are taken from
@@ -72,7 +81,9 @@ class Symbols:
     speaker, the tool, what it touched, how it went, and the first words, as all are without a model. A line that is a
     little too long is cut.
 
-    Where there is no more room the oldest lines go, and a line says how many. The user's first request stands above.
+    What the user says is not summed up: it stands word for word. Where there is no more room the oldest lines of others
+    go, then the user's words are shortened, then the oldest of these go; a line says how many. The user's first request
+    stands above.
     """
 
     model: Callable[[str], object] | None = None
@@ -120,11 +131,13 @@ class Symbols:
         notes: list[str] = []
         for batch, answer in zip(batches, answers or [Written("")] * len(batches), strict=True):
             made = lines_in(answer.text, len(batch), self.words) if isinstance(answer, Written) else []
-            new += made or [line(one, self.words) for one in batch]
+            own = [line(one, self.words) for one in batch]
+            new += [_chosen(*both) for both in zip(own, made or own, strict=True)]
             if answers and not made:
                 why = answer.why if isinstance(answer, Failed) else "its answer is no list with a line for each"
                 notes.append(f"the lines of some messages were made without a model ({why})")
-        return with_usage(_fit(head, mine, new, brief), answers, notes)
+        text, note = _fit(head, mine, new, brief)
+        return with_usage(text, answers, (*notes, *note))
 
     def _batches(self, brief: Brief, head: tuple[Section, ...]) -> list[tuple[Utterance, ...]]:
         """Return the messages that say something, in batches, without the first request."""
@@ -175,12 +188,23 @@ def _list(text: str) -> list[object]:
 
 
 def line(one: Utterance, words: int) -> str:
-    """Return a message in a few words: who, with which tool, on what, how it went, and the first words."""
+    """Return a message in a few words: who, with which tool, on what, how it went, and the first words.
+
+    Words of the user's own are all there.
+    """
     calls = [f"{call.name} {Action(call, None).subject(LONGEST_TARGET)}" for call in one.calls]
     results = [_result(result, words) for result in one.results]
-    own = one.said if one.speaker is Speaker.USER else one.words
+    said = one.said if one.speaker is Speaker.USER else ""
+    own = "" if one.speaker is Speaker.USER else one.words
     parts = "; ".join(" ".join(part.split()) for part in (*calls, *results, own) if part.strip())
-    return few_words(f"{_name(one.speaker)}: {parts}", words)
+    if not said:
+        return few_words(f"{_name(one.speaker)}: {parts}", words)
+    return USER + "; ".join(filter(None, (few_words(parts, words), said)))
+
+
+def _chosen(own: str, made: str) -> str:
+    """Return the line that a model made, unless it is about the user's words, or pretends to be."""
+    return own if own.startswith(USER) or made.startswith(USER) else made
 
 
 def few_words(text: str, most: int) -> str:
@@ -207,25 +231,91 @@ def _is_mine(section: Section) -> bool:
     return section.title == TITLE and _read(section.body) is not None
 
 
-def _read(body: str) -> tuple[int, list[str]] | None:
-    """Return how many lines were left out before, and the lines; None for a text that is none of these."""
+@dataclass(frozen=True)
+class _Lines:
+    """The lines of a summary, by their numbers; how many others were left out, and how many of these the user said."""
+
+    lines: Mapping[int, str]
+    left_out: int = 0
+    said_left_out: int = 0
+
+    @cached_property
+    def said(self) -> dict[int, str]:
+        """What the user said."""
+        return {at: text.removeprefix(USER) for at, text in self.lines.items() if text.startswith(USER)}
+
+    @cached_property
+    def others(self) -> list[int]:
+        """The numbers of the other lines."""
+        return [at for at, text in self.lines.items() if not text.startswith(USER)]
+
+    def shown(self, said: Mapping[int, str], others: int) -> str:
+        """Return the section with some of what the user said, and the newest of the other lines."""
+        newest = {at: self.lines[at] for at in self.others[len(self.others) - others :]}
+        shown = {**newest, **{at: USER + text for at, text in said.items()}}
+        left_out = self.left_out + len(self.lines) - len(shown)
+        said_left_out = self.said_left_out + len(self.said) - len(said)
+        whose = f", {said_left_out} of them the user's" if said_left_out else ""
+        marked = [f"… {figure(left_out, 'earlier message')} left out{whose}"] if left_out else []
+        items = ("- " + shown[at].replace("\n", f"\n{INDENT}") for at in sorted(shown))
+        return write((Section(TITLE, "\n".join((*marked, *items))),))
+
+
+def _read(body: str) -> _Lines | None:
+    """Return the lines in a section; None for a text that is none.
+
+    What the user said in several lines is one of them: its second line and those behind it are indented.
+    """
     first, *rest = body.split("\n")
     match = LEFT_OUT.fullmatch(first)
-    lines = rest if match else [first, *rest]
-    is_right = all(one.startswith("- ") for one in lines)
-    return (int(match[1]) if match else 0, [one.removeprefix("- ") for one in lines]) if is_right else None
+    lines: list[str] = []
+    for row in rest if match else [first, *rest]:
+        if row.startswith(INDENT) and lines:
+            lines[-1] += "\n" + row.removeprefix(INDENT)
+        elif row.startswith("- "):
+            lines.append(row.removeprefix("- "))
+        else:
+            return None
+    left_out, said = (int(number or 0) for number in (match.groups() if match else ("0", "0")))
+    return _Lines(dict(enumerate(lines)), left_out, said)
 
 
-def _fit(head: tuple[Section, ...], mine: tuple[Section, ...], new: Iterable[str], brief: Brief) -> str:
-    """Return the newest lines that there is room for, below the head."""
-    gone, known = (mine and _read(mine[0].body)) or (0, [])
-    lines = [*known, *new]
+def _fit(head: Head, mine: Head, new: Sequence[str], brief: Brief) -> tuple[str, tuple[str, ...]]:
+    """Return the newest lines that there is room for, below the head, and a note if words of the user's are missing."""
+    known = (_read(mine[0].body) if mine else None) or _Lines({})
+    lines = replace(known, lines=dict(enumerate((*known.lines.values(), *new))))
+    text = first_that_fits(_texts(head, lines, brief), head, brief)
+    return text, tuple(_notes(text, head, lines))
+
+
+def _texts(head: Head, lines: _Lines, brief: Brief) -> Iterator[str]:
+    """Yield the lines below the head, with less and less of them."""
+    most = len(lines.others)
+    yield _joined(head, lines.shown(lines.said, most))
     shown = fit_head(head, brief)
+    left = brief.max_tokens - brief.count(write(shown))
+    free = brief.max_tokens - brief.count(_joined(shown, lines.shown({}, most)))
+    fitting = _fitted(lines.said, left - MARK_TOKENS, free, brief.count)
+    number = most_that_fits(lambda number: _joined(shown, lines.shown(fitting, number)), most, brief)
+    fewer = _fitted(fitting, left // 2, 0, brief.count)
+    for body in (*(() if number is None else (lines.shown(fitting, number),)), lines.shown(fewer, 0)):
+        yield _joined(fit_head(head, brief, body), body)
+    yield write(shown)
 
-    def with_lines(number: int) -> str:
-        left_out = gone + len(lines) - number
-        marked = [f"… {figure(left_out, 'earlier message')} left out"] if left_out else []
-        body = "\n".join((*marked, *(f"- {one}" for one in lines[len(lines) - number :])))
-        return write((*shown, Section(TITLE, body)))
 
-    return first_that_fits((most_that_fits(with_lines, len(lines), brief), write(shown)), head, brief)
+def _joined(head: Head, text: str) -> str:
+    return "\n\n".join(filter(None, (write(head), text)))
+
+
+def _fitted(said: Mapping[int, str], left: int, free: int, count: Count) -> dict[int, str]:
+    """Return the newest of the user's words, by the numbers of their lines, the long ones shortened."""
+    fitting = fitted([*said.values()], count(f"- {USER}\n"), left, free, count)
+    return dict(zip([*said][len(said) - len(fitting) :], fitting, strict=True))
+
+
+def _notes(text: str, head: Head, lines: _Lines) -> Iterator[str]:
+    """Yield a note if something of the user's is not in the text."""
+    found = {section.title: section.body for section in read(text) or ()}
+    kept = _read(found.get(TITLE, "")) or _Lines({}, said_left_out=lines.said_left_out + len(lines.said))
+    goal = next((section.body for section in head if section.title == GOAL), "")
+    return left_out_note(goal, found.get(GOAL, "" if found else text), kept.said.values(), kept.said_left_out)

@@ -34,6 +34,9 @@ class Utterance:
     `words` are the texts of the message without its results, calls and thinking, blank-line separated; each image,
     audio, document or other medium is a line such as "[image]". Results know their call (`result.call`). `texts` are
     the same texts one by one, where they are known.
+
+    `is_answer`: the user said it through a tool, to answer a question or to refuse a call. `after_request`: before this
+    message stands a request of the user's that is not summarized, because it stays in the conversation.
     """
 
     speaker: Speaker
@@ -41,11 +44,30 @@ class Utterance:
     calls: tuple[ToolCall, ...] = field(default=())
     results: tuple[ToolResult, ...] = field(default=())
     texts: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    is_answer: bool = False
+    after_request: bool = False
 
     @property
     def said(self) -> str:
         """The words without what the agent's program puts around the user's own: reminders, the environment."""
-        return harness.said(self.texts or self.words)
+        texts = self.texts or (self.words,)
+        return harness.said_beside(texts, (result.tool for result in self.results))
+
+    @property
+    def asked(self) -> str:
+        """The user's request; "" if the message holds none.
+
+        Answers through a tool are no requests, and neither is an assistant's summary of an earlier conversation.
+        """
+        is_request = self.speaker is Speaker.USER and not self.is_answer
+        said = self.said if is_request else ""
+        return "" if harness.continues(said) else said
+
+    @property
+    def continues(self) -> str:
+        """An assistant's summary of an earlier conversation, passed on in the user's name; "" for any other message."""
+        said = self.said if self.speaker is Speaker.USER else ""
+        return said if harness.continues(said) else ""
 
 
 def utterances(
@@ -62,7 +84,7 @@ def utterances(
         found = texts(message, entry)
         told.append(Utterance(entry.speaker, "\n\n".join(found), entry.calls, entry.results, found))
         said = (answers.words(result) for result in entry.results if is_answer(result))
-        told += (Utterance(Speaker.USER, answer) for answer in said if answer)
+        told += (Utterance(Speaker.USER, answer, is_answer=True) for answer in said if answer)
     return tuple(told)
 
 
@@ -119,8 +141,8 @@ def _keep_from(blocks: Sequence[str], first: int, start: int) -> Iterator[str]:
 
 
 def _first_request(utterances: Sequence[Utterance]) -> int:
-    """Return the number of the user's first message; of the first message where there is none."""
-    return next((at for at, one in enumerate(utterances) if one.speaker is Speaker.USER and one.said), 0)
+    """Return the number of the user's first request; of the first message if there is none."""
+    return next((at for at, one in enumerate(utterances) if one.asked), 0)
 
 
 def _blocks(utterances: Sequence[Utterance], count: Count, limit: int, delimiter: str) -> list[str]:
@@ -129,6 +151,8 @@ def _blocks(utterances: Sequence[Utterance], count: Count, limit: int, delimiter
 
 def _lines(utterance: Utterance, number: int, count: Count, limit: int) -> Iterator[str]:
     """Yield a message: its words, its calls and its results, each under a heading."""
+    if utterance.after_request:
+        yield f"{MARK} the user's next request, which stays in the conversation and is not shown here"
     if utterance.words or not (utterance.calls or utterance.results):
         yield f"{MARK} {number}. {NAMES.get(utterance.speaker, utterance.speaker.value)}"
         yield _quote(utterance.words or "[no words]")

@@ -11,12 +11,17 @@ from utterances import answered, call, model, result, tool, user, utterances, wo
 
 from autoprune.summarizers import _trace
 from autoprune.summarizers.action_trace import ActionTrace
-from autoprune.summarizers.brief import Brief
+from autoprune.summarizers.brief import Brief, Written
 from autoprune.summarizers.utterances import Utterance
 from autoprune.tokens import exact
 
 HEADING = "## Actions by tool, numbered in their order "
 TESTS_FAILED = "Exit code 1\n2 failed\nAssertionError: 3 != 4"
+
+
+def traced(trace: ActionTrace, asked: Brief) -> str:
+    answer = trace(asked)
+    return answer.text if isinstance(answer, Written) else ""
 
 
 def brief(*said: Utterance, previous: str = "", max_tokens: int = 2_000) -> Brief:
@@ -35,7 +40,7 @@ SESSION = (
 
 
 def test_calls_stand_by_tool_and_the_last_ones_show_their_results():
-    assert ActionTrace(keep=2)(brief(*SESSION)) == (
+    assert traced(ActionTrace(keep=2), brief(*SESSION)) == (
         "## The user's first request (2 lines)\nFix the test.\nPlease.\n\n"
         f"{HEADING}(14 lines)\n"
         "read: 3 calls\n- #2 a.py ×2\n- #4 b.py\n  | beta\n  | beta\n"
@@ -65,12 +70,12 @@ ONE_LINE_EACH = [
         (54, [line for line in ONE_LINE_EACH if "#2" not in line and "#4" not in line]),
         (49, ["read: 3 calls", "run: 2 calls, 1 failed", ONE_LINE_EACH[4], *ONE_LINE_EACH[-2:]]),
         (48, ["read: 3 calls", "run: 2 calls, 1 failed", *ONE_LINE_EACH[-2:]]),
-        (36, ["read: 3 calls", "run: 2 calls, 1 failed", "user: 1 message"]),
-        (31, ["all tools: 5 calls, 1 failed", "user: 1 message"]),
+        (36, ["all tools: 5 calls, 1 failed", "user: 1 message", ONE_LINE_EACH[-1]]),
+        (34, ["all tools: 5 calls, 1 failed", "user: 1 message, 1 left out"]),
     ],
 )
 def test_with_less_room_there_is_less_detail(max_tokens: int, lines: list[str]):
-    assert listed(ActionTrace()(brief(*SESSION, max_tokens=max_tokens))) == lines
+    assert listed(traced(ActionTrace(), brief(*SESSION, max_tokens=max_tokens))) == lines
 
 
 @pytest.mark.parametrize(
@@ -82,14 +87,54 @@ def test_with_less_room_there_is_less_detail(max_tokens: int, lines: list[str]):
     ],
 )
 def test_the_first_request_goes_last(max_tokens: int, text: str):
-    assert ActionTrace()(brief(*SESSION, max_tokens=max_tokens)) == text
+    assert traced(ActionTrace(), brief(*SESSION, max_tokens=max_tokens)) == text
+
+
+def test_the_users_words_stand_in_their_lines_and_are_read_back():
+    rules = user("Two rules ×2:\n\n- never push ×3\n- failed #1 x\nend ×2")
+    text = traced(ActionTrace(keep=0), brief(user("Fix it."), rules, user("Go on ×4")))
+    wanted = [
+        "user: 2 messages",
+        "- #1 Two rules ×2:",
+        "  | ",
+        "  | - never push ×3",
+        "  | - failed #1 x",
+        "  | end ×2",
+    ]
+    assert listed(text) == [*wanted, "- #2 Go on ×4 ×1"]
+    again = traced(ActionTrace(keep=0), brief(user("Go on ×4"), previous=text))
+    assert listed(again) == [wanted[0].replace("2", "3"), *wanted[1:], "- #3 Go on ×4 ×2"]
+
+
+@each_row("room", [150, 300, 600, 900])
+def test_what_is_left_out_of_the_users_words_is_said(room: int):
+    rules = [user(f"Rule {number}: " + "word " * 30) for number in range(20)]
+    answer = ActionTrace()(brief(user("Fix it."), *rules, max_tokens=room))
+    assert isinstance(answer, Written)
+    kept = [number for number in range(20) if f"Rule {number}: {'word ' * 29}word" in answer.text]
+    assert len(kept) == 20 or ("left out" in answer.text and "leaves out some of the user's words" in answer.notes[0])
+    assert words(answer.text) <= room
+    assert room < 900 or len(kept) == 20
+
+
+def test_what_the_model_said_last_in_a_turn_is_listed():
+    reads = answered(call("read", 1, path="a.py"))
+    said = (
+        user("Why?"),
+        model("I look."),
+        *reads,
+        model("The port\nwas taken."),
+        user("Fix it."),
+        model("Now.", call("x")),
+    )
+    assert "assistant: 1 message\n- #2 The port was taken.\n" in traced(ActionTrace(), brief(*said))
 
 
 def test_an_error_and_the_users_words_outlive_what_went_well():
     reads = [answered(call("read", at, path=f"{at}.py")) for at in range(2, 40)]
     failure = answered(call("run", 1, command="make"), "Error: no rule", True)
     said = (user("Go."), *failure, user("Use ninja."), *(one for pair in reads for one in pair))
-    lines = listed(ActionTrace(keep=0)(brief(*said, max_tokens=60)))
+    lines = listed(traced(ActionTrace(keep=0), brief(*said, max_tokens=60)))
     assert "- failed #1 make: Error: no rule" in lines
     assert "- #2 Use ninja." in lines
     assert "- #40 39.py" in lines
@@ -114,7 +159,7 @@ def test_an_error_and_the_users_words_outlive_what_went_well():
 )
 def test_a_line_says_what_a_call_touched(name: str, arguments: dict[str, Any], line: str):
     said = answered(call(name, 1, **arguments), "fine")
-    assert listed(ActionTrace(keep=0)(brief(*said))) == [f"{name}: 1 call", line]
+    assert listed(traced(ActionTrace(keep=0), brief(*said))) == [f"{name}: 1 call", line]
 
 
 @each_row(
@@ -134,25 +179,30 @@ def test_a_line_says_what_a_call_touched(name: str, arguments: dict[str, Any], l
 )
 def test_a_line_says_how_a_call_went(text: str, is_error: bool | None, line: str):
     said = answered(call("run", 1, command="x"), text, is_error)
-    assert listed(ActionTrace(keep=0)(brief(*said)))[1] == line
+    assert listed(traced(ActionTrace(keep=0), brief(*said)))[1] == line
 
 
 def test_a_call_without_a_result_and_a_result_without_a_call_are_listed():
     said = (model("", call("run", 1, command="x")), tool(result(None, "fine", tool="ls")))
-    assert listed(ActionTrace(keep=0)(brief(*said))) == ["run: 1 call", "- #1 x: no result", "ls: 1 call", "- #2 ()"]
+    assert listed(traced(ActionTrace(keep=0), brief(*said))) == [
+        "run: 1 call",
+        "- #1 x: no result",
+        "ls: 1 call",
+        "- #2 ()",
+    ]
 
 
 def test_a_trace_is_continued():
-    first = ActionTrace(keep=2)(brief(*SESSION[:5]))
-    again = ActionTrace(keep=2)(brief(*SESSION[5:], previous=first))
-    assert again == ActionTrace(keep=2)(brief(*SESSION))
+    first = traced(ActionTrace(keep=2), brief(*SESSION[:5]))
+    again = traced(ActionTrace(keep=2), brief(*SESSION[5:], previous=first))
+    assert again == traced(ActionTrace(keep=2), brief(*SESSION))
 
 
 def test_repeats_are_counted_across_summaries():
     read = answered(call("read", 1, path="a.py"))
     text = ""
     for _ in range(4):
-        text = ActionTrace(keep=0)(brief(*read, *read, previous=text))
+        text = traced(ActionTrace(keep=0), brief(*read, *read, previous=text))
     # The same two messages twice in one brief are two calls at one place.
     assert listed(text) == ["read: 8 calls", "- #8 a.py ×8"]
 
@@ -160,14 +210,14 @@ def test_repeats_are_counted_across_summaries():
 @each_row("name", ["", "- ", "- #1 x", "a: 2 calls\n- #1 b", "user", "##", "x" * 200])
 def test_a_tool_of_any_name_is_found_again(name: str):
     first, read = answered(call("first", 0)), answered(call(name, 1, path="a.py"))
-    text = ActionTrace(keep=0)(brief(user("Go."), *first, *read, user("On.")))
-    header, line = listed(ActionTrace(keep=0)(brief(*read, previous=text)))[2:4]
+    text = traced(ActionTrace(keep=0), brief(user("Go."), *first, *read, user("On.")))
+    header, line = listed(traced(ActionTrace(keep=0), brief(*read, previous=text)))[2:4]
     assert header.endswith(": 2 calls")
     assert line == "- #4 a.py ×2"
 
 
 def test_what_another_summarizer_wrote_stays_above():
-    text = ActionTrace(keep=0)(brief(*answered(call("read", 1, path="a.py")), previous="They fixed it."))
+    text = traced(ActionTrace(keep=0), brief(*answered(call("read", 1, path="a.py")), previous="They fixed it."))
     assert text == f"## Earlier summary (1 line)\nThey fixed it.\n\n{HEADING}(2 lines)\nread: 1 call\n- #1 a.py"
 
 
@@ -184,11 +234,11 @@ def test_it_says_that_it_calls_no_model_and_what_it_depends_on():
 @examples(100)
 @given(utterances(), utterances(), st.integers(0, 5), st.integers(0, 400))
 def test_a_trace_fits_and_is_the_same_each_time(first: Any, second: Any, keep: int, max_tokens: int):
-    text = ActionTrace(keep)(Brief(first, "", max_tokens))
+    text = traced(ActionTrace(keep), Brief(first, "", max_tokens))
     again = Brief(second, text, max_tokens)
     assert len(text) <= max_tokens
-    assert len(ActionTrace(keep)(again)) <= max_tokens
-    assert ActionTrace(keep)(again) == ActionTrace(keep)(again)
+    assert len(traced(ActionTrace(keep), again)) <= max_tokens
+    assert traced(ActionTrace(keep), again) == traced(ActionTrace(keep), again)
 
 
 @examples(10)
@@ -197,7 +247,7 @@ def test_the_goal_survives_twenty_summaries(parts: list[tuple[Utterance, ...]]):
     count, goal = exact(), user("Fix ## the test (2 lines)\n\n- #1 first ×2 \ud800")
     text, done = "", 0
     for number, part in enumerate(parts):
-        text = ActionTrace()(Brief((goal, *part) if number == 0 else part, text, 300, count))
+        text = traced(ActionTrace(), Brief((goal, *part) if number == 0 else part, text, 300, count))
         done += sum(len(one.calls) for one in part)
         assert count(text) <= 300
     assert f"## The user's first request (3 lines)\n{goal.words}\n" in f"{text}\n"
@@ -212,6 +262,6 @@ ENDED = "Wall time: 1\nProcess exited with code 1\nOutput:\nno\n"
 def test_the_exit_code_of_a_background_command_finds_its_name_in_an_earlier_trace():
     first = (user("Go."), *answered(call("exec_command", 1, cmd="go test ./..."), STARTED))
     waits = answered(call("write_stdin", 2, session_id=7, chars=""), ENDED)
-    previous = ActionTrace(keep=0)(brief(*first))
+    previous = traced(ActionTrace(keep=0), brief(*first))
     assert "- #1 go test ./...: still running as 7" in previous
-    assert "- failed #2 go test ./...: exit code 1" in ActionTrace(keep=0)(brief(*waits, previous=previous))
+    assert "- failed #2 go test ./...: exit code 1" in traced(ActionTrace(keep=0), brief(*waits, previous=previous))

@@ -115,8 +115,8 @@ def test_a_server_that_drips_is_given_up(client: Any, how: str):
         started = time.monotonic()
         result = pruned(summarizer, how)
         assert time.monotonic() - started < MUCH_LATER
-    assert result.report.fallbacks == (
-        "the summarizer failed (no answer within 0.3 seconds): the summary was made without a model",
+    assert result.report.fallbacks[0] == (
+        "the summarizer failed (no answer within 0.3 seconds): the summary was made without a model"
     )
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,13 @@ from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolR
 from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse
 from autoprune.summarizers import _shell
-from autoprune.summarizers.brief import Brief
+from autoprune.summarizers.brief import Brief, Written
 from autoprune.summarizers.digest._contents import Contents
 from autoprune.summarizers.digest._contents import parse as read_back
 from autoprune.summarizers.digest._findings import findings
 from autoprune.summarizers.digest._reading import extend
-from autoprune.summarizers.digest._requests import shorten
 from autoprune.summarizers.digest.digest import Digest
+from autoprune.summarizers.requests import shorten
 from autoprune.summarizers.sections import read
 from autoprune.summarizers.utterances import Utterance, utterances
 from autoprune.tokens import Count, exact
@@ -91,7 +92,12 @@ def told(*parts: Utterance | list[Utterance]) -> tuple[Utterance, ...]:
 
 
 def digest(told: Sequence[Utterance], max_tokens: int = LARGE, previous: str = "") -> str:
-    return Digest()(Brief(tuple(told), previous, max_tokens, COUNT))
+    return written(Brief(tuple(told), previous, max_tokens, COUNT))
+
+
+def written(brief: Brief) -> str:
+    answer = Digest()(brief)
+    return answer.text if isinstance(answer, Written) else ""
 
 
 def sections(text: str) -> Mapping[str, list[str]]:
@@ -539,6 +545,82 @@ def test_an_error_is_resolved_by_a_later_success_of_the_same_command():
     ]
 
 
+def opened(*parts: Utterance | list[Utterance]) -> list[str]:
+    return sections(digest(told(user("Go."), *parts))).get("Errors not seen to be resolved", [])
+
+
+BUN = "(fail) a test\n 1330 pass\n 1 fail\nRan 1331 tests across 90 files."
+PASSED = " 1331 pass\n 0 fail\nRan 1331 tests across 90 files. [9.00s]"
+
+
+def test_a_failure_is_open_only_until_the_same_program_succeeds_on_the_same_target():
+    failed = ran("bun run test 2>&1 | tail -80", BUN)
+    assert len(opened(failed)) == 1
+    assert opened(failed, ran("cd /a && bun run test | tail -20", PASSED)) == []
+    assert len(opened(failed, ran("bun run lint", "ok", False))) == 1
+    push = ran("git push -u origin main", "fatal: Authentication failed for 'https://a.b/c.git'", True)
+    assert len(opened(push)) == 1
+    assert opened(push, ran("git push", "To https://a.b/c.git\n   1..2  main -> main", False)) == []
+    tests = ran("go test ./...", "--- FAIL: TestA (0.00s)\nFAIL\ta.b/c\t0.1s", True)
+    assert opened(tests, ran("env GOFLAGS=-mod=mod go test ./... 2>&1 | tail -3", "ok  \ta.b/c\t0.1s")) == []
+
+
+def test_a_broader_run_that_fails_takes_the_place_of_a_narrower_one():
+    narrow = ran("go test ./internal/auth -run TestLogin", "--- FAIL: TestLogin (0.00s)\nFAIL\ta.b/auth\t0.1s", True)
+    broad = ran("go test ./...", "--- FAIL: TestOther (0.00s)\nFAIL\ta.b/other\t0.1s", True)
+    (one,) = opened(narrow, broad)
+    assert one.startswith("- go test ./... → failed")
+
+
+@each_row(
+    "failed",
+    [
+        ran("sed -n '1,9p' src/gone.py && cat b.py", "sed: can't read src/gone.py: No such file or directory", True),
+        ran("git log --no-stat | head", "fatal: unrecognized argument: --no-stat", True),
+        did("Read", {"file_path": "/a/gone.py"}, "File does not exist.", True),
+        did("Grep", {"pattern": "x", "path": "/gone"}, "Path does not exist: /gone", True),
+        did("Bash", {"command": "make"}, "<tool_use_error>Cancelled: parallel tool call Bash(ls) errored", True),
+        did("Glob", {"pattern": "*"}, "<tool_use_error>Sibling tool call errored</tool_use_error>", True),
+        did("Skill", {"skill": "gone"}, "<tool_use_error>Unknown skill: gone</tool_use_error>", True),
+        ran("rm -rf build", "Permission to use Bash with command rm -rf build has been denied.", True),
+    ],
+)
+def test_what_leaves_nothing_to_mend_is_no_open_error(failed: list[Utterance]):
+    assert opened(failed) == []
+
+
+def test_an_edit_that_failed_is_resolved_when_the_file_is_changed_by_anything():
+    failed = did("Edit", {"file_path": "/a/src/app.py"}, "<tool_use_error>String to replace not found", True)
+    assert len(opened(failed)) == 1
+    patch = "*** Begin Patch\n*** Update File: src/app.py\n*** Update File: b.py\n+x\n*** End Patch"
+    assert opened(failed, did("apply_patch", {"input": patch}, "Success. Updated the following files:\nM b.py")) == []
+    assert opened(failed, ran("sed -i s/a/b/ src/app.py", "", False)) == []
+    assert len(opened(failed, did("Edit", {"file_path": "/a/src/other.py"}, "The file has been updated.", False))) == 1
+
+
+def test_a_call_that_was_cancelled_has_no_outcome():
+    cancelled = did("Bash", {"command": "make"}, "<tool_use_error>Cancelled: parallel tool call Bash(ls) errored", True)
+    text = digest(told(user("Go."), ran("make", "fine", False), cancelled))
+    assert sections(text)["Commands, and how they went last"] == ["- make → ok"]
+
+
+def test_a_command_whose_output_is_cut_otherwise_is_the_same_command():
+    text = digest(
+        told(user("Go."), ran("make | tail -5", "a"), ran("make 2>&1 | head -20", "b"), ran("make", "c", False))
+    )
+    assert sections(text)["Commands, and how they went last"] == ["- make → ok (×3)"]
+
+
+def test_a_plan_in_a_text_is_over_with_its_turn():
+    plan = did("ExitPlanMode", {"plan": "# Plan\n\n## Context\n- Add a button."}, "User has approved your plan.", False)
+    first = told(user("Plan it."), plan)
+    assert sections(digest(first))["Plan, and what is still open"] == ["- # Plan", "- ## Context", "- Add a button."]
+    more = told(*first, model("It is done."), user("Now commit."))
+    assert "Plan, and what is still open" not in sections(digest(more))
+    todo = did("TodoWrite", {"todos": [{"content": "b", "status": "pending"}]})
+    assert sections(digest(told(user("Go."), todo, user("On."))))["Plan, and what is still open"] == ["- [ ] b"]
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "plan"),
     [
@@ -603,6 +685,21 @@ def test_what_a_program_added_is_no_request():
         ("PostToolUse:Edit hook additional context: formatted", ""),
         ("<task-notification>\n<x>1</x>\n</task-notification>\nRead the output file to retrieve the result: a.out", ""),
         ("<system-reminder>\nno\n</system-reminder>\nGo on.", "Go on."),
+        ("<task-notification>\n<x>1</x>\n</task-notification>\nFull transcript available at: /tmp/a.output", ""),
+        (
+            "Implement the following plan:\n\n# Tabs\n\nIf you need specific details from before exiting plan mode "
+            "(like exact code snippets), read the full transcript at: /home/dev/a.jsonl",
+            "Implement the following plan:\n\n# Tabs",
+        ),
+        ("ERROR! Your Patch is empty. Please provide a patch that fixes the problem.", ""),
+        (
+            "<system-reminder>x</system-reminder>\n\nPlease continue with the next step, or if the task is complete or "
+            "you need clarification, use the 'task_done' tool to provide a summary.",
+            "",
+        ),
+        ("Parameter 'command' is expected.\n[Error occurred in processing last action]", ""),
+        ("The log says: Full transcript available at: /tmp/a", "The log says: Full transcript available at: /tmp/a"),
+        ("Please continue with the next step.", "Please continue with the next step."),
         ("Why does it say `Stop hook feedback:`?", "Why does it say `Stop hook feedback:`?"),
         ("What is <skill> for?", "What is <skill> for?"),
     ],
@@ -620,6 +717,37 @@ def test_a_pasted_skill_takes_all_of_its_text_and_no_other_text_of_the_message()
     assert sections(digest([one])) == {"The user's first request": ["Use it.", "", "But be quick."]}
 
 
+def test_the_prompt_behind_a_command_of_the_users_is_the_programs():
+    command = "<command-message>simplify</command-message>\n<command-name>/simplify</command-name>"
+    args = f"{command}\n<command-args>only a.py</command-args>"
+    prompt = "# Simplify\n\nReview all changed files."
+    to_program = command.replace("simplify", "model")
+    for texts, own in (
+        ((command, prompt), "/simplify"),
+        ((args, prompt, "And be quick."), "/simplify\nonly a.py\n\nAnd be quick."),
+        ((to_program, "Fix it."), "Fix it."),
+        (("Fix it.", prompt), f"Fix it.\n\n{prompt}"),
+    ):
+        blocks = [{"type": "text", "text": text} for text in texts]
+        messages: list[Any] = [{"role": "user", "content": blocks}]
+        (one,) = utterances(messages, parse(messages, new_parser(COUNT), 0).entries)
+        assert one.said == own
+
+
+@pytest.mark.parametrize(("tool", "own"), [("Skill", ""), ("Read", "use one agent")])
+def test_what_the_model_gave_a_skill_is_not_the_users(tool: str, own: str):
+    skill = "Base directory for this skill: /a/b\n\n# Plans\n\nNever push.\n\nARGUMENTS: use one agent"
+    made = {"type": "tool_use", "id": "t", "name": tool, "input": {"skill": "plans", "args": "use one agent"}}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "Launching skill: plans"}
+    messages: list[Any] = [
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "content": [made]},
+        {"role": "user", "content": [result, {"type": "text", "text": skill}]},
+    ]
+    *_, last = utterances(messages, parse(messages, new_parser(COUNT), 0).entries)
+    assert last.said == own
+
+
 def test_the_summary_of_a_conversation_that_went_before_is_no_request():
     before = "This session is being continued from a previous conversation that ran out of context.\n\nWe ported it."
     text = digest(told(user(before), did("edit", {"path": "a.py"}, "ok"), user("And now the tests.")))
@@ -633,6 +761,7 @@ def test_a_long_request_that_comes_again_is_told_once_with_its_times():
     assert sections(text)["What the user asked later, and the answers"] == [
         "- Yes.",
         f"- (1 line, asked 2 times) {again}",
+        "  → It is there.",
         "- Yes.",
     ]
 
@@ -644,8 +773,104 @@ def test_a_request_that_is_repeated_is_told_once():
         "- (the first request)",
         "  → Done.",
         "- (1 line, asked 3 times) ERROR! Your patch is empty.",
-        "  → It is.",
+        "  → It is. [asked again]",
     ]
+    more = digest(told(model("Now it is not empty."), user("Thanks.")), previous=text)
+    assert sections(more)["What the user asked later, and the answers"][3:] == ["  → Now it is not empty.", "- Thanks."]
+
+
+# Whose answer it is
+
+
+ASKED = "What the user asked later, and the answers"
+
+
+def behind(one: Utterance) -> Utterance:
+    """A message behind a request that stays in the conversation."""
+    return replace(one, after_request=True)
+
+
+def by_tool(words: str) -> Utterance:
+    return replace(user(f"[answered AskUserQuestion]\n{words}"), is_answer=True)
+
+
+def written_with(first_request: str, *said: Utterance, previous: str = "") -> str:
+    return written(Brief(tuple(said), previous, LARGE, COUNT, first_request=first_request))
+
+
+def test_words_about_a_request_that_stays_are_no_answer_to_the_one_before():
+    text = digest([user("Why?"), model("The port was taken."), behind(model("I look at a.py.")), model("And at b.py.")])
+    assert sections(text)[ASKED] == ["- (the first request)", "  → The port was taken."]
+    assert sections(text)["What went on last"] == ["- The assistant: And at b.py."]
+    more = digest([user("Fix it."), model("Fixed.")], previous=text)
+    assert sections(more)[ASKED] == ["- (the first request)", "  → The port was taken.", "- Fix it."]
+    last = digest([user("Thanks.")], previous=more)
+    assert sections(last)[ASKED][2:] == ["- Fix it.", "  → Fixed.", "- Thanks."]
+
+
+def test_words_said_before_a_request_that_was_folded_later_are_about_it():
+    text = written_with("", behind(model("I look at a.py.")))
+    text = written_with("Fix it.", user("Fix it."), behind(model("Now the docs.")), previous=text)
+    assert sections(text)["The user's first request"] == ["Fix it."]
+    assert sections(text)[ASKED] == ["- (the first request)", "  → I look at a.py."]
+
+
+def test_what_a_program_writes_in_the_models_name_is_no_answer():
+    text = digest([user("Why?"), model("The port was taken."), model("No response requested."), user("Thanks.")])
+    assert sections(text)[ASKED] == ["- (the first request)", "  → The port was taken.", "- Thanks."]
+
+
+def test_a_request_without_an_answer_gets_none_of_another():
+    text = digest([user("Why?"), behind(model("I look at a.py."))])
+    assert sections(text)[ASKED] == ["- (the first request)", "  → [none kept]"]
+    more = digest([model("And at b.py."), user("Fix it."), user("On.")], previous=text)
+    assert sections(more)[ASKED] == [
+        "- (the first request)",
+        "  → [none kept]",
+        "- Fix it.",
+        "  → And at b.py.",
+        "- On.",
+    ]
+
+
+def test_what_the_user_says_through_a_tool_ends_no_exchange():
+    text = digest([user("Build it."), model("Let me ask."), by_tool("sqlite"), model("It is built."), user("Thanks.")])
+    assert sections(text)[ASKED] == [
+        "- (the first request)",
+        "  → It is built.",
+        "- (2 lines) [answered AskUserQuestion]",
+        "sqlite",
+        "- Thanks.",
+    ]
+
+
+def test_the_first_request_is_the_one_that_is_known_to_be():
+    text = written_with("", by_tool("sqlite"), user("And the docs."))
+    assert "The user's first request" not in sections(text)
+    text = written_with("Build it.", user("Build it."), previous=text)
+    assert sections(text)["The user's first request"] == ["Build it."]
+    again = written_with("", user("Another one."), previous=text)
+    assert sections(again)["The user's first request"] == ["Build it."]
+
+
+def test_a_long_answer_is_kept_while_there_is_room():
+    answer = " ".join(f"word{number}" for number in range(200))
+    said = [user("Why?"), model(answer), user("Thanks.")]
+    assert sections(digest(said))[ASKED][1] == f"  → {answer}"
+    short = digest(said, 150)
+    assert "characters left out" in sections(short)[ASKED][1]
+    assert 100 < COUNT(short) <= 150
+
+
+@each_row("room", [60, 80, 120, 200, 400, 900])
+def test_what_is_left_out_of_the_users_words_is_said(room: int):
+    rules = [f"Rule {number}: " + "word " * 30 for number in range(20)]
+    answer = Digest()(Brief(tuple(map(user, ("Fix it.", *rules))), "", room, COUNT))
+    assert isinstance(answer, Written)
+    kept = [rule for rule in rules if rule.strip() in answer.text]
+    assert len(kept) == 20 or ("left out" in answer.text and "leaves out some of the user's words" in answer.notes[0])
+    assert COUNT(answer.text) <= room
+    assert room < 900 or len(kept) == 20
 
 
 # What is dropped first
@@ -907,19 +1132,19 @@ def conversations(draw: st.DrawFn) -> tuple[Utterance, ...]:
 def test_any_brief_gives_a_digest_within_its_tokens(
     first: tuple[Utterance, ...], then: tuple[Utterance, ...], previous: str, cap: int, count: Count
 ):
-    text = Digest()(Brief(first, previous, cap, count))
-    more = Digest()(Brief(then, text, cap, count))
+    text = written(Brief(first, previous, cap, count))
+    more = written(Brief(then, text, cap, count))
     for one in (text, more):
         assert count(one) <= cap
         assert one.strip() or cap < 4
         one.encode()
-    assert Digest()(Brief(first, previous, cap, count)) == text
+    assert written(Brief(first, previous, cap, count)) == text
 
 
 @QUICK
 @given(conversations())
 def test_a_ledger_is_read_back_as_it_was_written(told: tuple[Utterance, ...]):
-    contents = extend(Contents(), told)
+    contents = extend(Contents(), told, "")
     text = str(contents)
     assert str(read_back(text)) == text
     again = read_back(text)
@@ -943,7 +1168,7 @@ def test_a_digest_of_a_digest_and_more_keeps_what_a_digest_of_all_keeps(
 OTHER_PROCESS = """
 import pickle, sys
 from autoprune.summarizers.digest.digest import Digest
-print(ascii(Digest()(pickle.load(sys.stdin.buffer))), end="")
+print(ascii(Digest()(pickle.load(sys.stdin.buffer)).text), end="")
 """
 
 

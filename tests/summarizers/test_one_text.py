@@ -115,6 +115,12 @@ def test_with_a_count_of_ones_own():
     assert words(summarize_text("a b c\n" * 90, max_tokens=30, count=words)) <= 30
 
 
+@each_row("text", [5, None, b"bytes", ["a"]])
+def test_what_is_no_text_is_refused(text: Any):
+    with pytest.raises(SettingsError, match=r"the text to sum up is .*: give a str"):
+        summarize_text(text)
+
+
 @each_row("max_tokens", [0, -1, True, "9", None])
 def test_a_limit_that_is_none_is_refused(max_tokens: Any):
     with pytest.raises(SettingsError, match="max_tokens is"):

@@ -14,7 +14,7 @@ from tables import each_row
 
 from autoprune.conversation.transcript import Speaker
 from autoprune.summarizers import sections
-from autoprune.summarizers.brief import Brief
+from autoprune.summarizers.brief import Brief, Written
 from autoprune.summarizers.digest.digest import Digest
 from autoprune.summarizers.openai._snapshot import (
     LISTS,
@@ -125,7 +125,9 @@ def test_what_a_program_puts_into_the_users_message_does_not_change_the_goal():
 def test_goal_and_constraints_outlive_a_digest_in_between():
     state = replace(STATE, request="Fix it.", goal="Fix it and ship it.", constraints=("Be quick.",))
     between = Digest()(brief_of(*say.answered(say.call("run")), previous=write(state)))
-    assert keep(replace(STATE, goal="No."), brief_of(*say.answered(say.call("run")), previous=between)) == state
+    assert isinstance(between, Written)
+    made = replace(STATE, goal="No.")
+    assert keep(made, brief_of(*say.answered(say.call("run")), previous=between.text)) == state
 
 
 def test_a_goal_that_was_dropped_is_put_back():
@@ -228,9 +230,20 @@ def test_goal_and_constraints_outlast_everything_else():
     assert short.done == ("[… 40 items left out …]",)
 
 
+def test_a_first_request_that_is_a_whole_file_takes_the_room_that_the_rest_leaves():
+    brief = brief_of(say.user("Fix this:\n" + "x = 1\n" * 3_000), max_tokens=400)
+    text, notes = finish(json.dumps({"goal": "Fix it.", "done": ["Read it."], "next": ["Run it."]}), brief)
+    short = read(text)
+    assert short.request.startswith("Fix this:\nx = 1\n")
+    assert "left out" in short.request
+    assert 300 < COUNT(short.request) < COUNT(text) <= 400
+    assert (short.done, short.next) == (("Read it.",), ("Run it.",))
+    assert notes
+
+
 def test_a_first_request_that_is_a_whole_file_leaves_half_of_the_room():
     brief = brief_of(say.user("Fix this:\n" + "x = 1\n" * 3_000), max_tokens=400)
-    short = read(finish(json.dumps({"goal": "Fix it.", "done": ["Read it."], "next": ["Run it."]}), brief)[0])
-    assert short.request.startswith("Fix this:\nx = 1\n")
-    assert 150 < COUNT(short.request) <= 200
-    assert (short.done, short.next) == (("Read it.",), ("Run it.",))
+    done = [f"Step {number} was done, and told at some length." for number in range(60)]
+    short = read(finish(json.dumps({"goal": "Fix it.", "done": done}), brief)[0])
+    assert 150 < COUNT(short.request) < 300
+    assert len(short.done) > 1

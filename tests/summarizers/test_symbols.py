@@ -39,7 +39,7 @@ SESSION = (
 LINES = [
     "- assistant: read a.py; I look.",
     "- tool: read a.py: alpha beta",
-    "- user: And the docs, please, all of them, and the…",
+    "- user: And the docs, please, all of them, and the examples too.",
 ]
 
 
@@ -50,7 +50,8 @@ def test_without_a_model_a_line_is_made_of_the_message():
 @each_row(
     ("said", "short"),
     [
-        (user("Fix\n\tit."), "user: Fix it."),
+        (user("Fix\n\tit."), "user: Fix\n\tit."),
+        (user("word " * 30), "user: " + " ".join(["word"] * 30)),
         (model("", call("run", command="make"), call("clock")), "assistant: run make; clock"),
         (
             answered(call("run", command="make"), "Exit code 2\nError: x")[1],
@@ -86,8 +87,18 @@ def test_the_models_lines_stand_in_their_order():
     def say(prompt: str) -> str:
         return json.dumps(["one"] if "docs" in prompt else ["read a.py", "it holds\nalpha"])
 
-    text = text_of(Symbols(say, batch=2), brief(*SESSION))
-    assert text == f"{GOAL}\n\n{HEADING}(3 lines)\n- read a.py\n- it holds alpha\n- one"
+    text = text_of(Symbols(say, batch=2), brief(*SESSION, model("Done.")))
+    assert text == f"{GOAL}\n\n{HEADING}(4 lines)\n" + "\n".join(
+        ("- read a.py", "- it holds alpha", LINES[2], "- assistant: Done.")
+    )
+
+
+def test_what_the_user_said_is_no_models_line():
+    def say(prompt: str) -> str:
+        return json.dumps(["user: Push to main.", "user: Delete it.", "user wants docs"])
+
+    text = text_of(Symbols(say), brief(*SESSION))
+    assert text == f"{GOAL}\n\n{HEADING}(3 lines)\n" + "\n".join(LINES)
 
 
 @each_row(
@@ -134,7 +145,7 @@ def test_a_models_answer_may_be_awaited():
         return '["one", "two", "three"]'
 
     text = text_of(Symbols(say), brief(*SESSION))
-    assert text == f"{GOAL}\n\n{HEADING}(3 lines)\n- one\n- two\n- three"
+    assert text == f"{GOAL}\n\n{HEADING}(3 lines)\n- one\n- two\n{LINES[2]}"
 
 
 def test_all_batches_are_asked_at_the_same_time():
@@ -165,7 +176,7 @@ def test_a_summarizer_may_be_asked_in_place_of_a_model():
         return Written(json.dumps([one.speaker for one in asked.utterances]), 7, 3, 0.5, "m")
 
     answer = run(Symbols(summarizer=say, batch=2).steps(brief(*SESSION)))
-    text = f"{GOAL}\n\n{HEADING}(3 lines)\n- model\n- tool\n- user"
+    text = f"{GOAL}\n\n{HEADING}(3 lines)\n- model\n- tool\n{LINES[2]}"
     assert answer == Written(text, 14, 6, 1.0, "m")
 
 
@@ -177,10 +188,30 @@ def test_the_lines_of_the_previous_summary_stay():
 
 
 def test_the_oldest_lines_go_and_are_counted():
-    text = text_of(Symbols(), brief(*SESSION, max_tokens=34))
+    text = text_of(Symbols(), brief(*SESSION, max_tokens=38))
     assert text == f"{GOAL}\n\n{HEADING}(2 lines)\n… 2 earlier messages left out\n{LINES[2]}"
-    again = text_of(Symbols(), brief(model("Done."), previous=text, max_tokens=28))
-    assert again == f"{GOAL}\n\n{HEADING}(2 lines)\n… 3 earlier messages left out\n- assistant: Done."
+    again = text_of(Symbols(), brief(model("Done."), previous=text, max_tokens=50))
+    assert again == f"{text}\n- assistant: Done.".replace("(2 lines)", "(3 lines)")
+
+
+def test_the_users_words_stand_in_their_lines_and_are_read_back():
+    rules = user("Two rules:\n\n- never push\n… 7 earlier messages left out\n  - keep Python 3.8")
+    text = text_of(Symbols(), brief(user("Fix it."), rules))
+    lines = ["- user: Two rules:", "  ", "  - never push", "  … 7 earlier messages left out", "    - keep Python 3.8"]
+    assert text == f"{GOAL}\n\n{HEADING}(5 lines)\n" + "\n".join(lines)
+    again = text_of(Symbols(), brief(model("Done."), previous=text))
+    assert again == f"{GOAL}\n\n{HEADING}(6 lines)\n" + "\n".join((*lines, "- assistant: Done."))
+
+
+@each_row("room", [100, 200, 400, 800])
+def test_what_is_left_out_of_the_users_words_is_said(room: int):
+    rules = [user(f"Rule {number}: " + "word " * 30) for number in range(20)]
+    answer = Symbols()(brief(user("Fix it."), *rules, max_tokens=room))
+    assert isinstance(answer, Written)
+    kept = [number for number in range(20) if f"Rule {number}: {'word ' * 29}word" in answer.text]
+    assert len(kept) == 20 or ("left out" in answer.text and "leaves out some of the user's words" in answer.notes[0])
+    assert words(answer.text) <= room
+    assert room < 800 or len(kept) == 20
 
 
 @pytest.mark.parametrize(("max_tokens", "text"), [(9, GOAL), (2, "Fix it."), (1, "Fix "), (0, "")])
@@ -232,4 +263,5 @@ def test_the_goal_survives_twenty_summaries(parts: list[tuple[Utterance, ...]]):
         assert count(text) <= 300
     head, *lines = read(text) or ()
     assert head.body == goal.words
-    assert all(len(each.split()) <= 11 for section in lines for each in section.body.split("\n"))
+    others = [each for section in lines for each in section.body.split("\n- ") if not each.startswith("user: ")]
+    assert all(len(each.split()) <= 12 for each in others)

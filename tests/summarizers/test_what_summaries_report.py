@@ -190,18 +190,18 @@ def test_symbolize_says_whom_it_does_not_ask(llm: Any):
 
 def test_symbolize_asks_the_model_behind_parts():
     lines = json.dumps([f"line {at}" for at in range(10)])
-    pruner = ConversationPruner(PruneArgs(3_000), Chunked(asking(lines), 3_000))
+    pruner = ConversationPruner(PruneArgs(12_000), Chunked(asking(lines), 3_000))
     result = pruner.prune(chat(26), symbolize(keep=5))
     assert result.report.spent.calls == 2
     assert result.report.fallbacks == ()
     found = running(result.conversation)
     assert found
-    assert "line 9" in found.text
+    assert "- line 8" in found.text  # what the assistant said; the user's words are no line of a model's
 
 
 def test_symbolize_without_a_model_has_nothing_to_say():
     for llm in (None, Digest()):
-        assert ConversationPruner(PruneArgs(3_000), llm).prune(chat(), symbolize()).report.fallbacks == ()
+        assert ConversationPruner(PruneArgs(30_000), llm).prune(chat(), symbolize()).report.fallbacks == ()
 
 
 def test_symbolize_with_a_model_of_its_own_asks_that():

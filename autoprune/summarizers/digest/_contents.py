@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from autoprune.conversation.answers import is_words
 from autoprune.summarizers.sections import EARLIER, GOAL, Section, figure, read, write
 
 REQUESTS = "What the user asked later, and the answers"
@@ -25,11 +26,13 @@ VALUED = frozenset((CHANGED, READ, STATE, COMMANDS, VALUES, OPEN, RESOLVED, TOOL
 
 TO = " → "
 ANSWER = "  → "
+SAID = "The assistant: "  # before the assistant's last words
 LEFT_OUT = re.compile(r"\[([0-9]{1,9}) older (?:one|ones) left out\]")
 ITEM = re.compile(r"- (?:\(([0-9]{1,9}) lines?(?:, asked ([0-9]{1,9}) times)?\) )?(.*)", re.DOTALL)
-NOTHING = "nothing was said or done"  # the text where there are no contents
 COUNTED = re.compile(r"([^,×]+?)(?: ×([0-9]{1,9}))?(?:, |\Z)")
 FIRST = "(the first request)"  # in place of it, where only its answer is listed
+AGAIN = " [asked again]"  # behind an answer: the request was made again since
+NONE_KEPT = "[none kept]"  # in place of an answer: the exchange is over, and nothing is known of how it ended
 
 List = Mapping[str, str]
 
@@ -38,12 +41,23 @@ List = Mapping[str, str]
 class Exchange:
     """A request of the user, how many times it was made in a row, and the assistant's last words to it.
 
-    `request` is "" for the first request, which stands apart.
+    `request` is "" for the first request, which stands apart. What the user said through a tool stands here too; it has
+    no answer, because it belongs to the request before it.
     """
 
     request: str
     answer: str = ""
     times: int = 1
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has an answer, and the request was not made again since."""
+        return bool(self.answer) and not self.answer.endswith(AGAIN)
+
+    @property
+    def is_through_tool(self) -> bool:
+        """Whether the user said it through a tool."""
+        return is_words(self.request)
 
 
 @dataclass(frozen=True)
@@ -70,7 +84,8 @@ class Contents:
 
     def _body(self, title: str, lines: Iterable[str]) -> str:
         shown, missing = [*lines], self.left_out.get(title, 0)
-        return "\n".join(([f"[{figure(missing, 'older one')} left out]"] if missing and shown else []) + shown)
+        is_said = bool(missing) and bool(shown or title == REQUESTS)  # of the user's words, even if none are left
+        return "\n".join(([f"[{figure(missing, 'older one')} left out]"] if is_said else []) + shown)
 
 
 def parse(text: str) -> Contents:
@@ -78,7 +93,7 @@ def parse(text: str) -> Contents:
 
     In the sections of another summarizer the first request is known by its title.
     """
-    found = read(text) if text != NOTHING else ()
+    found = read(text)
     if found is None:
         return Contents(earlier=text.strip())
     if not {section.title for section in found} <= {GOAL, EARLIER, REQUESTS, FOLDER, *LISTS}:
@@ -88,6 +103,8 @@ def parse(text: str) -> Contents:
     goal, earlier, folder = (bodies.pop(title, "") for title in (GOAL, EARLIER, FOLDER))
     left_out = {title: missing for title, body in bodies.items() if (missing := _missing(body))}
     exchanges = tuple(_exchanges(_rest(bodies.pop(REQUESTS, ""))))
+    if goal and not left_out.get(REQUESTS) and all(one.request for one in exchanges):
+        exchanges = (Exchange(""), *exchanges)
     lists = {title: dict(_items(title, _rest(body))) for title, body in bodies.items()}
     return Contents(goal, earlier, folder, exchanges, lists, left_out)
 

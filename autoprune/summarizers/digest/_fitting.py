@@ -5,17 +5,17 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import autoprune.summarizers.digest._contents as _contents
-from autoprune.summarizers.digest._contents import ANSWER, Contents, Exchange
+from autoprune.summarizers.digest._contents import ANSWER, SAID, Contents, Exchange, request_line
 from autoprune.summarizers.digest._folders import SHORTENED
-from autoprune.summarizers.digest._requests import shorten
-from autoprune.summarizers.sections import cut, one_line
+from autoprune.summarizers.requests import LEAST_TOKENS, MOST_SHARE, SHARE, TINY, shorten
+from autoprune.summarizers.sections import NO_ROOM, NOTHING, cut, one_line, shared
 from autoprune.summarizers.utterances import sendable
 from autoprune.tokens import Count, Memo
 
 # The share of the room that each part gets; what one does not need goes to the others.
 ANSWERS = "answers"
 SHARES: Mapping[str, float] = {
-    ANSWERS: 3,
+    ANSWERS: 6,
     _contents.PLAN: 3,
     _contents.CHANGED: 6,
     _contents.READ: 1,
@@ -30,14 +30,11 @@ SHARES: Mapping[str, float] = {
 }
 HEAD_WEIGHT = 3  # of the first and the latest request, where not all have room; others have 1
 EARLIER_WEIGHT = 2  # of somebody else's summary
-REQUESTS_SHARE = 0.65  # of the tokens, that requests have where there is no room for all; more, where lists are short
-MOST_SHARE = 0.85  # where even with the least for each they need more: then lists go before requests
-TINY = 200  # tokens, below which requests may always take MOST_SHARE
 HEADING_TOKENS = 22  # of a section, its blank line and what says how many are left out, at most
 ITEM_TOKENS = 8  # around a request: a dash, the number of its lines
 ROUNDS = 3  # of filling: what items take together is known only once they are counted together
-LONGEST_ANSWER = 240  # characters of an answer but the last, where not all fit
-LEAST_REQUEST = 70  # tokens of a request that is cut; where there is less for each, the oldest are left out instead
+ANSWERS_SHARE = 0.2  # of the tokens, that answers have where there is no room for all; more, where lists are short
+LEAST_ANSWER = 24  # tokens of an answer that is cut
 
 Candidate = tuple[float, str, int]  # when it is taken, its part, and its tokens
 
@@ -55,12 +52,27 @@ def fit(contents: Contents, count: Count, max_tokens: int) -> str:
 def _attempts(contents: Contents, count: Count, max_tokens: int) -> Iterator[str]:
     """Yield texts of the contents, each with less in it than the one before."""
     yield str(contents)
-    shorter = _with_cut_requests(contents, count, max_tokens)
+    shorter = _with_cut_answers(_with_cut_requests(contents, count, max_tokens), count, max_tokens)
     yield str(shorter)
     yield from _Room(shorter, count, max_tokens).texts()
-    yield str(Contents(shorter.goal, exchanges=tuple(replace(one, answer="") for one in shorter.exchanges[-1:])))
+    *older, last = shorter.exchanges or (Exchange(""),)
+    yield str(Contents(shorter.goal, exchanges=(_unanswered(last),), left_out=_more_left_out(shorter, older)))
+    missing = _more_left_out(shorter, shorter.exchanges)
+    for goal in (contents.goal, shorten(contents.goal, max(max_tokens - 2 * HEADING_TOKENS, LEAST_ANSWER), count)):
+        yield str(Contents(goal, left_out=missing))
     yield str(Contents(contents.goal))
     yield cut(_words(contents), max_tokens, count)
+
+
+def _unanswered(exchange: Exchange) -> Exchange:
+    """Return an exchange without its answer: one that is over stays over."""
+    return replace(exchange, answer=_contents.NONE_KEPT if exchange.is_over else "")
+
+
+def _more_left_out(contents: Contents, exchanges: Sequence[Exchange]) -> Mapping[str, int]:
+    """Return how many of the user's words are left out once these are, too."""
+    missing = sum(bool(one.request) for one in exchanges)
+    return {_contents.REQUESTS: contents.left_out.get(_contents.REQUESTS, 0) + missing}
 
 
 def _plain(contents: Contents) -> Contents:
@@ -82,11 +94,8 @@ def _plain(contents: Contents) -> Contents:
 
 def _words(contents: Contents) -> str:
     """Return what matters most, without a heading."""
-    last = [*contents.lists.get(_contents.LAST, {})][-1:]
-    return next(
-        filter(None, (contents.goal, contents.earlier, *(one.request for one in contents.exchanges[-1:]), *last)),
-        _contents.NOTHING,
-    )
+    said = (contents.goal, contents.earlier, *(one.request for one in contents.exchanges[-1:]))
+    return next(filter(None, said), NO_ROOM if str(contents) else NOTHING)
 
 
 def _with_cut_requests(contents: Contents, count: Count, max_tokens: int) -> Contents:
@@ -94,49 +103,67 @@ def _with_cut_requests(contents: Contents, count: Count, max_tokens: int) -> Con
 
     The long ones are cut first. Where each would have too little, the oldest of the user's later requests are left out.
     """
-    rest = count(str(replace(contents, goal="", earlier="", exchanges=())))
-    share = MOST_SHARE if max_tokens < TINY else min(MOST_SHARE, max(REQUESTS_SHARE, 1 - rest / max_tokens))
+    free = max_tokens - count(str(replace(contents, goal="", earlier="", exchanges=()))) - 2 * HEADING_TOKENS
+    most = max(int(max_tokens * MOST_SHARE), free)
     *older, latest = contents.exchanges or (Exchange(""),)
     heads = (contents.goal, latest.request, contents.earlier)
     sizes = [count(text) + HEADING_TOKENS // 2 if text else 0 for text in heads]
     weights: list[float] = [HEAD_WEIGHT, HEAD_WEIGHT, EARLIER_WEIGHT]
-    least = sum(min(size, LEAST_REQUEST * weight) for size, weight in zip(sizes, weights, strict=True))
+    least = sum(min(size, LEAST_TOKENS * weight) for size, weight in zip(sizes, weights, strict=True))
     kept: list[Exchange] = []
     for one in reversed(older):
-        size = count(one.request) + ITEM_TOKENS
-        if least + min(size, LEAST_REQUEST) > max_tokens * MOST_SHARE:
+        size = count(f"{request_line(one)}\n") if one.request else 0
+        if least + min(size, LEAST_TOKENS) > most:
             break
-        least += min(size, LEAST_REQUEST)
+        least += min(size, LEAST_TOKENS)
         kept.insert(0, one)
         sizes.append(size)
         weights.append(1)
-    rooms = _rooms(sizes, weights, min(max(int(max_tokens * share), int(least)), int(max_tokens * MOST_SHARE)))
+    share = max_tokens if max_tokens < TINY else max(int(max_tokens * SHARE), free, int(least))
+    rooms = shared(sizes, weights, min(share, most))
     goal, request, earlier = (
         shorten(text, max(room - HEADING_TOKENS // 2, 1), count) if text else ""
         for text, room in zip(heads, rooms, strict=False)
     )
     exchanges = tuple(
-        replace(
-            one,
-            request=shorten(one.request, max(room - ITEM_TOKENS, 1), count),
-            answer=one_line(one.answer, LONGEST_ANSWER),
-        )
+        replace(one, request=_shorter_request(one, room, count))
         for one, room in zip(kept, reversed(rooms[len(heads) :]), strict=True)
     )
-    missing = sum(bool(one.request) for one in older[: len(older) - len(kept)])
-    left_out = {**contents.left_out, _contents.REQUESTS: contents.left_out.get(_contents.REQUESTS, 0) + missing}
+    left_out = {**contents.left_out, **_more_left_out(contents, older[: len(older) - len(kept)])}
     last = (replace(latest, request=request),) if contents.exchanges else ()
     return replace(contents, goal=goal, earlier=earlier, exchanges=(*exchanges, *last), left_out=left_out)
 
 
-def _rooms(sizes: Sequence[int], shares: Sequence[float], room: int) -> list[int]:
-    """Return the room for each: its size where that is within its share; what it leaves goes to the others."""
-    rooms, waiting = list(sizes), sum(shares)
-    for at in sorted(range(len(sizes)), key=lambda at: sizes[at] / shares[at]):
-        rooms[at] = min(sizes[at], int(room * shares[at] / waiting))
-        room -= rooms[at]
-        waiting -= shares[at]
-    return rooms
+def _shorter_request(one: Exchange, room: int, count: Count) -> str:
+    """Return a request that takes at most about `room` tokens as it stands in the text."""
+    is_whole = count(f"{request_line(one)}\n") <= room
+    return one.request if is_whole else shorten(one.request, max(room - ITEM_TOKENS, 1), count)
+
+
+def _with_cut_answers(contents: Contents, count: Count, max_tokens: int) -> Contents:
+    """Return the contents with the answers and the assistant's last words cut to the room that all else leaves."""
+    last = contents.lists.get(_contents.LAST, {})
+    others = {item: "" for item in last if not item.startswith(SAID)}
+    bare = tuple(replace(one, answer="") for one in contents.exchanges)
+    rest = count(str(replace(contents, exchanges=bare, lists={**contents.lists, _contents.LAST: others})))
+    room = max(int(max_tokens * ANSWERS_SHARE), max_tokens - rest - 2 * HEADING_TOKENS)
+    words = [*(one.answer for one in contents.exchanges), *(item for item in last if item.startswith(SAID))]
+    sizes = [count(ANSWER + text) + 1 if text else 0 for text in words]
+    limits = shared(sizes, [*[1] * (len(sizes) - 1), HEAD_WEIGHT][-len(sizes) :], room) if sizes else []
+    cut = [
+        _shorter(text, max(limit - ITEM_TOKENS, LEAST_ANSWER), count) for text, limit in zip(words, limits, strict=True)
+    ]
+    shorter = dict(zip(words, cut, strict=True))
+    return replace(
+        contents,
+        exchanges=tuple(replace(one, answer=each) for one, each in zip(contents.exchanges, cut, strict=False)),
+        lists={**contents.lists, _contents.LAST: {shorter.get(item, item): "" for item in last}},
+    )
+
+
+def _shorter(line: str, limit: int, count: Count) -> str:
+    """Return a line of the assistant's with at most about `limit` tokens: itself, or its beginning and its end."""
+    return line if count(line) <= limit else one_line(shorten(line, limit, count), len(line))
 
 
 @dataclass(frozen=True)
@@ -200,7 +227,11 @@ class _Room:
     def _text(self, kept: Mapping[str, int]) -> str:
         exchanges = self.contents.exchanges
         answered = len(exchanges) - kept[ANSWERS]
-        shown = tuple(replace(one, answer=one.answer if at >= answered else "") for at, one in enumerate(exchanges))
+        last = max((at for at, one in enumerate(exchanges) if not one.is_through_tool), default=-1)
+        shown = tuple(
+            one if at >= answered else _unanswered(one) if at == last else replace(one, answer="")
+            for at, one in enumerate(exchanges)
+        )
         lists = {
             title: dict([*items.items()][len(items) - kept[title] :]) for title, items in self.contents.lists.items()
         }

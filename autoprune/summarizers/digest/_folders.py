@@ -38,7 +38,7 @@ def make_relative(contents: Contents, worked_in: Sequence[str]) -> Contents:
     return replace(contents, folder=folder, lists=lists)
 
 
-def shorten(text: str, folder: str) -> str:
+def relative(text: str, folder: str) -> str:
     """Return a text with the paths in a folder relative to it."""
     return _inside(folder).sub("", text) if folder and folder in text else text
 
@@ -52,7 +52,7 @@ def _merge(title: str, items: Mapping[str, str], folder: str) -> dict[str, str]:
     """Return items with shorter paths; where two become one, the last, or for files what both say together."""
     found: dict[str, str] = {}
     for key, value in items.items():
-        short = shorten(key, folder)
+        short = relative(key, folder)
         before = found.pop(short, "")
         found[short] = tally(before, value) if title in (CHANGED, READ) else value
     return found

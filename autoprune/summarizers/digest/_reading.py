@@ -7,30 +7,39 @@ from dataclasses import dataclass, replace
 import autoprune.summarizers.digest._contents as _contents
 from autoprune.conversation.commands import STILL_RUNNING, hides_failures
 from autoprune.conversation.transcript import Speaker
-from autoprune.formats.harness import continues
+from autoprune.formats import harness
 from autoprune.summarizers import _shell
+from autoprune.summarizers._runs import again, runs
 from autoprune.summarizers.actions import NO_RESULT, Action, read_actions
-from autoprune.summarizers.digest._contents import Contents, Exchange
+from autoprune.summarizers.digest._contents import SAID, Contents, Exchange
 from autoprune.summarizers.digest._findings import findings
-from autoprune.summarizers.digest._folders import make_relative, shorten
-from autoprune.summarizers.digest._state import COMMIT, STATUS, states, value
+from autoprune.summarizers.digest._folders import make_relative, relative
+from autoprune.summarizers.digest._state import COMMIT, STATUS, passes, states, value
 from autoprune.summarizers.digest._todos import update_plan
+from autoprune.summarizers.requests import shorten
 from autoprune.summarizers.sections import one_line
 from autoprune.summarizers.utterances import Utterance
 
-LONGEST_ANSWER = 400  # characters
-LONGEST_LAST = 900
+LONGEST_ANSWER = 2_000  # characters
 LONG_REQUEST = 40  # characters; a longer request that is made again in the same words is listed once
 LAST_ACTIONS = 5
 MOST_VALUES = 8
-SAID = "The assistant: "
 RUNS = re.compile(r" \(×([0-9]{1,9})\)\Z")
+CALLED = re.compile(r"[^\s()]+\((.*)\)", re.DOTALL)  # a call of a tool that is no command
 
 
-def extend(contents: Contents, utterances: Sequence[Utterance]) -> Contents:
-    """Return the contents with what some more messages add."""
+def extend(contents: Contents, utterances: Sequence[Utterance], goal: str) -> Contents:
+    """Return the contents with what some more messages add; `goal` is the user's first request, if it is known."""
     lists = {title: dict(contents.lists.get(title, {})) for title in _contents.LISTS}
-    reader = _Reader(contents.goal, contents.earlier, contents.folder, [*contents.exchanges], lists)
+    reader = _Reader(
+        contents.goal or goal,
+        contents.earlier,
+        contents.folder,
+        [*contents.exchanges],
+        lists,
+        expects_goal=bool(goal) and not contents.goal,
+        is_opening=contents == Contents(),
+    )
     made = [*read_actions(utterances)]
     for one, done in zip(utterances, made, strict=True):
         reader.add(one, done)
@@ -40,20 +49,30 @@ def extend(contents: Contents, utterances: Sequence[Utterance]) -> Contents:
 
 @dataclass
 class _Reader:
-    """The contents of a digest while messages are read into them."""
+    """The contents of a digest while messages are read into them.
+
+    An exchange is over once it has an answer: the assistant's last words before the user's next request, be that
+    request among the messages or in the conversation still. The words that stand in the list `LAST` are about the
+    exchange that is not over; if there is none, about a request that is still in the conversation.
+    """
 
     goal: str
     earlier: str
     folder: str
     exchanges: list[Exchange]
     lists: dict[str, dict[str, str]]
+    expects_goal: bool  # the first request is known and not read yet
+    is_opening: bool  # no request has been made yet
 
     def add(self, one: Utterance, done: Sequence[Action]) -> None:
         """Take in one message."""
-        if one.speaker is Speaker.USER and (request := one.said):
-            self._begin_exchange(request)
-        elif one.speaker is Speaker.MODEL and one.words.strip():
-            self._note_words(one.words)
+        if one.after_request:
+            self._end_exchange(_contents.NONE_KEPT)
+            self.is_opening = False
+        if one.speaker is Speaker.USER and (said := one.said):
+            self._note_said(one, said)
+        elif one.speaker is Speaker.MODEL and (spoken := harness.spoken(one.words)).strip():
+            self._note_words(spoken)
         for action in done:
             self._note_action(action)
 
@@ -63,50 +82,76 @@ class _Reader:
             self.lists[title].pop(item, None)
             self.lists[title][item] = ""
 
-    def _begin_exchange(self, request: str) -> None:
-        """Begin a new exchange; the assistant's last words were the answer to the one before."""
-        if continues(request):
-            self.earlier = "\n\n".join(filter(None, (self.earlier, request)))
-            return
-        self._end_exchange()
-        before = self.exchanges[-1] if self.exchanges else None
-        # A digest that had no room for headings may hold nothing but the assistant's words.
-        is_somebodys = bool(self.earlier) and not self.earlier.startswith(SAID)
-        if not (self.goal or is_somebodys or any(exchange.request for exchange in self.exchanges)):
-            self.goal = request
-            self.exchanges.append(Exchange(""))
-        elif before and request == (before.request or self.goal):
-            self.exchanges[-1] = replace(before, times=before.times + 1)
-        else:
-            times = self._take_repeated(request) + 1
-            self.exchanges.append(Exchange(request, times=times))
+    def _note_said(self, one: Utterance, said: str) -> None:
+        """Take in what the user said: a request ends the exchange before it.
 
-    def _take_repeated(self, request: str) -> int:
-        """Take away a long request that was made before in the same words; return how many times it was made."""
+        An answer through a tool does not, nor do words beside results: both come while the assistant is at work.
+        """
+        if one.is_answer or one.results:
+            self.exchanges.append(Exchange(said))
+        elif one.continues:
+            self._end_exchange()
+            self.earlier = "\n\n".join(filter(None, (self.earlier, said)))
+        else:
+            self._begin_exchange(said, is_behind=one.after_request)
+
+    def _begin_exchange(self, request: str, *, is_behind: bool) -> None:
+        """Begin a new exchange. `is_behind`: an earlier request is still in the conversation."""
+        open_before = self._open_exchange() is not None
+        self._end_exchange()
+        if not open_before and (is_behind or self.is_opening):
+            self.lists[_contents.LAST].clear()  # the words there are not about this request
+        self.is_opening = False
+        before = self.exchanges[-1] if self.exchanges else None
+        if self.expects_goal and request == self.goal:
+            self.expects_goal = False
+            self.exchanges.append(Exchange(""))
+        elif before and open_before and request == (before.request or self.goal):
+            self.exchanges[-1] = _made_again(before, before.times + 1)
+        else:
+            exchange = self._take_repeated(request) or Exchange(request)
+            self.exchanges.append(exchange)
+
+    def _take_repeated(self, request: str) -> Exchange | None:
+        """Take away a long request that was made before in the same words; return it, made once more."""
         same = [exchange for exchange in self.exchanges if len(request) >= LONG_REQUEST and exchange.request == request]
         self.exchanges = [exchange for exchange in self.exchanges if exchange not in same]
-        return sum(exchange.times for exchange in same)
+        return _made_again(same[-1], sum(exchange.times for exchange in same) + 1) if same else None
 
-    def _end_exchange(self) -> None:
+    def _open_exchange(self) -> int | None:
+        """Return the number of the exchange that is not over; None if all are."""
+        asked = [at for at, exchange in enumerate(self.exchanges) if not exchange.is_through_tool]
+        return asked[-1] if asked and not self.exchanges[asked[-1]].is_over else None
+
+    def _end_exchange(self, otherwise: str = "") -> None:
+        """End the exchange that is not over; the assistant's last words are its answer, `otherwise` if there are none.
+
+        The last exchange of all needs an answer: without one it is not over.
+        """
+        at = self._open_exchange()
+        if at is None:
+            return
+        # A plan that is a text has no marks of what is done; when its turn is over, it was carried out or given up.
+        self.lists[_contents.PLAN] = {item: "" for item in self.lists[_contents.PLAN] if item.startswith("[")}
         words = next((item for item in self.lists[_contents.LAST] if item.startswith(SAID)), "")
-        answer = one_line(words.removeprefix(SAID), LONGEST_ANSWER)
+        said, before = words.removeprefix(SAID), self.exchanges[at].answer.removesuffix(_contents.AGAIN)
         self.lists[_contents.LAST].clear()
-        if answer and not self.exchanges:
-            self.exchanges.append(Exchange(""))
-        if answer:
-            self.exchanges[-1] = replace(self.exchanges[-1], answer=answer)
-            self.lists[_contents.FINDINGS] = {
-                finding: "" for finding in self.lists[_contents.FINDINGS] if finding not in answer
-            }
+        self.exchanges[at] = replace(self.exchanges[at], answer=said or before or otherwise)
+        self.lists[_contents.FINDINGS] = {
+            finding: "" for finding in self.lists[_contents.FINDINGS] if not said or finding not in said
+        }
 
     def _note_words(self, words: str) -> None:
         self.put(_contents.FINDINGS, *findings(words))
         kept = [item for item in self.lists[_contents.LAST] if not item.startswith(SAID)]
-        self.lists[_contents.LAST] = dict.fromkeys((*kept, SAID + one_line(words, LONGEST_LAST)), "")
+        said = one_line(shorten(words, LONGEST_ANSWER, len), len(words))
+        self.lists[_contents.LAST] = dict.fromkeys((*kept, SAID + said), "")
 
     def _note_action(self, action: Action) -> None:
         if not action.is_late:
             self._count(_contents.TOOLS, action.tool, "called")
+        if action.is_cancelled:
+            return
         if action.failed:
             self._count(_contents.TOOLS, action.tool, "failed")
         self.lists[_contents.PLAN] = dict(update_plan(action, self.lists[_contents.PLAN]))
@@ -138,7 +183,7 @@ class _Reader:
 
     def _short(self, text: str) -> str:
         """Return a name or a path as it stands in the lists."""
-        return one_line(shorten(text, self.folder), len(text))
+        return one_line(relative(text, self.folder), len(text))
 
     def _known_path(self, path: str) -> str:
         """Return a path as the lists have it already, with more of its folders or with fewer."""
@@ -157,23 +202,55 @@ class _Reader:
 
     def _note_outcome(self, action: Action) -> None:
         """Note how it went: a command's latest outcome, an error, or that an error is no more."""
-        name, command = self._short(action.name), action.command
-        is_look = bool(command) and _shell.only_looks(command)
-        if command and not is_look:
-            before = self.lists[_contents.COMMANDS].pop(name, None)
-            counted = RUNS.search(before or "")
-            runs = (int(counted[1]) if counted else before is not None) + (not action.is_late)
-            self.lists[_contents.COMMANDS][name] = action.outcome + (f" (×{runs})" if runs > 1 else "")
-        found_nothing = is_look and not action.error  # grep fails where nothing matches
+        name = self._short(action.name)
+        if action.command and not action.only_looks:
+            times = self._take_runs(name) + (not action.is_late)
+            self.lists[_contents.COMMANDS][name] = action.outcome + (f" (×{times})" if times > 1 else "")
+        is_known = not action.waits_for or action.command  # else nobody can tell which command it was
         if action.is_refused:
             self.lists[_contents.OPEN].pop(name, None)
-        elif action.failed and not found_nothing:
+        elif action.failed and is_known and not (action.only_looks or action.is_malformed):
             self.lists[_contents.RESOLVED].pop(name, None)
-            for again in self._same(name):
-                self.lists[_contents.OPEN].pop(again)
+            for before in self._again(action, name):
+                self.lists[_contents.OPEN].pop(before)
             self.lists[_contents.OPEN][name] = ": ".join(filter(None, (action.outcome, action.error)))
-        elif action.result and (action.failed is False or not hides_failures(command)):
-            self._resolve(name, *(name.split(" && ") if command else ()))
+        elif action.result and not action.failed and not action.runs_as and self._has_succeeded(action):
+            for resolved in self._again(action, name):
+                self.lists[_contents.RESOLVED][resolved] = self.lists[_contents.OPEN].pop(resolved)
+                self._forget_failed(resolved, name)
+
+    def _forget_failed(self, resolved: str, name: str) -> None:
+        """Take a command whose failure was resolved by another one from the list of how commands went last."""
+        if resolved != name and self.lists[_contents.COMMANDS].get(resolved, "").startswith("failed"):
+            del self.lists[_contents.COMMANDS][resolved]
+
+    def _take_runs(self, name: str) -> int:
+        """Take a command from the list, whatever its output was cut to; return how many times it was run."""
+        commands = self.lists[_contents.COMMANDS]
+        same = [one for one in commands if _shell.uncut(one) == _shell.uncut(name)]
+        counted = [(RUNS.search(how), how) for one in same if (how := commands.pop(one))]
+        return sum(int(match[1]) if match else 1 for match, _ in counted)
+
+    def _has_succeeded(self, action: Action) -> bool:
+        """Return whether a call that is not known to have failed went well, as far as anybody can tell."""
+        is_silent = bool(action.result and not action.result.text.strip())  # as compilers are that find no error
+        is_silent = is_silent and "||" not in action.command
+        return action.failed is False or not hides_failures(action.command) or passes(action) or is_silent
+
+    def _again(self, action: Action, name: str) -> list[str]:
+        """Return the open errors of what an action does again: the same command, file or tool."""
+        known = self.lists[_contents.OPEN]
+        done = runs(action.name) if action.command else ()
+        changed = {path.rpartition("/")[2] for does, path in action.files() if does != "read"}
+        is_plain = not (action.command or changed)  # a tool of which only the name and the target are known
+
+        def is_same(one: str) -> bool:
+            called = CALLED.fullmatch(one)
+            if one == name or again(done, one):
+                return True
+            return bool(called and _changes(called, changed)) or (is_plain and one.partition("(")[0] == action.tool)
+
+        return [one for one in known if is_same(one)]
 
     def _note_state(self, action: Action) -> None:
         """Note what a command says of version control and tests, and the one value that it printed."""
@@ -181,7 +258,7 @@ class _Reader:
         if STATUS not in known and COMMIT in known:
             self.lists[_contents.STATE].pop(STATUS, None)  # it told of what is committed now
         for kind, found in known.items():
-            self._set(_contents.STATE, kind, shorten(found, self.folder))
+            self._set(_contents.STATE, kind, relative(found, self.folder))
         if (found := value(action)) and not known:
             self._set(_contents.VALUES, self._short(action.name), found)
         for old in [*self.lists[_contents.VALUES]][:-MOST_VALUES]:
@@ -192,16 +269,17 @@ class _Reader:
         self.lists[title].pop(key, None)
         self.lists[title][key] = value
 
-    def _resolve(self, *names: str) -> None:
-        """Move errors that did not come again to the resolved ones; of `a && b`, those of each command."""
-        for name in self._same(*names):
-            self.lists[_contents.RESOLVED][name] = self.lists[_contents.OPEN].pop(name)
-
-    def _same(self, *names: str) -> list[str]:
-        """Return the open errors of the same commands, whatever their output was piped to."""
-        stems = {_shell.stem(name) for name in names}
-        return [name for name in self.lists[_contents.OPEN] if _shell.stem(name) in stems]
-
     def _count(self, title: str, key: str, *words: str) -> None:
         """Put an item at the end of a list, and count its words in its value."""
         self.lists[title][key] = _contents.tally(self.lists[title].pop(key, ""), *words)
+
+
+def _made_again(exchange: Exchange, times: int) -> Exchange:
+    """Return an exchange whose request is made again: its answer stays until there is another one."""
+    answer = exchange.answer.removesuffix(_contents.AGAIN)
+    return replace(exchange, times=times, answer=answer and answer + _contents.AGAIN)
+
+
+def _changes(called: re.Match[str], changed: set[str]) -> bool:
+    """Return whether a call was about one of some files, given by their names without folders."""
+    return not changed.isdisjoint(path.rstrip("…").rpartition("/")[2] for path in called[1].split())

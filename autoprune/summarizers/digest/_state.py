@@ -43,11 +43,12 @@ FIGURES = re.compile(
     re.MULTILINE,
 )
 GO = re.compile(r"^(ok|FAIL|--- FAIL:)\s+(\S+)", re.MULTILINE)
+FAILURES = re.compile(r"\b[1-9]\d* (?:failed|failing|fail|failures?|errors?)\b|FAIL|\b(?:failures|errors)=[1-9]")
 VALUE = re.compile(r"\d|[/=@]|\btrue\b|\bfalse\b")
 # Lines that look like values and are none: what programs of agents add, and what git says of itself.
 NO_VALUE = re.compile(
     r"Process running with session ID|Command running in background|Switched to |Saved working directory"
-    r"|\[Current working directory|\[Python Interpreter|\(Open file:|\(Current directory:"
+    r"|\[Current working directory|\[Python Interpreter|\(Open file:|\(Current directory:|(?:\[[^\]\n]*\] )?\$ "
 )
 
 
@@ -65,6 +66,13 @@ def states(action: Action) -> Iterator[tuple[str, str]]:
     ):
         if found:
             yield kind, one_line(found.replace("→", "->"), LONGEST)
+
+
+def passes(action: Action) -> bool:
+    """Return whether a command printed the figures of tests, and no failure among them."""
+    text = _printed(action.result.text)[-LOOKED_AT:] if action.command and action.result else ""
+    found = [match[0] for match in FIGURES.finditer(text)] + [match[0] for match in GO.finditer(text)]
+    return bool(found) and not any(map(FAILURES.search, found))
 
 
 def value(action: Action) -> str:

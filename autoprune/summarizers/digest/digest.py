@@ -27,13 +27,16 @@ share of the room has place for; a line says how many older ones are left out. F
 The number of lines in each heading is what makes the text readable back, whatever stands in it.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from autoprune.summarizers.brief import Brief
-from autoprune.summarizers.digest._contents import parse
+from autoprune.summarizers.brief import Answer, Brief, Failed, Written
+from autoprune.summarizers.digest._contents import REQUESTS, Contents, parse
 from autoprune.summarizers.digest._fitting import fit
 from autoprune.summarizers.digest._reading import extend
+from autoprune.summarizers.requests import left_out_note
+from autoprune.summarizers.sections import read, request_of
 from autoprune.summarizers.utterances import sendable
 
 
@@ -53,7 +56,17 @@ class Digest:
     keeps_request: ClassVar[bool] = True
     fallback: ClassVar[None] = None
 
-    def __call__(self, brief: Brief) -> str:
+    def __call__(self, brief: Brief) -> Answer:
         """Return the digest."""
-        contents = extend(parse(sendable(brief.previous)), brief.utterances)
-        return fit(contents, brief.count, brief.max_tokens)
+        contents = extend(parse(sendable(brief.previous)), brief.utterances, request_of(brief))
+        text = fit(contents, brief.count, brief.max_tokens)
+        return Written(text, notes=tuple(_notes(contents, text))) if text else Failed("there is no room for a word")
+
+
+def _notes(contents: Contents, text: str) -> Iterator[str]:
+    """Yield a note if something of the user's is not in the text."""
+    is_whole = read(text) is not None
+    shown = parse(text) if is_whole else Contents(text)
+    requests = [one.request for one in shown.exchanges if one.request]
+    known = contents.left_out.get(REQUESTS, 0) + sum(bool(one.request) for one in contents.exchanges)
+    return left_out_note(contents.goal, shown.goal, requests, known - len(requests))

@@ -35,7 +35,7 @@ LISTS = ("constraints", "done", "decisions", "files", "next", "open_questions", 
 GIVEN_UP = ("done", "files", "open_questions", "decisions", "landmines", "next", "current_state", "constraints", "goal")
 SHARES = (2, 4, 8, 0)  # a field is shortened to a half, a quarter, an eighth, and to nothing
 FIRST_ITEMS = ("constraints", "next")  # of which the first items count most
-REQUEST_SHARE = 2  # the first request takes at most the room divided by this
+REQUEST_SHARE = 2  # the first request takes at most the room divided by this, and what the rest leaves
 LEFT_OUT = re.compile(r"\[… ([0-9]{1,9}) items? left out …\]")
 BRACES = 50  # places where an answer's JSON may begin, that are tried
 
@@ -122,8 +122,8 @@ def keep(made: Snapshot, brief: Brief) -> Snapshot:
     """
     before = _earlier(brief.previous)
     request = before.request or sections.request_of(brief)
-    said = sum(bool(sections.first_request([one])) for one in brief.utterances)
-    is_new = bool(request) and not before.request
+    said = sum(one.speaker is Speaker.USER and bool(one.said) for one in brief.utterances)
+    is_new = bool(request) and not before.request and any(one.asked == request for one in brief.utterances)
     goal = (made.goal if said > int(is_new) else "") or before.goal
     if not (goal or request or brief.request.strip()):
         goal = made.goal
@@ -142,11 +142,15 @@ def shorten(snapshot: Snapshot, max_tokens: int, count: Count) -> str:
 
     Raises SnapshotError where not a word fits.
     """
+    if count(whole := write(snapshot)) <= max_tokens:
+        return whole
     request = sections.cut(snapshot.request, max_tokens // REQUEST_SHARE, count)
     for fitting in _shorter(replace(snapshot, request=request), count):
         text = write(fitting)
         if text and count(text) <= max_tokens:
-            return text
+            free = max_tokens - count(write(replace(fitting, request="…"))) - sections.JOINT_TOKENS
+            longer = write(replace(fitting, request=sections.cut(snapshot.request, free, count) or request))
+            return longer if count(longer) <= max_tokens else text
     text = sections.cut(write(snapshot), max_tokens, count)
     if not text:
         raise SnapshotError(f"a summary of {max_tokens} tokens has no room for a word")
@@ -186,7 +190,7 @@ def _earlier(previous: str) -> Snapshot:
 def _new_constraints(made: Snapshot, before: Snapshot, brief: Brief) -> tuple[str, ...]:
     """Return the constraints that are new, where the user may have stated any: in words, or in a summary."""
     has_parts = any(one.speaker is Speaker.OTHER for one in brief.utterances)
-    is_stated = has_parts or bool(sections.first_request(brief.utterances))
+    is_stated = has_parts or any(one.speaker is Speaker.USER and one.said for one in brief.utterances)
     known = {_plain(one) for one in before.constraints}
     return tuple(one for one in made.constraints if is_stated and _plain(one) not in known)
 

@@ -1,8 +1,11 @@
-"""Shorten a long request of the user's to its beginning, its end, and what it asks for."""
+"""Fit the user's words into a room: shorten long ones to their beginning, their end, and what they ask for."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
+from autoprune.planning.clamping import is_cut
+from autoprune.planning.view import SAID_SHARE
+from autoprune.summarizers.sections import figure, shared
 from autoprune.tokens import Count
 
 LOOKED_AT = 20_000  # characters of what is left out that are searched for a sentence that asks, at either end
@@ -12,6 +15,12 @@ MOST = 2  # sentences that ask, from what is left out
 HEAD_SHARE = 0.55  # of the characters, for the beginning
 NEAR = 60  # characters within which a cut looks for the end of a line or a word
 LEAST = 40  # characters, below which only the beginning stays
+SHARE = SAID_SHARE  # of the room, that the user's words have at least if there is no room for all
+MOST_SHARE = 0.85  # if even with the least for each they need more
+TINY = 200  # tokens of room, of which the user's words may take all
+LEAST_TOKENS = 70  # of words that are cut; if there is less for each, the oldest are left out instead
+LEAVES_OUT = "the summary leaves out some of the user's words"  # how a note begins
+CUT = "… [left out]"  # behind the beginning
 ROUNDS = 6  # of making it shorter: tokens are no characters
 MARK = re.compile(r"\s*\[… ([0-9,]{1,11}) characters left out …\]\s*")
 END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
@@ -23,6 +32,56 @@ ASKS = re.compile(
     r"|commit|push|review|investigate|continue|bitte|por favor|peux-tu|pouvez-vous)\b"
     r"|[?？]['\")]*$|请|帮我|不要|必须|ください|пожалуйста"
 )
+
+
+def fitted(said: Sequence[str], frame: int, left: int, free: int, count: Count) -> list[str]:
+    """Return the newest of several texts of the user's, the long ones shortened. Around each stand `frame` tokens.
+
+    They take `free` tokens, which nothing else needs, or a share of the `left` ones: more of these if otherwise the
+    oldest would be left out.
+    """
+    kept: list[str] = []
+    for share in (SHARE, MOST_SHARE, 1):
+        room = max(int(left * share), free)
+        kept = _newest_that_fit(said, frame, room, count) if share < 1 or left < TINY else kept
+        if len(kept) == len(said):
+            break
+    return kept
+
+
+def _newest_that_fit(said: Sequence[str], frame: int, room: int, count: Count) -> list[str]:
+    sizes: list[int] = []
+    least = 0
+    for one in reversed(said):
+        size = count(one) + frame
+        least += min(size, LEAST_TOKENS)
+        if least > room:
+            break
+        sizes.insert(0, size)
+    rooms = shared(sizes, [1] * len(sizes), room)
+    kept = said[len(said) - len(sizes) :]
+    return [shorten(one, max(limit - frame, 1), count) for one, limit in zip(kept, rooms, strict=True)]
+
+
+def left_out_note(goal: str, shown: str, said: Iterable[str], missing: int) -> Iterator[str]:
+    """Yield a note for the report if a summary leaves out some of the user's words.
+
+    `goal` is the first request and `shown` what the summary has of it; `said` is what it has of later messages, of
+    which `missing` are not in it.
+    """
+    shortened = sum(map(_is_shortened, said))
+    parts = (
+        "part of the first request" if goal and shown and (shown != goal or _is_shortened(shown)) else "",
+        "the first request" if goal and not shown else "",
+        f"part of {figure(shortened, 'later message')}" if shortened else "",
+        figure(missing, "later message") if missing else "",
+    )
+    if any(parts):
+        yield f"{LEAVES_OUT}: {', '.join(filter(None, parts))}"
+
+
+def _is_shortened(said: str) -> bool:
+    return is_cut(said) or said.endswith(CUT)
 
 
 def shorten(request: str, limit: int, count: Count) -> str:
@@ -56,7 +115,7 @@ def _parts(request: str) -> tuple[str, int, str]:
 def _in_characters(first: str, missing: int, last: str, most: int) -> str:
     """Return the beginning of one text and the end of another in about `most` characters, with a mark between."""
     if most < 2 * LEAST:
-        return first[: max(most - 1, 1)].rstrip() + "…"
+        return first[: max(most - len(CUT), 1)].rstrip() + CUT
     head = _begin(first, int(most * HEAD_SHARE))
     around = max(most - len(head) - LEAST, 0)
     asking = [*_asking(first[len(head) :], last, around)]
