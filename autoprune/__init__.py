@@ -3,8 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from loguru import logger
-
+import autoprune._starting  # noqa: F401 - first, since Ctrl-C may come while the rest is imported
 from autoprune.errors import (
     ArchiveError,
     AutopruneError,
@@ -73,7 +72,8 @@ LATE = {
     "summarize_text": "summarizers",
 }
 
-logger.disable("autoprune")  # what loguru asks of libraries; a program turns it on with logger.enable("autoprune")
+# Loguru asks libraries to be silent; a program turns the log on with logger.enable("autoprune").
+import_module("loguru").logger.disable("autoprune")
 
 
 def __getattr__(name: str) -> Any:

@@ -4,6 +4,6 @@ Exit codes: 0 within the safe zone; 1 still over it, and the report says why; 2 
 read as a conversation or written; 4 a provider's rule is broken; 130 interrupted; 141 nobody reads the output any more.
 """
 
-from autoprune.cli.app import main
+from autoprune.cli.starting import main
 
 __all__ = ["main"]

@@ -38,19 +38,19 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(epilog=prune.EXAMPLES)(prune.prune)
-app.command(epilog=stats.EXAMPLES)(stats.stats)
-app.command(epilog=recall.EXAMPLES)(recall.recall)
-app.command(epilog=check.EXAMPLES)(check.check)
-app.command(epilog=replay.EXAMPLES)(replay.replay)
-app.command(epilog=proxy.EXAMPLES)(proxy.proxy)
+app.command(cls=options.Command, epilog=prune.EXAMPLES)(prune.prune)
+app.command(cls=options.Command, epilog=stats.EXAMPLES)(stats.stats)
+app.command(cls=options.Command, epilog=recall.EXAMPLES)(recall.recall)
+app.command(cls=options.Command, epilog=check.EXAMPLES)(check.check)
+app.command(cls=options.Command, epilog=replay.EXAMPLES)(replay.replay)
+app.command(cls=options.Command, epilog=proxy.EXAMPLES)(proxy.proxy)
 app.command(cls=Leading, epilog=run.EXAMPLES, context_settings=run.CONTEXT)(run.run)
 app.command(cls=Leading, epilog=doctor.EXAMPLES, context_settings=run.CONTEXT)(doctor.doctor)
-app.command(epilog=savings.EXAMPLES)(savings.savings)
-app.command("tune", epilog=tune.EXAMPLES)(tune.tune_settings)
-app.command("strategies", epilog=strategies.EXAMPLES)(strategies.list_strategies)
-app.command("settings", epilog=settings.EXAMPLES)(settings.list_settings)
-app.command("new-strategy", epilog=new_strategy.EXAMPLES)(new_strategy.start_strategy)
+app.command(cls=options.Command, epilog=savings.EXAMPLES)(savings.savings)
+app.command("tune", cls=options.Command, epilog=tune.EXAMPLES)(tune.tune_settings)
+app.command("strategies", cls=options.Command, epilog=strategies.EXAMPLES)(strategies.list_strategies)
+app.command("settings", cls=options.Command, epilog=settings.EXAMPLES)(settings.list_settings)
+app.command("new-strategy", cls=options.Command, epilog=new_strategy.EXAMPLES)(new_strategy.start_strategy)
 
 
 @app.callback(invoke_without_command=True)
@@ -61,8 +61,3 @@ def version(
     if show:
         print(__version__)
         raise typer.Exit
-
-
-def main() -> None:
-    """Run the command line."""
-    app()

@@ -44,13 +44,14 @@ def check(
     loaded = read(session, conversation, mine, skip_broken=skip_broken)
     rules = _rules(provider)
     found = problems(loaded.messages, rules)
+    mended = repair(loaded.messages, rules) if fixed else None
+    if fixed and mended:  # first of all, since whoever reads what is printed may have had enough
+        write(fixed, loaded.write(list(mended.conversation)))
     if as_json:
         show_json([asdict(problem) for problem in found])
     else:
         show(_broken_rules(found), to_stderr=fixed == "-")
-    if fixed:
-        mended = repair(loaded.messages, rules)
-        write(fixed, loaded.write(list(mended.conversation)))
+    if mended:
         show(_repairs(mended.repairs), to_stderr=True)
         found = problems(mended.conversation, rules)
         if found:

@@ -10,11 +10,12 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from autoprune.cli.starting import INTERRUPTED
 from autoprune.errors import ArchiveError, AutopruneError, ConversationError, RuleError, SessionError
 from autoprune.pruners.by_name import parameter
 
 OVER_SAFE_ZONE, WRONG_OPTION, UNREADABLE, RULE_BROKEN = 1, 2, 3, 4
-INTERRUPTED, CLOSED_PIPE = 130, 141  # 128 + the number of the signal, as a shell reports it
+CLOSED_PIPE = 141  # 128 + the number of the signal, as a shell reports it
 FIELD = re.compile(r"^(\w+): (\w+)(?= is )")  # of a strategy, in an error about its value
 
 
@@ -59,7 +60,8 @@ def _exit_codes() -> Iterator[None]:
 
 
 def _as_typed(words: str) -> str:
-    """Return an error in which the field of a strategy has the name of the parameter that sets it."""
+    """Return an error in terms of the command line: a preset's parameter for its field, an option for a keyword."""
+    words = words.replace("(window=200_000)", "(--window 200000)")
     return FIELD.sub(lambda match: f"{match[1]}: {parameter(match[1], match[2])}", words)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from autoprune.cli.starting import check_output
 from autoprune.errors import SessionError
 from autoprune.sessions import Reader, Session, agent_log, decode, load
 from autoprune.strategies.scaffold import value_in_file
@@ -19,8 +20,8 @@ TO_DEVICES = ("/dev/", "/proc/")
 
 def read(name: str, number: int = 1, readers: Sequence[Reader] = (), *, skip_broken: bool = False) -> Session:
     """Return a conversation of a session file, or of standard input for `-`."""
-    called = "standard input" if name == "-" else name
-    text = decode(_bytes(name, called), called)
+    called = "standard input" if name == "-" else name if name.strip() else repr(name)
+    text = decode(_bytes(name, called), called, keeps_bad=True)
     try:
         return load(text, called, number, skip_broken=skip_broken, readers=readers)
     except SessionError as error:
@@ -32,6 +33,8 @@ def read(name: str, number: int = 1, readers: Sequence[Reader] = (), *, skip_bro
 def _bytes(name: str, called: str) -> bytes:
     if name == "-" and sys.stdin is None:
         raise SessionError("standard input is closed")
+    if not name:
+        raise SessionError("the name of the session file is empty: give a path, or - for standard input")
     try:
         return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:
@@ -48,7 +51,7 @@ def refuse_log(to: str | None, readers: Sequence[Reader] = (), *, force: bool) -
     if to is None or force or not Path(to).is_file():
         return
     try:
-        log = agent_log(decode(_bytes(to, to), to), readers)
+        log = agent_log(decode(_bytes(to, to), to, keeps_bad=True), readers)
     except SessionError:  # it is no text, or nobody may read it: whether it may be written is found out then
         return
     if log is None:
@@ -68,6 +71,7 @@ def write(to: str, text: str) -> None:
     """
     data = text.encode()
     if to == "-":
+        check_output()
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
         return

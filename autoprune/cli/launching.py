@@ -13,8 +13,8 @@ from types import FrameType
 from typing import Any
 
 import typer
-from typer.core import TyperCommand
 
+import autoprune.cli.options as options
 from autoprune.clients import Client, Route, User
 from autoprune.errors import ClientError, SettingsError
 
@@ -23,7 +23,7 @@ OTHER_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 OF_BOTH = ("--help", "--print")  # options that clients have themselves
 
 
-class Leading(TyperCommand):
+class Leading(options.Command):
     """A command whose own options stand before the client's name, and the client's behind it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

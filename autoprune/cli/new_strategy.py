@@ -8,7 +8,7 @@ import typer
 import autoprune.cli.options as options
 from autoprune.cli.files import write
 from autoprune.errors import SessionError
-from autoprune.strategies.scaffold import EXAMPLE, FOLDING_EXAMPLE, names, new_strategy
+from autoprune.strategies.scaffold import free_name, names, new_strategy
 
 EXAMPLES = options.examples("new-strategy", "new-strategy MyRule --folder strategies", "new-strategy --folding")
 
@@ -30,7 +30,7 @@ def start_strategy(
 
     The strategy clears the largest results first; with --folding it sums up all but the last turns.
     """
-    called = name or (FOLDING_EXAMPLE if folding else EXAMPLE)
+    called = free_name(folding=folding) if name is None else name
     texts = {Path(folder, file): text for file, text in new_strategy(called, folding=folding).items()}
     for path in texts:
         if path.exists():

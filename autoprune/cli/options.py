@@ -1,10 +1,30 @@
 """The arguments and options that commands share."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
+
+from autoprune.errors import SettingsError
 
 FLAG = ""  # what stands behind an option without a value in the help
+
+
+class Command(TyperCommand):
+    """A command whose options are not empty, as `--archive "$KEPT"` is where no KEPT is set."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the command line. Raises SettingsError for an option with an empty value.
+
+        For an empty safe zone the command itself does, and says how one is written.
+        """
+        rest = super().parse_args(ctx, args)
+        for each in self.params:
+            value = ctx.params.get(each.name)
+            is_empty = value == "" or (isinstance(value, list | tuple) and "" in value)
+            if is_empty and each.param_type_name == "option" and each.name != "safe_zone":
+                raise SettingsError(f"the value of {each.opts[-1]} is empty: give one, or leave the option out")
+        return rest
 
 
 def examples(*lines: str) -> str:

@@ -1,12 +1,15 @@
 """What commands print: tables, JSON, a bar, where a session came from."""
 
+import json
 import os
+import sys
 import time
 
 from rich.console import Console, Group, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
+from autoprune.cli.starting import check_output
 from autoprune.pruners.by_name import AnyPruner
 from autoprune.report.tables import printable
 from autoprune.sessions import Session, dump
@@ -31,8 +34,14 @@ def show(table: RenderableType, *, to_stderr: bool = False, wraps: bool = True) 
 
 
 def show_json(value: object) -> None:
-    """Print a value as JSON."""
-    print(dump(value, 2))
+    """Print a value as JSON, escaped if the encoding of standard output lacks a character."""
+    check_output()
+    text = dump(value, 2)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(value, indent=2)
+    print(text)
 
 
 def origin(session: Session) -> RenderableType:

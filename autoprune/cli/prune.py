@@ -12,8 +12,10 @@ from autoprune.archive import Directory
 from autoprune.cli.exits import OVER_SAFE_ZONE
 from autoprune.cli.files import read, readers, refuse_log, write
 from autoprune.cli.output import count_with_progress, origin, show, show_json
-from autoprune.errors import SettingsError
-from autoprune.pruners.by_name import chosen, pruner_for
+from autoprune.cli.starting import check_output
+from autoprune.conversation.recall import parted
+from autoprune.errors import ArchiveError, SessionError, SettingsError
+from autoprune.pruners.by_name import AnyPruner, chosen, pruner_for
 from autoprune.report import Report
 from autoprune.report.explanation import Explanation
 from autoprune.report.tables import summary
@@ -28,6 +30,8 @@ EXAMPLES = options.examples(
     "prune session.jsonl --strategy hybrid --explain",
 )
 
+RETRY = "repair the archive, name another, or give --force"
+
 
 def prune(
     session: options.SessionFile,
@@ -35,7 +39,14 @@ def prune(
     strategy: options.StrategyName = None,
     summarizer: options.Summarizer = None,
     output: options.Output = None,
-    force: options.Force = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            metavar=options.FLAG,
+            help="Write even over an agent's own session file, and over any file if the archive failed.",
+        ),
+    ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", metavar=options.FLAG, help="Print what was done and why.")
     ] = False,
@@ -79,16 +90,23 @@ def prune(
     mine = readers(reader)
     loaded = read(session, conversation, mine, skip_broken=skip_broken)
     to = _destination(output, is_asked_for_else=dry_run or as_json or explain)
+    if to == "-":
+        check_output()
     if not dry_run:
         refuse_log(to, mine, force=force)
     if archive:  # what is not written need not be recalled
         pruner.archive = Directory(archive) if to and not dry_run else {}
     count_with_progress(pruner, loaded.messages)
     result = pruner.prune(loaded.messages, plan, validate=validate)  # type: ignore[arg-type]
-    if to and not dry_run:
+    has_lost = bool(archive) and not force and _lost(pruner, result.report)
+    is_kept = has_lost and to is not None and os.path.isfile(to)
+    if to and not dry_run and not is_kept:
         write(to, loaded.write(result.conversation))
     _show(result.report, explain=explain, as_json=as_json, is_output_taken=to == "-")
     show(origin(loaded), to_stderr=True)
+    if has_lost:
+        said = f"{to} was not overwritten: {RETRY}" if is_kept else "what is missing there cannot be recalled"
+        raise SessionError(f"what was cleared could not all be saved in {archive} (see the note above): {said}")
     raise typer.Exit(0 if result.report.within_safe_zone else OVER_SAFE_ZONE)
 
 
@@ -102,6 +120,17 @@ def _destination(output: str | None, *, is_asked_for_else: bool) -> str | None:
     if output or is_asked_for_else:
         return output
     return None if sys.stdout.isatty() else "-"
+
+
+def _lost(pruner: AnyPruner, report: Report) -> bool:
+    """Return whether something that was cleared cannot be recalled from the pruner's archive."""
+    ids = {parted(edit.mark)[1] for edit in report.plan.edits}
+    try:
+        for id in ids:
+            pruner.recall(id)
+    except (ArchiveError, OSError):
+        return True
+    return False
 
 
 def _show(report: Report, *, explain: bool, as_json: bool, is_output_taken: bool) -> None:

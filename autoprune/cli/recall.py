@@ -1,5 +1,6 @@
 """`autoprune recall`: what was cleared, by the id in its placeholder."""
 
+import os
 import sys
 from typing import Annotated
 
@@ -8,6 +9,7 @@ import typer
 import autoprune.cli.options as options
 from autoprune.archive import Directory
 from autoprune.archive import recall as recalled
+from autoprune.cli.starting import check_output
 from autoprune.errors import ArchiveError, SettingsError
 
 EXAMPLES = options.examples(
@@ -22,8 +24,12 @@ def recall(
     """Print what was cleared, by the id in its placeholder."""
     if not archive:
         raise SettingsError("no archive is named: give --archive DIR, or set AUTOPRUNE_ARCHIVE")
+    if not os.path.isdir(archive):
+        raise ArchiveError(f"there is no folder {archive}: name the one that --archive named as the session was pruned")
     try:
         text = recalled(Directory(archive), id)
     except OSError as error:
-        raise ArchiveError(f"{archive} cannot be read: {error.strerror}") from error
+        file = error.filename or archive
+        raise ArchiveError(f"what was cleared under {id} cannot be read from {file}: {error.strerror}") from error
+    check_output()
     sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass"))

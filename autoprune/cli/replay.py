@@ -11,7 +11,6 @@ import typer
 
 import autoprune.cli.options as options
 import autoprune.cli.replay_options as shared
-from autoprune.cli.exits import UNREADABLE
 from autoprune.cli.files import write
 from autoprune.cli.output import show, show_json
 from autoprune.cli.replay_run import ON_PAGE, dearest, replayed
@@ -97,14 +96,15 @@ def replay(
     rows = [row for each in sessions for row in each.figures]
     placed = {each: standings(rows, str(each)) for each in args.prices} if rows else {}
     whole = overview(sessions)
+    if html and rows:  # first of all, since whoever reads what is printed may have had enough
+        details = dearest(sessions, args, work, texts=texts)
+        write(html, page(sessions, details, **_said(args, whole, placed)))
     if as_json:
         show_json(_as_json(sessions, args, whole, placed))
     else:
         _show(sessions, args, whole, placed)
-    if html and rows:
-        details = dearest(sessions, args, work, texts=texts)
-        write(html, page(sessions, details, **_said(args, whole, placed)))
-    raise typer.Exit(0 if rows else UNREADABLE)
+    if not rows:
+        raise shared.nothing_replayed(sessions)
 
 
 def _args(
@@ -116,7 +116,7 @@ def _args(
     named = dict.fromkeys((NONE, *strategies)) if strategies else BUILT_IN
     for name in named:
         Policy(name)
-    zone = budget_tokens(safe_zone, model=model) if safe_zone else None
+    zone = budget_tokens(safe_zone, model=model) if safe_zone is not None else None
     return ReplayArgs(tuple(named), shared.prices_of(price, model), zone, styles=STYLES[style])
 
 

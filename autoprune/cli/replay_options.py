@@ -5,19 +5,22 @@ from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
+from rich.text import Text
 
 import autoprune.cli.options as options
 from autoprune.cli.files import readers
 from autoprune.cli.output import show
 from autoprune.cli.replay_tables import found_here
 from autoprune.economics import Prices, of_model, prices
-from autoprune.errors import SettingsError, did_you_mean
+from autoprune.errors import SessionError, SettingsError, did_you_mean
 from autoprune.replay import SessionFigures
 from autoprune.replay.corpus import Engine, why_skipped
 from autoprune.replay.processes import Processes
 from autoprune.replay.ray import on_ray
+from autoprune.report.tables import printable
 from autoprune.sessions import places
 
+ENDINGS = ", ".join(f"*{ending}" for ending in places.ENDINGS)
 ENGINES = ("processes", "ray")
 
 Paths: TypeAlias = Annotated[
@@ -62,14 +65,36 @@ def engine_of(name: str, jobs: int | None) -> Engine:
 
 
 def files_of(paths: Sequence[str], *, here: bool) -> list[str]:
-    """Return the files that are named, and with `here` those of agents, which are said first."""
+    """Return the files that are named, and with `here` those of agents, which are said first.
+
+    Raises SettingsError if no path is named, and SessionError if there are no files there. A folder without session
+    files beside others is noted.
+    """
     if not paths and not here:
         raise SettingsError("give session files, folders or globs, or --here for what agents left in the home folder")
+    if not all(paths):
+        raise SettingsError("one of the paths is empty: give a session file, a folder or a glob")
+    found = {path: places.named([path]) for path in paths}
     at_home = places.at_home(Path.home()) if here else {}
-    if here:
+    missing = [f"there are no session files ({ENDINGS}) in {path}" for path, files in found.items() if not files]
+    if here and not at_home:
+        missing.append(f"no agent left session files in the home folder, {Path.home()}")
+    files = [file for files in (*found.values(), *at_home.values()) for file in files]
+    if not files:
+        raise SessionError("; ".join(missing))
+    if at_home:
         show(found_here(at_home), to_stderr=True)
-    files = [*places.named(paths), *(file for files in at_home.values() for file in files)]
+    for words in missing:
+        show(Text(f"note: {printable(words)}", style="yellow"), to_stderr=True, wraps=False)
     return list(dict.fromkeys(map(str, files)))
+
+
+def nothing_replayed(sessions: Sequence[SessionFigures]) -> SessionError:
+    """Return the error that no file could be replayed; the reasons were said before."""
+    count = len(sessions)
+    return SessionError(
+        f"nothing was replayed: {'the file was' if count == 1 else f'all {count:,} files were'} skipped"
+    )
 
 
 def left_out(sessions: Sequence[SessionFigures]) -> dict[str, str]:

@@ -31,8 +31,6 @@ breaks    requests at which the prompt's cache broke"""
 
 def found_here(found: Mapping[str, Sequence[Path]]) -> Text:
     """Say how many session files of which agents were found."""
-    if not found:
-        return Text("no session files of agents were found in the home folder")
     counts = (f"{agent} {_count(len(files), 'file')}" for agent, files in found.items())
     return Text(f"found: {', '.join(counts)}")
 

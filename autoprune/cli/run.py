@@ -55,11 +55,11 @@ def run(
         print(*shown(chosen, route), sep="\n")
         return
     wanted()
-    path = program(chosen)
     from autoprune.proxy import Settings, give_back, running
 
     give_back()
     settings = Settings(route.upstream, safe_zone, strategy)
+    path = program(chosen)
     with running(settings) as proxy, keeping(lambda: proxy.sessions), started(path, route, proxy.url) as process:
         code = waited(process)
     words = silence(chosen, proxy, code) if ASK_NOTHING.isdisjoint((arguments or ())[:1]) else ""
@@ -112,14 +112,15 @@ def introduction(session: "Session") -> str:
 def silence(client: Client, proxy: "Running", code: int) -> str:
     """Return why nothing was pruned, where no conversation came through or none was answered; "" where one was."""
     traffic, sessions = proxy.traffic, proxy.sessions
+    elsewhere = "asked its provider at another address"
+    what = f"{elsewhere}, or nothing at all" if code == 0 else f"ended with {code} before it asked, or {elsewhere}"
+    bypassed = f"so nothing was pruned: {client.title} {what}; see `autoprune doctor {client.name}`"
     if not traffic.requests:
-        return (
-            f"no request of {client.title} came through the proxy: it ended with {code} before it asked anything, or "
-            f"has an address that is not known here; see `autoprune doctor {client.name}`"
-        )
+        return f"no request came through the proxy, {bypassed}"
     if not sessions:
-        words = f"{traffic.requests} requests came through the proxy, and none was a conversation that can be read"
-        return f"{words}: {traffic.why}" if traffic.why else words
+        came = f"{traffic.requests} request{'s' if traffic.requests > 1 else ''} came through the proxy"
+        words = f"{came}, and none was a conversation that can be read"
+        return f"{words}: {traffic.why}" if traffic.why else f"{words}, {bypassed}"
     if all(session.requests == session.failed for session in sessions):
         return f"the upstream did not answer any of {traffic.failed} requests: is it there, and the network up?"
     return ""

@@ -1,5 +1,7 @@
 """`autoprune strategies`: what there is to choose from, as it is typed."""
 
+from textwrap import fill
+
 from rich.padding import Padding
 from rich.text import Text
 
@@ -10,6 +12,7 @@ from autoprune.pruners.by_name import typed
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.settings import PruneArgs
 
+WIDTH = 80  # columns of a strategy with its parameters
 EXAMPLES = options.examples("strategies", "prune session.jsonl --strategy 'keep_last(n=20)'")
 # What every strategy takes, as it is typed.
 COMMON = """\
@@ -29,6 +32,6 @@ def list_strategies(as_json: options.AsJson = False) -> None:
         show_json(rows)
     else:
         for row in rows:
-            show(Text(typed(str(row["name"])), style="bold"))
+            show(Text(fill(typed(str(row["name"])), WIDTH, subsequent_indent=" " * 8), style="bold"))
             show(Padding(Text(str(row["description"])), (0, 0, 0, 4)))
         show(Text(f"\n{COMMON}"))

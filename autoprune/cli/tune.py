@@ -9,7 +9,6 @@ from rich.text import Text
 
 import autoprune.cli.options as options
 import autoprune.cli.replay_options as shared
-from autoprune.cli.exits import UNREADABLE
 from autoprune.cli.output import show, show_json
 from autoprune.cli.replay_run import replayed
 from autoprune.cli.replay_tables import notes, skipped
@@ -69,20 +68,25 @@ def tune_settings(
     sessions = replayed(shared.files_of(paths or (), here=here), args, shared.engine_of(engine, jobs), output).sessions
     figures = [row for each in sessions for row in each.figures]
     if figures:
-        tuned = tune(figures, str(args.prices[0]), floor)
-        show_json(_as_json(tuned, args)) if as_json else show(_drawn(tuned, args))
+        tuned = tune(figures, str(args.prices[0]), floor, model=model)
+        show_json(_as_json(tuned, args)) if as_json else _show(tuned, args)
     show(skipped(shared.left_out(sessions)), to_stderr=True, wraps=False)
-    if figures:
-        show(notes(overview(sessions), args), to_stderr=True)
-    raise typer.Exit(0 if figures else UNREADABLE)
+    if not figures:
+        raise shared.nothing_replayed(sessions)
+    show(notes(overview(sessions), args), to_stderr=True)
 
 
 def _as_json(tuned: Tuning, args: ReplayArgs) -> dict[str, Any]:
-    return {"prices": asdict(args.prices[0]), **asdict(tuned), "snippet": tuned.snippet}
+    return {"prices": asdict(args.prices[0]), **asdict(tuned)}
+
+
+def _show(tuned: Tuning, args: ReplayArgs) -> None:
+    show(_drawn(tuned, args))
+    show(Text(tuned.snippet), wraps=False)  # code whose lines are broken cannot be pasted
 
 
 def _drawn(tuned: Tuning, args: ReplayArgs) -> RenderableType:
-    """Draw the frontier, what is recommended and how far it can be trusted, and the code to paste."""
+    """Draw the frontier, what is recommended and how far it can be trusted."""
     table = table_of(
         ("setting", "left"), ("bill", "right"), ("re-read", "right"), ("evidence", "right"), ("edits", "right")
     )
@@ -98,7 +102,6 @@ def _drawn(tuned: Tuning, args: ReplayArgs) -> RenderableType:
         Text(_recommended(tuned), style="bold"),
         Text(_trust(tuned)),
         "",
-        Text(tuned.snippet),
     )
 
 

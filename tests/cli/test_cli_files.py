@@ -226,6 +226,32 @@ def test_a_last_line_that_is_cut_off_is_left_out_with_a_note(tmp_path: Path):
     assert (done.returncode, b"is cut off, left out" in done.stderr) == (0, True)
 
 
+def test_a_bad_byte_in_a_log_is_read_and_noted_and_the_log_is_not_written_over(tmp_path: Path):
+    data = (READERS / "claude-code.jsonl").read_bytes()
+    at = data.index(b'"role": "user", "content": "') + 30
+    file, out = tmp_path / "s.jsonl", tmp_path / "out.json"
+    file.write_bytes(data[:at] + b"\xff" + data[at:])
+    done = run("prune", str(file), "-o", str(out))
+    assert (done.returncode, b"note: no UTF-8 text, read as " in done.stderr) == (0, True)
+    assert "\ufffd" in out.read_text(encoding="utf-8")
+    refused = run("prune", str(file), "-o", str(file))
+    assert (refused.returncode, b"is a session file of claude-code" in refused.stderr) == (3, True)
+    assert file.read_bytes() == data[:at] + b"\xff" + data[at:]
+
+
+def test_a_bad_byte_outside_of_a_string_costs_its_line_if_that_is_asked_for(tmp_path: Path):
+    lines = Path(OPENAI).read_bytes().splitlines()
+    file = tmp_path / "s.jsonl"
+    file.write_bytes(b"\n".join([*lines[:3], b'{"role": \xff}', *lines[3:]]))
+    refused = run("prune", str(file), "--safe-zone", "20k")
+    assert (refused.returncode, refused.stdout) == (3, b"")
+    assert (
+        b"line 4, column 10: Expecting value (no UTF-8 text: line 4, byte 10 (0xff)); --skip-broken" in refused.stderr
+    )
+    done = run("prune", str(file), "--safe-zone", "20k", "--skip-broken")
+    assert (done.returncode, done.stdout) == (0, run("prune", OPENAI, "--safe-zone", "20k").stdout)
+
+
 # Exit codes
 
 

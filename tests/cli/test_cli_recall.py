@@ -2,11 +2,15 @@
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from command_line import XML, run, run_text
+from tables import each_row
 
-from autoprune.archive import Directory
+from autoprune import ArchiveError
+from autoprune.archive import Directory, handle, recall
 from autoprune.conversation.recall import ID, content_id
 
 GIVEN = json.loads(Path(XML).read_text(encoding="utf-8"))
@@ -51,16 +55,89 @@ def test_what_cannot_be_recalled_says_what_to_do(tmp_path: Path):
     assert (done.returncode, done.stdout) == (3, "")
     os.mkdir(tmp_path / f"{unknown}.txt")
     done = run_text("recall", unknown, "--archive", str(tmp_path))
-    assert (done.returncode, done.stderr) == (3, f"autoprune: {tmp_path} cannot be read: Is a directory\n")
+    where = f"what was cleared under {unknown} cannot be read from {tmp_path}/{unknown}.txt: Is a directory"
+    assert (done.returncode, done.stderr) == (3, f"autoprune: {where}\n")
+    for no_folder in (tmp_path / "none", Path(XML)):
+        done = run_text("recall", unknown, "--archive", str(no_folder))
+        assert (done.returncode, done.stdout) == (3, "")
+        assert done.stderr.startswith(f"autoprune: there is no folder {no_folder}: name the one that --archive named")
 
 
-def test_an_archive_that_cannot_be_written_is_reported_and_the_conversation_is_the_same(tmp_path: Path):
-    (tmp_path / "file").write_text("no folder")
-    kept, lost = (
-        run("prune", XML, "-s", "20k", "-o", "-", "--archive", str(tmp_path / name)) for name in ("kept", "file")
-    )
-    assert (lost.returncode, lost.stdout) == (0, kept.stdout)
-    assert b"the archive failed (FileExistsError" in lost.stderr
+def broken(folder: Path, how: str) -> str:
+    """An archive that cannot keep all: a file, a folder in a file, or one in which the place of an id is taken."""
+    if how == "one of many":
+        folder.mkdir()
+        cleared = run("prune", XML, "-s", "20k", "-o", os.devnull, "--archive", str(folder / "whole"))
+        assert cleared.returncode == 0
+        (folder / f"{[*Directory(folder / 'whole')][3]}.txt").mkdir()
+        return str(folder)
+    folder.write_text("no folder")
+    return str(folder / "inside" if how == "in a file" else folder)
+
+
+BROKEN = ["a file", "in a file", "one of many"]
+
+
+@each_row("how", BROKEN)
+def test_where_the_archive_fails_no_file_is_overwritten_but_with_force(how: str, tmp_path: Path):
+    archive, session = broken(tmp_path / "archive", how), tmp_path / "session.json"
+    session.write_bytes(Path(XML).read_bytes())
+    command = ("prune", str(session), "-s", "20k", "-o", str(session), "--archive", archive)
+    done = run(*command)
+    assert (done.returncode, session.read_bytes()) == (3, Path(XML).read_bytes())
+    assert b"note: the archive failed (" in done.stderr
+    said = f"could not all be saved in {archive} (see the note above): {session} was not overwritten: repair"
+    assert said in done.stderr.decode()
+    other = tmp_path / "other.json"
+    other.write_text("[]")
+    assert run(*command[:-3], str(other), *command[-2:]).returncode == 3
+    assert other.read_text() == "[]"
+    assert run(*command, "--force").returncode == 0
+    assert b"recall id" in session.read_bytes()
+
+
+@each_row("how", BROKEN)
+def test_where_the_archive_fails_a_new_file_and_standard_output_are_written_and_the_exit_code_tells(
+    how: str, tmp_path: Path
+):
+    archive, new = broken(tmp_path / "archive", how), tmp_path / "new.json"
+    lost = run("prune", XML, "-s", "20k", "-o", "-", "--archive", archive)
+    kept = run("prune", XML, "-s", "20k", "-o", "-", "--archive", str(tmp_path / "kept"))
+    assert (lost.returncode, kept.returncode, lost.stdout) == (3, 0, kept.stdout)
+    assert lost.stderr.decode().endswith("(see the note above): what is missing there cannot be recalled\n")
+    assert run("prune", XML, "-s", "20k", "-o", str(new), "--archive", archive).returncode == 3
+    assert new.read_bytes() == kept.stdout
+
+
+def test_a_dry_run_needs_no_archive_that_works(tmp_path: Path):
+    archive = broken(tmp_path / "archive", "a file")
+    assert run("prune", XML, "-s", "20k", "--dry-run", "--archive", archive).returncode == 0
+    assert run("prune", XML, "-s", "20k", "--explain", "--archive", archive).returncode == 0
+
+
+@each_row(
+    "damage",
+    [lambda data: b"\xff" + data[1:], lambda data: data[:40] + b"\xc3", lambda data: b"", lambda data: data[:-9]],
+)
+def test_a_damaged_file_in_the_archive_is_an_error_and_the_next_prune_mends_it(
+    damage: Callable[[bytes], bytes], tmp_path: Path
+):
+    folder = Directory(tmp_path / "kept")
+    command = ("prune", XML, "-s", "20k", "-o", os.devnull, "--archive", folder.path)
+    run(*command)
+    id = next(iter(folder))
+    file = Path(folder.path) / f"{id}.txt"
+    whole = file.read_bytes()
+    file.write_bytes(damage(whole))
+    said = f"what is kept under {id} was changed since: get the content again"
+    with pytest.raises(ArchiveError, match=said):
+        recall(folder, id)
+    assert handle(folder, {"id": id}) == f"Error: {said}"
+    done = run_text("recall", id, "--archive", folder.path)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", f"autoprune: {said}\n")
+    assert run(*command).returncode == 0
+    assert file.read_bytes() == whole
+    assert recall(folder, id).encode() == whole
 
 
 def test_the_variable_is_no_misspelled_setting():

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from command_line import OPENAI, XML, number, run
@@ -86,7 +87,7 @@ def test_reasons_are_wrapped_and_never_cut(session: str):
         return " ".join(" ".join(row[at:] for row in rows).split())
 
     assert reasons(60) == reasons(70) == reasons(80) == reasons(140)
-    assert "over zone, under 60 tokens" in reasons(140)
+    assert "over zone, worth 3" in reasons(140)
 
 
 def test_equal_rows_in_a_row_are_one_line_with_their_number_and_their_sum():
@@ -131,12 +132,16 @@ def test_explain_obeys_the_columns_of_the_terminal(session: str):
 # Strategies as they are typed
 
 
-def test_strategies_are_listed_as_a_user_types_them():
+def test_the_list_of_strategies_fits_eighty_columns():
     lines = run("strategies", environ=NARROW).stdout.decode().splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= 80
+
+
+def test_strategies_are_listed_as_a_user_types_them():
+    lines = run("strategies", environ=NARROW).stdout.decode().replace(f"\n{' ' * 8}", " ").splitlines()
     heads = [line.rstrip() for line in lines[: lines.index("")] if not line.startswith(" ")]
     assert [head.partition("(")[0] for head in heads] == [*CLEARING, *PRESETS]
     assert "keep_last(n=10)" in heads
-    assert max(len(line.rstrip()) for line in lines) <= 80
     for text in (*heads, *(line.strip() for line in lines if re.match(r" {4}\w+\(.*\)\s*$", line))):
         assert chosen(text, {}).name == text.partition("(")[0]
 
@@ -173,7 +178,8 @@ def test_a_field_is_called_by_the_parameter_that_sets_it(name: str, field: str, 
         (("--strategy", "low_water(traget=1)"), "(did you mean target?); low_water has the parameters: target=0.75"),
         (("--strategy", "low_water("), "cannot be read: write it as low_water(target=0.75, minimum_reclaim=0.1)"),
         (("-s", "hybrid"), "the safe zone is 'hybrid': a strategy is given with --strategy"),
-        (("-s", "0.5"), "needs a model: name the model, or give the window by hand"),
+        (("-s", "0.5"), "needs a model: name the model, or give the window by hand (--window 200000)"),
+        (("--strategy", "low_water(target=2)"), "autoprune: low_water: target is 2: give a share of the safe zone"),
         (("--overhead", "-5"), "Invalid value for '--overhead': "),
         (("--strategy", "keep_last(n=-1)"), "keep_last: n is -1: give"),
         (("--safe-zome", "5k"), "No such option: --safe-zome"),
@@ -183,6 +189,24 @@ def test_a_wrong_option_is_said_as_it_is_typed(arguments: tuple[str, ...], said:
     done = run("prune", OPENAI, *arguments, environ=NARROW)
     assert (done.returncode, said in " ".join(done.stderr.decode().split())) == (2, True), done.stderr.decode()
     assert b"PruneArgs" not in done.stderr
+
+
+@each_row(
+    ("command", "option"),
+    [
+        (name, option.opts[-1])
+        for name, command in get_command(app).commands.items()
+        for option in command.params
+        if option.param_type_name == "option" and not option.is_flag
+    ],
+)
+def test_no_option_is_left_out_without_a_word_if_its_value_is_empty(command: str, option: str, tmp_path: Path):
+    arguments = [each for each in get_command(app).commands[command].params if each.param_type_name == "argument"]
+    needed = ["claude" if command in ("run", "doctor") else XML for each in arguments if each.required]
+    done = run(command, option, "", *needed, folder=tmp_path)
+    words = done.stderr.decode()
+    assert (done.returncode, done.stdout, [*tmp_path.iterdir()]) == (2, b"", [])
+    assert option in words or words.startswith("autoprune: the safe zone is '': write it as 51200"), words
 
 
 def test_notes_name_settings():

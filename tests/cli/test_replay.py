@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from autoprune.errors import SessionError
 from autoprune.replay import ReplayArgs, SessionFigures
 from autoprune.replay.corpus import Task, one_by_one, replay_files
 from autoprune.replay.overview import overview
+from autoprune.replay.processes import Processes, cores
 from autoprune.replay.verdict import standings
 
 STRATEGIES = ("none", "low_water", "window", "clairvoyant")
@@ -237,12 +239,6 @@ def test_a_reader_of_ones_own_reads_in_every_process(tmp_path: Path, command: st
     assert found == 1 if command == "tune" else [each["agent"] for each in found] == ["mine"]
 
 
-def test_without_any_session_the_exit_code_is_that_of_unreadable_files():
-    done = run("replay", "missing.json", "--jobs", "1")
-    assert (done.returncode, done.stdout) == (3, b"")
-    assert done.stderr.decode() == "skipped 1 file: it cannot be read: No such file or directory\n  missing.json\n"
-
-
 @pytest.mark.full
 def test_ctrl_c_ends_the_processes_and_the_next_run_goes_on(tmp_path: Path):
     mine = tmp_path / "slow.py"
@@ -275,3 +271,53 @@ def test_ray_gives_what_processes_give(tmp_path: Path):
         for engine in ("processes", "ray")
     )
     assert timeless({**first, "command": ""}) == timeless({**second, "command": ""})
+
+
+# Where there is nothing to replay
+
+
+@pytest.mark.parametrize("command", ["replay", "tune"])
+@each_row(
+    ("paths", "code", "words"),
+    [
+        (("empty",), 3, ["there are no session files (*.json, *.jsonl, *.gz, *.traj) in empty"]),
+        (("none here",), 3, ["there are no session files (*.json, *.jsonl, *.gz, *.traj) in none here"]),
+        (("e*",), 3, ["there are no session files (*.json, *.jsonl, *.gz, *.traj) in e*"]),
+        (("empty", "none here"), 3, ["session files (*.json, *.jsonl, *.gz, *.traj) in empty; there", "in none here"]),
+        (("missing",), 3, ["No such file or directory", "missing", "nothing was replayed: the file was skipped"]),
+        (("m*",), 3, ["No such file or directory", "m*", "nothing was replayed: the file was skipped"]),
+        (("others",), 3, ["is empty", "broken JSON", "b.json", "nothing was replayed: all 2 files were skipped"]),
+        (("empty", "others/b.json"), 3, ["note: there are no session", "in empty", "b.json", "nothing was replayed"]),
+        (("--here",), 3, ["no agent left session files in the home folder, ", "/home\n"]),
+        (("empty", "--here"), 3, ["in empty; no agent left session files in the home folder"]),
+        (("",), 2, ["one of the paths is empty: give a session file, a folder or a glob"]),
+        ((), 2, ["give session files, folders or globs, or --here"]),
+    ],
+)
+def test_where_nothing_can_be_replayed_standard_error_says_what_was_looked_for_and_where(
+    command: str, paths: tuple[str, ...], code: int, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for folder in ("home", "empty", "none here", "others"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "none here" / "notes.txt").write_text("words", encoding="utf-8")
+    (tmp_path / "others" / "a.json").write_text("", encoding="utf-8")
+    (tmp_path / "others" / "b.json").write_text("{", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    done = run(command, *paths)
+    assert (done.returncode, done.stdout) == (code, b"")
+    assert [each for each in words if each not in done.stderr.decode()] == []
+
+
+def test_an_empty_folder_beside_sessions_is_noted(tmp_path: Path):
+    (session,) = write_sessions(tmp_path, "a")
+    (tmp_path / "empty").mkdir()
+    done = run("replay", session, str(tmp_path / "empty"), *OPTIONS)
+    assert done.returncode == 0
+    assert f"in {tmp_path / 'empty'}\n".encode() in done.stderr
+
+
+def test_processes_are_as_many_as_are_asked_for_on_every_system(monkeypatch: pytest.MonkeyPatch):
+    assert (Processes(3).jobs, Processes().jobs) == (3, cores())
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    assert (Processes(3).jobs, Processes().jobs) == (3, os.cpu_count())

@@ -18,6 +18,7 @@ from fake_clients import install
 from proxied import prefix_changes, recorded
 from proxy.conftest import messages
 from raw_upstream import Connection, always, answer, serving
+from reading_tasks import Comparing, document
 from strict_provider.scripts import Call, Turn
 from strict_provider.server import Provider, serve
 
@@ -68,6 +69,17 @@ def test_an_assistant_runs_behind_a_proxy_and_its_ledger_is_printed_at_the_end(
     assert re.match(introduction, done.stderr)
     assert re.search(r"^In 9 requests, \d prunes (saved|lost money)", done.stderr, re.MULTILINE)
     assert "in 1 session." in run_text("savings", environ=user).stdout
+
+
+@pytest.mark.parametrize("kind", ["csv", "log", "chinese"])
+def test_files_that_an_assistant_compares_are_in_view_together(kind: str, tmp_path: Path):
+    files = {str(tmp_path / f"{number}.txt"): document(kind, number, 30_000) for number in range(3)}
+    for path, text in files.items():
+        Path(path).write_text(text)
+    with serve(Comparing(files, lambda path: Call("read", {"path": path}))) as provider:
+        user = having(tmp_path, PATH=install(tmp_path), ANTHROPIC_BASE_URL=provider.url)
+        assert run_text("run", "claude", "--ask", environ=user).returncode == 0
+    assert (len(provider.requests), provider.refusals) == (4, [])
 
 
 def test_what_would_be_set_is_printed_and_nothing_is_started(tmp_path: Path):
@@ -142,9 +154,31 @@ def test_a_run_without_a_request_is_an_error_that_says_why(tmp_path: Path):
     user = having(tmp_path, PATH=install(tmp_path), ANTHROPIC_BASE_URL="http://127.0.0.1:9")
     done = run_text("run", "claude", environ=user)
     assert done.returncode == 1
-    assert "no request of Claude Code came through the proxy: it ended with 0 before it asked anything" in done.stderr
+    assert done.stderr == (
+        "autoprune: no request came through the proxy, so nothing was pruned: Claude Code asked its provider at "
+        "another address, or nothing at all; see `autoprune doctor claude`\n"
+    )
     asked = run_text("run", "claude", "--version", environ=user)
     assert (asked.returncode, asked.stderr) == (0, "")
+
+
+def test_a_run_whose_assistant_asks_its_provider_elsewhere_fails_and_says_so(tmp_path: Path):
+    with serving(always(answer(b'{"content": []}'))) as elsewhere:
+        asks = f"import urllib.request; urllib.request.urlopen('{elsewhere.url}/v1/messages', b'{{}}').close()"
+        user = having(tmp_path, PATH=install(tmp_path, f"#!{sys.executable}\n{asks}\n"))
+        done = run_text("run", "claude", "-p", "Hi.", environ=user)
+    assert (done.returncode, len(elsewhere.requests)) == (1, 1)
+    assert "so nothing was pruned: Claude Code asked its provider at another address, or nothing at all" in done.stderr
+
+
+def test_a_run_whose_conversation_went_elsewhere_says_so_though_its_other_requests_came_through(tmp_path: Path):
+    lists = "import os, urllib.request; urllib.request.urlopen(os.environ['ANTHROPIC_BASE_URL'] + '/v1/models').close()"
+    path = install(tmp_path, f"#!{sys.executable}\n{lists}\n")
+    with serving(always(answer())) as upstream:
+        done = run_text("run", "claude", environ=having(tmp_path, PATH=path, ANTHROPIC_BASE_URL=upstream.url))
+    assert done.returncode == 1
+    assert "1 request came through the proxy, and none was a conversation" in done.stderr
+    assert "asked its provider at another address" in done.stderr
 
 
 def test_a_provider_that_does_not_answer_is_said(tmp_path: Path):
@@ -197,7 +231,7 @@ def test_an_end_that_is_asked_of_it_is_handed_on_to_the_assistant(tmp_path: Path
         process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=20)
     assert process.returncode == 128 + signal.SIGTERM
-    assert b"no request of Claude Code" in said
+    assert b"Claude Code ended with 143 before it asked, or asked its provider at another address" in said
 
 
 def test_where_nothing_is_said_the_prefix_changes_as_seldom_as_with_cache_aware(tmp_path: Path):

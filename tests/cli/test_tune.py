@@ -2,8 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from command_line import run_text
+from tables import each_row
+
+from autoprune import Report
 
 SESSIONS = str(Path(__file__).parents[2] / "fixtures" / "sessions")
 GRID = ("--strategy", "low_water @ 20k", "--strategy", "low_water(target=0.5) @ 30k", "--jobs", "1")
@@ -15,9 +19,34 @@ def test_it_shows_the_frontier_what_is_recommended_and_code_to_paste():
     assert "2 settings on 2 sessions" in done.stdout
     assert "recommended: low_water" in done.stdout
     assert "Chosen on the other sessions and judged on those left out, 2 times" in " ".join(done.stdout.split())
-    code = done.stdout[done.stdout.index("from autoprune import") :]
-    compile(code, "snippet", "exec")
+    assert prunes(done.stdout).safe_zone in (20 * 1024, 30 * 1024)
     assert "no safe zone was given" not in done.stderr  # each setting has its own
+
+
+def prunes(printed: str) -> Report:
+    """The report of the code that is printed last, for one message."""
+    names: dict[str, Any] = {"messages": [{"role": "user", "content": "Go."}]}
+    exec(printed[printed.index("from autoprune import") :], names)
+    report: Report = names["result"].report
+    return report
+
+
+@each_row(
+    "strategy",
+    [
+        "cache_aware",
+        "cache_aware @ 20k",
+        "low_water(target=0.6, protect={'last_results': 10}) @ 20k",
+        "hybrid",
+        "window",
+    ],
+)
+def test_the_printed_code_runs_on_a_narrow_terminal_too(strategy: str):
+    options = ("--strategy", strategy, "--model", "gpt-5.5", "--floor", "0", "--prices", "no-cache", "--jobs", "1")
+    done = run_text("tune", SESSIONS, *options, environ={"COLUMNS": "40"})
+    assert done.returncode == 0
+    assert strategy.partition("(")[0] in done.stdout
+    assert prunes(done.stdout).safe_zone == (20_480 if "@" in strategy else 40_000)
 
 
 def test_json_holds_the_rows_and_the_snippet():

@@ -1,0 +1,152 @@
+"""Standard streams that are closed or in another encoding, and Ctrl-C at any time: never a traceback."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from command_line import OPENAI, XML
+from tables import each_row
+
+from autoprune.sessions import load
+
+AUTOPRUNE = [sys.executable, "-m", "autoprune"]
+ARROWS = [{"role": "user", "content": "见 → … \udce9"}, {"role": "assistant", "content": "naïve — “yes”"}]
+REPLAY = ("--strategy", "low_water", "--safe-zone", "20k", "--jobs", "1")
+
+
+def run(*arguments: str, closed: str = "", encoding: str = "", folder: Path | str = ".") -> tuple[int, bytes, bytes]:
+    """The exit code and what is written; `closed` is how a shell closes streams, such as `>&-`."""
+    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environ |= {"PYTHONIOENCODING": encoding} if encoding else {}
+    command = ["sh", "-c", f'"$@" {closed}', "sh", *AUTOPRUNE, *arguments]
+    done = subprocess.run(command, cwd=folder, env=environ, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    assert b"Traceback" not in done.stderr
+    assert b"Error" not in done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+# Every command that prints tables, arrows or the user's own words, and the exit code that it ends with.
+PRINTING = [
+    (("prune", XML, "-s", "20k", "--explain"), 0),
+    (("prune", XML, "-s", "20k", "--dry-run"), 0),
+    (("prune", OPENAI, "-s", "20k", "--strategy", "hybrid", "--explain"), 0),
+    (("stats", XML, OPENAI), 0),
+    (("check", OPENAI), 0),
+    (("replay", XML, *REPLAY), 0),
+    (("tune", XML, "--strategy", "low_water @ 20k", "--jobs", "1"), 0),
+    (("strategies",), 0),
+    (("settings",), 0),
+    (("savings",), 0),
+    (("--help",), 0),
+    (("prune", "--help"), 0),
+    (("run", "--print", "claude"), 0),
+    (("new-strategy", "OddOnesOut"), 0),
+    (("prune", "gone → \udce9.json"), 3),
+    (("recall", "→", "--archive", "nowhere"), 3),
+]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("closed", ["2>&-", "<&- >&-"])
+@each_row(("arguments", "code"), PRINTING)
+def test_words_for_a_closed_stream_are_lost_and_nothing_else(
+    arguments: tuple[str, ...], code: int, closed: str, tmp_path: Path
+):
+    returned, out, err = run(*arguments, closed=closed, folder=tmp_path)
+    assert returned == code
+    assert out == b"" or ">&-" not in closed.replace("2>&-", "")
+    assert err == b"" or "2>&-" not in closed
+
+
+@each_row("closed", [">&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_files_are_written_though_standard_output_is_closed(closed: str, tmp_path: Path):
+    assert run("prune", XML, "-s", "20k", "-o", "out.json", closed=closed, folder=tmp_path)[0] == 0
+    assert load((tmp_path / "out.json").read_text(encoding="utf-8"), "out.json").messages
+    assert run("check", XML, "--repair", "mended.json", closed=closed, folder=tmp_path)[0] == 0
+    assert json.loads((tmp_path / "mended.json").read_text(encoding="utf-8"))
+    assert run("replay", XML, *REPLAY, "--html", "page.html", closed=closed, folder=tmp_path)[0] == 0
+    assert "<html" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+@each_row(
+    "arguments",
+    [
+        ("prune", XML, "-s", "20k"),
+        ("prune", XML, "-s", "20k", "-o", "-"),
+        ("prune", XML, "-s", "20k", "--json"),
+        ("strategies", "--json"),
+        ("check", OPENAI, "--repair", "-"),
+    ],
+)
+def test_a_result_for_a_closed_standard_output_is_an_error(arguments: tuple[str, ...]):
+    code, _, err = run(*arguments, closed=">&-")
+    assert code == 3
+    assert err.decode().endswith("autoprune: standard output is closed, so the result cannot be written there\n")
+
+
+def test_files_are_written_before_somebody_has_read_enough(tmp_path: Path):
+    code, out, _ = run("replay", XML, *REPLAY, "--html", "page.html", closed="| true", folder=tmp_path)
+    assert (code, out) == (0, b"")
+    assert "<html" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+@each_row(("arguments", "code"), PRINTING)
+def test_characters_that_an_encoding_lacks_become_plain_ones(
+    arguments: tuple[str, ...], code: int, encoding: str, tmp_path: Path
+):
+    returned, out, err = run(*arguments, encoding=encoding, folder=tmp_path)
+    assert returned == code
+    is_clicks = encoding == "ascii" and "--help" in arguments  # click writes UTF-8 in place of ASCII
+    assert out.decode("utf-8" if is_clicks else encoding) + err.decode(encoding)
+
+
+@each_row(
+    ("encoding", "arrow", "dots"), [("ascii", "->", "..."), ("cp1252", "->", "…"), ("utf-8", "→", "…"), ("", "→", "…")]
+)
+def test_an_arrow_is_drawn_plainly_where_it_must_be(encoding: str, arrow: str, dots: str, tmp_path: Path):
+    session = tmp_path / "session.json"
+    session.write_text(json.dumps(ARROWS), encoding="utf-8")
+    _, out, err = run("prune", str(session), "--dry-run", encoding=encoding)
+    assert f" {arrow} " in err.decode(encoding or "utf-8")
+    _, out, _ = run("prune", XML, "-s", "20k", "--explain", encoding=encoding)
+    assert dots in out.decode(encoding or "utf-8")
+
+
+@each_row("encoding", ["ascii", "cp1252", "utf-8"])
+def test_results_keep_every_character_in_any_encoding(encoding: str, tmp_path: Path):
+    session = tmp_path / "session.json"
+    session.write_text(json.dumps(ARROWS), encoding="utf-8")
+    _, out, _ = run("prune", str(session), "-o", "-", encoding=encoding)
+    assert json.loads(out) == ARROWS
+    _, out, _ = run("check", str(session), "--repair", "-", encoding=encoding)
+    assert json.loads(out) == ARROWS
+    _, out, _ = run("prune", XML, "-s", "20k", "--json", "--model", "naïve →", encoding=encoding)
+    assert "→" in str(json.loads(out.decode(encoding))["fallbacks"])
+
+
+@pytest.mark.full
+def test_ctrl_c_is_one_line_at_any_time(tmp_path: Path):
+    """From the first import of the package on: before that, Python itself is starting."""
+    seen = set()
+    for number in range(24):
+        command = [*AUTOPRUNE, "replay", XML, *REPLAY]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            wait_until(process, loaded=number)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate()
+        seen.add(err.decode().rpartition("\n")[0].rpartition("\n")[2])
+        assert b"Traceback" not in err or b"autoprune" not in err
+        assert process.returncode in (-signal.SIGINT, 130, 0, 1)
+    assert "autoprune: interrupted" in seen
+
+
+def wait_until(process: subprocess.Popen[bytes], loaded: int) -> None:
+    """Wait until so many parts of the program may be loaded, as far as time tells."""
+    time.sleep(0.1 + 0.05 * loaded)
