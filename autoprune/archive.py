@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from autoprune.conversation.recall import DIGITS, ID, content_id, recall_id
+from autoprune.conversation.recall import DIGITS, ID, content_id, pointed_to
 from autoprune.errors import ArchiveError, SettingsError, did_you_mean, is_number
 
 Archive: TypeAlias = MutableMapping[str, str]
@@ -52,12 +52,20 @@ class Directory(MutableMapping[str, str]):
         return f"Directory({self.path!r})"
 
     def __getitem__(self, key: str) -> str:
-        """Return a payload. Raises KeyError where there is none."""
+        """Return a payload. Raises KeyError if there is none.
+
+        A damaged file that is not UTF-8 any more comes back with replacement characters, so that whoever compares it
+        with its id, as `recall` and pruners do, finds that it was changed.
+        """
         try:
             with open(self._file(key), "rb") as file:
-                return file.read().decode("utf-8", "surrogatepass")
+                data = file.read()
         except (FileNotFoundError, NotADirectoryError):
             raise KeyError(key) from None
+        try:
+            return data.decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            return data.decode("utf-8", "replace")
 
     def __setitem__(self, key: str, text: str) -> None:
         """Keep a payload. Raises KeyError for a key that is no id."""
@@ -115,15 +123,21 @@ def recall(archive: Archive | None, id: str) -> str:
         raise ArchiveError(
             f"{id!r} is no id: give the {DIGITS} characters (0-9, a-f) behind 'recall id' in a placeholder"
         )
-    kept = archive.get(id)
-    if kept is None:
-        raise ArchiveError(
-            f"nothing is kept under {id}: look whether the id is copied whole and the archive is the one that the "
-            "pruner wrote to; else get the content anew"
-        )
-    if not isinstance(kept, str) or id not in (content_id(kept), recall_id(kept)):
-        raise ArchiveError(f"what is kept under {id} was changed since: get the content anew")
-    return kept
+    seen: set[str] = set()
+    while True:
+        kept = archive.get(id)
+        if kept is None:
+            raise ArchiveError(
+                f"nothing is kept under {id}: look whether the id is copied whole and the archive is the one that the "
+                "pruner wrote to; else get the content again"
+            )
+        if isinstance(kept, str) and content_id(kept) == id:
+            return kept
+        whole = pointed_to(kept, id) if isinstance(kept, str) else None
+        if whole is None or whole in seen:
+            raise ArchiveError(f"what is kept under {id} was changed since: get the content again")
+        seen.add(id)
+        id = whole
 
 
 # The model's own tool
@@ -135,7 +149,7 @@ def tool_definition(format: str = "openai_chat") -> dict[str, Any]:
     `format` names the API as in `PruneArgs.format`. For Gemini it is a function declaration. Raises SettingsError for
     an API that is not known.
     """
-    if format not in SHAPES:
+    if not isinstance(format, str) or format not in SHAPES:
         hint = did_you_mean(str(format), SHAPES)
         raise SettingsError(f"there is no tool definition for {format!r}{hint}; there are {', '.join(SHAPES)}")
     schema = json.loads(json.dumps(PARAMETERS))  # the caller's own

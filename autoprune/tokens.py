@@ -13,7 +13,7 @@ from functools import cache
 from hashlib import sha1
 from typing import Any, TypeAlias
 
-from autoprune.errors import SettingsError
+from autoprune.errors import SettingsError, is_number
 
 Count: TypeAlias = Callable[[str], int]
 
@@ -42,6 +42,7 @@ CACHED_NAMES = (  # what of a prompt was read from the cache, or hit it: Anthrop
     *("cached_content_token_count", "cachedContentTokenCount", "prompt_cache_hit_tokens"),
 )
 DETAILS = ("prompt_tokens_details", "input_tokens_details")  # where OpenAI's two APIs have `cached_tokens`
+MOST_REPORTED = 10**12  # tokens: a larger figure is no count, and could not be divided
 OUTPUT_NAMES = (
     *("completion_tokens", "output_tokens", "outputTokens"),
     *("candidates_token_count", "candidatesTokenCount"),
@@ -248,8 +249,11 @@ def calibration(usage: object, counted: int) -> float:
     positive.
     """
     reported = _input_tokens(usage)
-    if not reported or counted <= 0:
-        raise SettingsError(f"cannot calibrate: the provider reported {reported} input tokens for {counted} counted")
+    if not reported > 0 or not is_number(counted, 1, int | float):
+        raise SettingsError(
+            f"cannot calibrate: the provider reported {reported!r} input tokens for {counted!r} counted: "
+            "give a response's usage, and the tokens of its request as they were counted"
+        )
     return reported / counted
 
 
@@ -281,7 +285,9 @@ def _held(usage: object, name: str) -> object:
 
 def _field(usage: object, name: str) -> int:
     value = _held(usage, name)
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+    if not isinstance(value, int) or isinstance(value, bool):
+        return 0
+    return value if 0 <= value <= MOST_REPORTED else 0
 
 
 def _input_tokens(usage: object) -> int:

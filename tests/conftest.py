@@ -1,21 +1,26 @@
 """The profiles, and fixtures of all tests: a strict model provider on the loopback, its real clients, a browser."""
 
 import os
+import re
 import shutil
 import signal
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Generator, Iterator
+from typing import Any, TypeVar
 
 import profiles
 import pytest
 from strict_provider.scripts import agent_script
 from strict_provider.server import Provider, serve
 
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="try every example, and run the tests that are marked `full`")
+    parser.addoption(
+        "--may-skip", metavar="REGEX", help="fail what is skipped unless its path or name matches; else all may skip"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -30,6 +35,31 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     long = [item for item in items if item.get_closest_marker("full")]
     config.hook.pytest_deselected(items=long)
     items[:] = [item for item in items if item not in long]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    return failed_if_skipped(item.config, report)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    return failed_if_skipped(collector.config, report)
+
+
+def failed_if_skipped(config: pytest.Config, report: Report) -> Report:
+    """Return the report of a test or a module; one that was skipped and must not be has failed."""
+    allowed = config.getoption("--may-skip")
+    if report.outcome == "skipped" and allowed is not None and not re.search(allowed, report.nodeid):
+        report.outcome = "failed"
+        report.longrepr = f"{report.nodeid} was skipped, and --may-skip does not name it: {report.longrepr}"
+    return report
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from tables import each_row
 
 from autoprune import ArchiveError, SettingsError
 from autoprune.archive import Directory, handle, recall, tool_definition
-from autoprune.conversation.recall import content_id, mark, marked, parted
+from autoprune.conversation.recall import content_id, mark, marked, parted, pointer
 
 TEXT = "one\ntwo\r\n見 \ud800\x00\n"
 ID = content_id(TEXT)
@@ -80,7 +80,7 @@ def test_an_unknown_id_is_an_error_that_says_what_to_do():
         recall({}, ID)
     assert str(error.value) == (
         f"nothing is kept under {ID}: look whether the id is copied whole and the archive is the one that the pruner "
-        "wrote to; else get the content anew"
+        "wrote to; else get the content again"
     )
 
 
@@ -106,6 +106,8 @@ def test_the_shapes_are_those_of_the_apis():
     assert [*tool_definition("anthropic")] == ["name", "description", "input_schema"]
     with pytest.raises(SettingsError, match=r"for 'antropic' \(did you mean anthropic\?\); there are openai_chat, "):
         tool_definition("antropic")
+    with pytest.raises(SettingsError, match="there is no tool definition for \\[\\]; there are openai_chat, "):
+        tool_definition([])  # type: ignore[arg-type]
 
 
 LINES = "one\ntwo\nthree\nfour"
@@ -183,3 +185,26 @@ def test_a_mark_is_looked_for_in_linear_time():
 def test_a_directory_is_a_path(path: object):
     with pytest.raises(SettingsError, match="give the path of a folder"):
         Directory(path)  # type: ignore[arg-type]
+
+
+# Pointers
+
+
+def test_a_pointer_leads_to_the_payload_over_others_and_never_in_a_circle():
+    one, other = content_id("one"), content_id("other")
+    archive = {ID: TEXT, one: pointer(one, ID), other: pointer(other, one)}
+    assert recall(archive, one) == recall(archive, other) == TEXT
+    assert handle(archive, {"id": other}) == TEXT
+    archive[ID] = pointer(ID, other)
+    with pytest.raises(ArchiveError, match="was changed since"):
+        recall(archive, one)
+    del archive[ID]
+    with pytest.raises(ArchiveError, match=f"nothing is kept under {ID}"):
+        recall(archive, one)
+
+
+def test_a_pointer_that_a_tool_printed_is_a_payload_like_any_other():
+    printed = pointer(content_id("cut"), ID)
+    assert recall({ID: TEXT, content_id(printed): printed}, content_id(printed)) == printed
+    with pytest.raises(ArchiveError, match="was changed since"):
+        recall({ID: TEXT, content_id("other"): printed}, content_id("other"))

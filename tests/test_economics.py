@@ -136,6 +136,14 @@ def test_pauses_are_recorded_before_the_message_that_will_follow():
     assert record.before(messages) == {3: 30.0, 5: 400.0}
 
 
+def test_a_request_that_is_sent_again_keeps_its_pause():
+    times = iter((100.0, 500.0, 505.0))
+    record = Pauses(clock=lambda: next(times))
+    record.before(["user"])
+    assert record.before(["user", "answer", "result"]) == {3: 400.0}
+    assert record.before(["user", "answer", "result"]) == {3: 400.0}
+
+
 def test_a_record_of_pauses_is_kept_as_json_and_taken_up_again():
     record = Pauses(clock=lambda: 10.0)
     record.before(["user"])

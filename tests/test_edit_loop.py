@@ -125,6 +125,30 @@ def test_the_command_line(tmp_path: Path):
     assert len(record.read_text("utf-8")) > 10_000
 
 
+FIGURE = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
+ROUGHLY = 0.01  # the scratch folder has another name each time
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("options", [(), ("--strategy", "tool_output_cleanup")])
+def test_the_page_shows_the_figures_of_today(options: tuple[str, ...]):
+    page = (ROOT / "docs" / "edit_loop.md").read_text(encoding="utf-8")
+    command = [sys.executable, "-B", str(ROOT / "examples" / "edit_loop.py"), "--offline", "--safe-zone", "20k"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([*command, *options], capture_output=True, text=True, env=environment, check=True).stderr
+    sums = re.findall(r"^(?:request (?:10|42): .*|42 requests, .*|   total .*|In 42 requests, .*)$", done, re.MULTILINE)
+    shown = [line for line in sums if not options] or [sums[-1].removeprefix("In 42 requests, ").rstrip(".")]
+    assert len(shown) == (1 if options else 5)
+    for line in shown:
+        pattern = FIGURE.sub("#", line)
+        found = [each for each in re.split(r"[\n`]", page) if FIGURE.sub("#", each).rstrip(".") == pattern.rstrip(".")]
+        assert any(figures(each) == pytest.approx(figures(line), rel=ROUGHLY, abs=2) for each in found), line
+
+
+def figures(line: str) -> list[float]:
+    return [float(each.replace(",", "")) for each in FIGURE.findall(line)]
+
+
 # The server's rules
 
 SYSTEM = {"role": "system", "content": "You are an agent."}

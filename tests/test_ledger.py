@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -393,7 +394,13 @@ def test_figures_are_those_of_the_provider_where_its_usage_is_given(usage: objec
     assert "reported 1,200 prompt tokens, 700 of them from its cache" in " ".join(str(reconciled).split())
 
 
-@each_row("usage", [{}, {"prompt_tokens": 0}, 5, Details(total=3), {"prompt_tokens": True}])
+@each_row(
+    "usage",
+    [
+        *({}, {"prompt_tokens": 0}, 5, Details(total=3), {"prompt_tokens": True}),
+        *({"prompt_tokens": -5}, {"prompt_tokens": 10**400}, {"prompt_tokens": 5.0}, {"prompt_tokens": math.inf}),
+    ],
+)
 def test_a_usage_without_tokens_is_a_clear_error_and_changes_nothing(usage: object):
     ledger = Ledger(PRICES)
     ledger.add(prompt(messages(400)))
@@ -415,6 +422,63 @@ def test_what_cannot_be_is_a_clear_error():
     for life in (-1, True, "5"):
         with pytest.raises(SettingsError, match="cache_life"):
             Ledger(cache_life=life)  # type: ignore[arg-type]
+
+
+# Marks for the cache that move from request to request
+
+MARK = {"cache_control": {"type": "ephemeral"}}
+
+
+def on_the_last_blocks(messages: list[Any]) -> None:
+    """Mark the last block of each of the last two messages, as Claude Code does."""
+    for message in messages[-2:]:
+        if isinstance(message["content"], list):
+            message["content"][-1] |= MARK
+
+
+def on_texts_made_blocks(messages: list[Any]) -> None:
+    """Mark the last message, for which a text becomes a block, also inside a result."""
+    blocks = messages[-1]["content"]
+    held = blocks[-1] if isinstance(blocks, list) else messages[-1]
+    held["content"] = [{"type": "text", "text": held["content"], **MARK}]
+
+
+def on_the_last_message(messages: list[Any]) -> None:
+    messages[-1] |= MARK
+
+
+def behind_the_last_block(messages: list[Any]) -> None:
+    """Put Bedrock's mark, a block of its own, behind the last one."""
+    messages[-1]["content"].append({"cachePoint": {"type": "default"}})
+
+
+@pytest.mark.parametrize("strategy", ["tool_output_cleanup", "low_water", "cache_aware"])
+@pytest.mark.parametrize(
+    ("wire", "mark"),
+    [
+        ("anthropic", on_the_last_blocks),
+        ("anthropic", on_texts_made_blocks),
+        ("anthropic", on_the_last_message),
+        ("openai_chat", on_the_last_message),
+        ("openai_chat", on_texts_made_blocks),
+        ("bedrock", behind_the_last_block),
+    ],
+)
+def test_marks_for_the_cache_that_move_change_nothing_in_a_ledger(
+    wire: str, mark: Callable[[list[Any]], None], strategy: str
+):
+    steps = [[Step("read", {"path": f"{at}.py"}, f"{at} {WORDS * 40}")] for at in range(24)]
+    whole = WIRE[wire](steps)
+    plain, marked = Ledger(PRICES), Ledger(PRICES)
+    pruners = [AgenticConversationPruner("6k") for _ in range(2)]
+    ends = [at for at in range(1, len(whole) + 1) if at == len(whole) or whole[at].get("role") == "assistant"]
+    for at in ends:
+        given, moved = deepcopy(whole[:at]), deepcopy(whole[:at])
+        mark(moved)
+        for ledger, pruner, messages in ((plain, pruners[0], given), (marked, pruners[1], moved)):
+            ledger.add(pruner.prune(messages, strategy))
+    assert len(plain.entries) > 2
+    assert (marked.entries, marked.total, marked.unpruned) == (plain.entries, plain.total, plain.unpruned)
 
 
 # For people, and for files

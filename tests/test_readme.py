@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import os
 import re
 import runpy
@@ -57,3 +58,17 @@ def test_the_package_index_shows_no_link_that_it_cannot_follow():
     shown = runpy.run_path(str(ROOT / "setup.py"))["long_description"]()
     assert "In your loop" in shown
     assert re.findall(r"\]\((?!https?:|#)[^)]*\)", shown) == []
+
+
+def test_the_picture_and_its_caption_show_the_figures_of_today():
+    """When it fails: `python docs/pictures.py`, and the last figures into the README."""
+    pictures = runpy.run_path(str(ROOT / "docs" / "pictures.py"))
+    known = pictures["figures"](json.loads(pictures["SESSION"].read_text(encoding="utf-8")))
+    assert pictures["described"](known) in pictures["PICTURE"].read_text(encoding="utf-8")
+    last = {name: f"{figures[-1]:,}" for name, figures in known.items()}
+    shown = f"{last['tool_output_cleanup']} by tool_output_cleanup and {last['cache_aware']} by cache_aware."
+    for page in (README, (ROOT / "docs" / "index.md").read_text(encoding="utf-8")):
+        caption = re.search(r"!\[The size of each prompt ([^\]]*)\]", page)
+        assert caption
+        assert f": {last['not pruned']} tokens at the end without pruning;" in caption[1]
+        assert caption[1].endswith(shown)

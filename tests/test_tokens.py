@@ -10,6 +10,7 @@ import base64
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import sysconfig
@@ -478,10 +479,13 @@ def test_the_usage_of_bedrock_is_that_of_botocores_model():
         (SimpleNamespace(), 10),
         ({"prompt_tokens": 10}, 0),
         ({"prompt_tokens": 10}, -1),
+        *(({"prompt_tokens": 10}, counted) for counted in ("x", None, float("nan"), [5])),
+        ({"prompt_tokens": -10}, 10),
     ],
 )
-def test_what_cannot_be_calibrated_is_refused(usage: object, counted: int):
-    with pytest.raises(SettingsError, match=f"cannot calibrate: .* input tokens for {counted} counted"):
+def test_what_cannot_be_calibrated_is_refused(usage: object, counted: Any):
+    said = re.escape(f"input tokens for {counted!r} counted: give a response's usage, and")
+    with pytest.raises(SettingsError, match=f"cannot calibrate: the provider reported .* {said}"):
         calibration(usage, counted)
 
 

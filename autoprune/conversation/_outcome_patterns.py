@@ -34,12 +34,16 @@ REFUSED = (
     r"|Permission for this tool use was denied|Request interrupted by user"  # Claude Code
     r"|The tool call (?:is|was) rejected\b|Plan rejected\b)"  # Kimi CLI; Gemini CLI, Qwen Code
 )
-BEGINS_REFUSED = re.compile(rf"\s*(?:<message>\s*)?(?:[Ee]rror: )?{REFUSED}")
+# How a text begins that says that a call was not made, because another one beside it had failed.
+CANCELLED = re.compile(r"\s*(?:<tool_use_error>)?\s*(?:Cancelled: parallel tool call|Sibling tool call errored)")
+DENIED = r"Permission to use \w+ (?:with|has been)\b"  # by a rule, or by a person without a word
+BEGINS_REFUSED = re.compile(rf"\s*(?:<message>\s*)?(?:[Ee]rror: )?(?:{REFUSED}|{DENIED})")
 # How a text begins that is an error message and nothing else.
 FIRST_WORDS = re.compile(
     r"\s*(?:<message>\s*)?(?:"
     rf"<tool_use_error>|{REFUSED}"
-    r"|(?:[Ee]rror|ERROR|fatal|FATAL)(?:\[\w+\])?:\s|(?:Error|Failed to) (?:call|execut|run|read|writ|edit|search)\w*\b"
+    r"|(?:[Ee]rror|ERROR|fatal|FATAL)(?:\[\w+\])?:\s(?!\S+:\d+: \w*Warning: )"
+    r"|(?:Error|Failed to) (?:call|execut|run|read|writ|edit|search)\w*\b"
     r"|An error occurred\b"  # openai-agents
     r"|apply_patch verification failed"  # Codex
     r"|No replacement was performed|Ran into .{1,400} while trying to"  # Anthropic's text editor, as many agents use it

@@ -19,6 +19,8 @@ ANSWER_TOOLS = (
     "request_user_input",  # Codex
     *("question", "AskQuestion", "vscode_askQuestions"),  # opencode, Cursor, VS Code
 )
+# Arguments of tools with such a name that ask somebody else: a documentation server, say, about a repository.
+ELSEWHERE = frozenset(("repoName", "repo", "repository", "url", "urls", "library", "libraryName", "notebook_id"))
 NEAR = 400  # characters within which a refusal comes to what the user said
 HEAD = 1_000  # characters that are searched for that
 QUESTIONS = ("question", "questions", "prompt", "message", "text", "response")  # arguments that hold what was asked
@@ -38,6 +40,10 @@ REJECTED = re.compile(
     rf"{BEFORE}{REFUSED}(?:.|\n){{0,{NEAR}}}?{SAID}"
     r"(?:\",\s*\"feedback\":\s*\")?(?:</message>\s*<content>\s*)?(?:<(?:feedback|user_message)>\s*)?(?!</)(?=\S)"
 )
+CLOSING = re.compile(r"\s*You can now continue with (?:the user's|these) answers in mind\.?\s*\Z")
+UNCLEAR = re.compile(r"\s*The user wants to clarify these questions\.")
+GIVEN = re.compile(r"^[ \t]*- (\"[^\n]*\")\n[ \t]*Answer: ([^\n]*)$", re.MULTILINE)
+MADE = re.compile(r"\[(?:answered|refused) ")
 TAGS = re.compile(r"</?(?:message|content|answer|feedback|user_message|output|tool_use_error)>")
 
 
@@ -47,7 +53,12 @@ def is_answer(result: ToolResult, tools: tuple[str, ...] = ANSWER_TOOLS) -> bool
     That is the result of one of `tools` (names or globs), or a failed one that begins by saying that the user refused
     the call, and with which words.
     """
-    return is_named(result.tool, tools) or _refusal(result) is not None
+    return (is_named(result.tool, tools) and not _asks_elsewhere(result)) or _refusal(result) is not None
+
+
+def _asks_elsewhere(result: ToolResult) -> bool:
+    """Return whether a call's question names what it is about, so that no person was asked."""
+    return result.call is not None and not ELSEWHERE.isdisjoint(arguments(result.call))
 
 
 @lru_cache(maxsize=1_024)
@@ -63,11 +74,25 @@ def words(result: ToolResult) -> str:
     match = _refusal(result)
     if match:
         touched = " ".join(target(result.call).split())[:LONGEST_TARGET]
-        said = _plain(result.text[match.end() - result.start :])
+        said = _answered(_plain(result.text[match.end() - result.start :]))
+        if not said:
+            return ""
         return f"[refused {result.tool}{f'({touched})' if touched else ''}] {said}"
-    said = _plain(result.text)
+    said = CLOSING.sub("", _plain(result.text))
     asked = [question for question in _asked(result.call) if question not in said]
     return "\n".join((f"[answered {result.tool}]", *asked, said)) if said else ""
+
+
+def is_words(text: str) -> bool:
+    """Return whether a text is one that `words` made."""
+    return MADE.match(text) is not None
+
+
+def _answered(said: str) -> str:
+    """Return what the user said; of a program's note that the questions are not clear, only what was answered."""
+    if not UNCLEAR.match(said):
+        return said
+    return "\n".join(f"{match[1]} {match[2]}" for match in GIVEN.finditer(said))
 
 
 def _refusal(result: ToolResult) -> re.Match[str] | None:

@@ -14,6 +14,8 @@ class Replace:
 
     `reason` is one of `reasons.Reason`, or a short text of the strategy's own.
     `saved_before` is what an earlier edit of the same part had saved already: a result that was cut, then cleared.
+    `mark` carries the id by which the payload can be recalled; "" without an archive. `may_change` tells that the text
+    may itself be replaced later, such as a cut.
     """
 
     part: Part
@@ -22,6 +24,8 @@ class Replace:
     saved: int
     request: int = -1
     saved_before: int = 0
+    mark: str = ""
+    may_change: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ from typing import Any
 from autoprune.errors import ConversationError
 
 NOTHING: Mapping[str, object] = {}
+MARK, MARK_BLOCK = "cache_control", frozenset(("cachePoint",))  # Anthropic's marks for the cache, and Bedrock's
+MARKED_DEPTH = 2  # a message has blocks, and a result among them has blocks too
 LARGEST_DECIMAL = 10**4000  # Python refuses to write longer numbers
 MOST_VALUES = 5_000_000  # in one message
 MOST_CONTAINERS = 200_000  # lists and mappings, likewise
@@ -117,6 +119,30 @@ def _copied(value: object, changes: Mapping[str, object] | Mapping[int | str, ob
     for name, new in changes.items():
         setattr(duplicate, str(name), new)
     return duplicate
+
+
+def without_marks(message: object, depth: int = MARKED_DEPTH) -> object:
+    """Return what a message says, without the marks for the cache that clients move from request to request.
+
+    A text that is the only block of a content, as it must be to carry a mark, is the text. For digests alone.
+    """
+    if type(message) is not dict:
+        return message
+    plain = {name: value for name, value in message.items() if name != MARK}
+    if depth and type(plain.get("content")) is list:
+        plain["content"] = _said([without_marks(block, depth - 1) for block in plain["content"] if not _is_mark(block)])
+    return plain
+
+
+def _is_mark(block: object) -> bool:
+    return type(block) is dict and block.keys() == MARK_BLOCK
+
+
+def _said(blocks: list[object]) -> object:
+    match blocks:
+        case [{"type": "text", "text": str(text), **others}] if not others:
+            return text
+    return blocks
 
 
 def canonical(message: object) -> str:

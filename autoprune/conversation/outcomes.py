@@ -8,6 +8,7 @@ from autoprune.conversation._outcome_patterns import (
     BACKGROUND,
     BEGINS_REFUSED,
     CAMEL,
+    CANCELLED,
     CLEARED,
     CLEARED_FAILURE,
     CLOSING,
@@ -80,6 +81,11 @@ def is_data(call: ToolCall | None) -> bool:
 def refused(text: str) -> bool:
     """Return whether a text begins by saying that a person did not want the call."""
     return BEGINS_REFUSED.match(text[:HEAD]) is not None
+
+
+def cancelled(text: str) -> bool:
+    """Return whether a text begins by saying that the call was not made, because another one had failed."""
+    return CANCELLED.match(text) is not None
 
 
 def background(text: str) -> str:

@@ -54,9 +54,23 @@ def harmless(text: str) -> str:
 
 
 def own(result: ToolResult, text: str, mark: str = "") -> str:
-    """Return a strategy's own text as it stands in place of a payload: inside texts it holds nothing that ends it."""
-    text = recall.marked(text, mark)
+    """Return a strategy's own text as it stands in place of a payload: inside texts it holds nothing that ends it.
+
+    A text that stands there already, with whatever mark, is returned unchanged.
+    """
+    plain = trimmed(result, _inside(result, text))
+    if recall.parted(result.text)[0] == recall.parted(plain)[0]:
+        return result.text
+    return trimmed(result, _inside(result, recall.marked(text, mark)))
+
+
+def _inside(result: ToolResult, text: str) -> str:
     return framed(result, harmless(text)) if result.location.start is not None else text
+
+
+def trimmed(result: ToolResult, text: str) -> str:
+    """Return a text without line breaks at its ends if it stands in a text whose readers leave these out."""
+    return text if result.location.start is None or result.kind == XML else text.strip("\r\n")
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,10 @@ the payload could be kept. The mark stands at the end of the text that takes the
 
     [Cleared at request 12: read a.py, 900 tokens] [recall id 1f0c2b6a99d3e570]
 
-A result that was cut carries the id of the whole. When it is cleared later it passes that id on, so pruned output that
-is fed back gets the same placeholders as the full history.
+A mark in a payload is not passed on, since a tool may print any mark, such as one in the log of another session. If a
+result is cut and then cleared, the placeholder's id is that of the cut text, which a walk over the full history and one
+over pruned output both know. A *pointer*, kept under that id, names the id of the whole payload. Only a placeholder of
+`cache_aware` hands its id on when it is replaced by another one: it says nothing else, whoever has written it.
 """
 
 import re
@@ -23,6 +25,8 @@ GAP = " "  # before the mark
 # At the end of a text, of an XML result's content, or of a JSON string.
 MARK = re.compile(rf'(?:\\n|[ \n])?\[recall id ({ID.pattern})\](?=(?:</content>)?(?:\s|\\n)*+"?\s*+\Z)')
 CONTENT_END = "</content>"
+PLACEHOLDER = re.compile(r'"?\[Cleared at request \d{1,9}: [^\n]{1,900}\]"?')  # `cache_aware`'s, as long as it can be
+POINTER = "autoprune: {} is a part of, or a placeholder for, {}"
 
 
 def content_id(content: str) -> str:
@@ -31,13 +35,25 @@ def content_id(content: str) -> str:
 
 
 def recall_id(content: str) -> str:
-    """Return the id that a payload is recalled by: the one that it carries, or else that of its content."""
-    return parted(content)[1] or content_id(content)
+    """Return the id by which a payload is recalled: that of its content, or that which a placeholder carries."""
+    body, id = parted(content)
+    return id if id and PLACEHOLDER.fullmatch(body.strip()) else content_id(content)
 
 
 def mark(content: str) -> str:
     """Return the mark that carries the id of a payload."""
     return f"{HEAD}{recall_id(content)}]"
+
+
+def pointer(id: str, whole: str) -> str:
+    """Return what an archive keeps under the id of a text that was put in place of the payload with the id `whole`."""
+    return POINTER.format(id, whole)
+
+
+def pointed_to(kept: str, id: str) -> str | None:
+    """Return the id that a pointer under an id names; None for any other text."""
+    whole = kept[-DIGITS:]
+    return whole if ID.fullmatch(whole) and kept == pointer(id, whole) else None
 
 
 def marked(text: str, known: str, gap: str = GAP) -> str:

@@ -43,7 +43,8 @@ class Pauses:
         """Note a request that is sent now, with these messages, and return the pauses before it and earlier ones."""
         now = self._clock()
         if self._last is not None:
-            self._known[len(messages)] = max(0.0, now - self._last)
+            # The same request sent again: what was cleared because of the pause before it stays cleared.
+            self._known[len(messages)] = max(self._known.get(len(messages), 0.0), now - self._last)
         self._last = now
         return dict(self._known)
 

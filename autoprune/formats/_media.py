@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 from autoprune.conversation.messages import fields, fields_of
-from autoprune.formats._media_bytes import byte_count, decoded, image_size
+from autoprune.formats._media_bytes import byte_count, document, image_size, text_of
 
 Block: TypeAlias = Mapping[str, object]
 # A format's own rules: the tokens of a block that is a medium, with a counter for texts; None for any other block.
@@ -63,10 +63,17 @@ class Rules:
         return math.ceil(_seconds(medium) * (self.audio if medium.kind == "audio" else self.video))
 
     def _document_tokens(self, medium: Medium, count: Callable[[str], int]) -> int:
-        data = decoded(medium.data)
-        if data and (medium.form.startswith(TEXT_FORMS) or medium.form in TEXT_FORMATS):
-            return count(data.decode("utf-8", "replace"))
-        return self.page * max(1, len(PAGE.findall(data)))
+        held = document(medium.data)
+        if isinstance(held, bytes) and (medium.form.startswith(TEXT_FORMS) or medium.form in TEXT_FORMATS):
+            held = held.decode("utf-8", "replace") or held
+        elif isinstance(held, bytes) and not medium.form:
+            held = text_of(held)
+        if isinstance(held, str):
+            return count(held)
+        pages = len(PAGE.findall(held))
+        if pages or not held:  # a PDF, or a document that is elsewhere
+            return self.page * max(1, pages)
+        return min(self.page, len(medium.data))
 
 
 def find_medium(block: Block) -> Medium | None:
@@ -125,7 +132,8 @@ def _typed(block: Block, types: Mapping[str, str]) -> Medium | None:
     if given and not any(_is_source(block.get(name)) for name in SOURCES):
         return None
     held = next((inner for name in SOURCES if (inner := fields(block.get(name)))), block)
-    found = (value for name in DATA if isinstance(value := held.get(name), str | bytes) and value)
+    named = (*DATA, kind) if kind == "document" else DATA  # which may itself be the text
+    found = (value for name in named if isinstance(value := held.get(name), str | bytes) and value)
     data = next(found, "")
     form = next((held[name] for name in ("media_type", "mimeType", "mime_type", "format") if held.get(name)), "")
     if isinstance(data, str) and data.startswith("data:"):

@@ -2,9 +2,15 @@
 
 import base64
 import binascii
+import re
 import struct
+from urllib.parse import unquote
 
 HEADER_CHARACTERS = 88_000  # base64 characters that are decoded to find an image's size (JPEG headers can be long)
+PDF = b"%PDF"
+BASE64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
+LONGEST_ADDRESS = 4_096  # characters
+ADDRESSES = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*://\S*|file-\w+)")
 ADDRESS = 32  # characters in which the colon of an address stands; base64 has none
 
 
@@ -17,6 +23,29 @@ def decoded(data: str | bytes, most: int | None = None) -> bytes:
         return b"" if _is_address(encoded) else base64.b64decode("".join(encoded[:most].split()) + "===")
     except (binascii.Error, ValueError):
         return b""
+
+
+def document(data: str | bytes) -> str | bytes:
+    """Return what a document's data hold: bytes, or the text that they are; b"" for an address."""
+    if isinstance(data, bytes):
+        return data
+    if not data or ADDRESSES.fullmatch(data[:LONGEST_ADDRESS]):  # an id alone, or an address
+        return b""
+    head, _, rest = data.partition(",") if data.startswith("data:") else ("", "", data)
+    if head and not head.endswith("base64"):
+        return unquote(rest)
+    is_base64 = BASE64.fullmatch(rest.replace("\r", "").replace("\n", ""))
+    return (is_base64 and decoded(rest)) or data
+
+
+def text_of(data: bytes) -> str | bytes:
+    """Return bytes as the text that they are, or as they are: a text is UTF-8 and holds no NUL byte."""
+    if data.startswith(PDF) or b"\0" in data:
+        return data
+    try:
+        return data.decode() or data
+    except UnicodeDecodeError:
+        return data
 
 
 def byte_count(data: str | bytes) -> int:

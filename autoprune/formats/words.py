@@ -197,7 +197,7 @@ def _after_failure(text: str, at: int) -> int:
 def is_note(message: object, entry: Entry) -> bool:
     """Return whether a user's message holds only what an agent's program put there, such as a reminder."""
     spoken = texts(message, entry)
-    return bool(spoken) and not harness.said(spoken)
+    return bool(spoken) and not harness.said_beside(spoken, (result.tool for result in entry.results))
 
 
 def has_role(message: object) -> bool:

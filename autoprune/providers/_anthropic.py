@@ -41,6 +41,7 @@ NO_CONTENT = {
     ),
     "system": "messages.{}: system content must contain at least one block",
 }
+REQUIRED = "messages.{}: Field required"
 NO_TEXT = "messages: text content blocks must be non-empty"
 BLANK_TEXT = "messages: text content blocks must contain non-whitespace text"
 TRAILING = "messages: final assistant content cannot end with trailing whitespace"
@@ -112,7 +113,12 @@ def _ends_in_server_result(one: Turn) -> bool:
 
 def _contents(at: int, one: Turn, *, is_last: bool) -> Iterator[Problem]:
     if is_bare(one.content):
-        if one.role in NO_CONTENT and not is_directive(one) and not (is_last and one.role == "assistant"):
+        may_be_empty = is_last and one.role == "assistant"
+        if one.role not in NO_CONTENT or is_directive(one):
+            pass
+        elif one.content is None and (may_be_empty or "content" not in one.fields):
+            yield Problem(NAME, "empty_content", (at, "content"), REQUIRED.format(f"{at}.content"))
+        elif not may_be_empty:
             yield Problem(NAME, "empty_content", (at, "content"), NO_CONTENT[one.role].format(at))
     elif is_blank(one.content):
         yield Problem(NAME, "empty_text", (at, "content"), BLANK_TEXT)
@@ -143,11 +149,14 @@ def _block(path: Path, role: str | None, block: Mapping[str, object]) -> Iterato
 
 
 def _text(path: Path, block: Mapping[str, object]) -> Iterator[Problem]:
+    place = ".".join(map(str, path))
+    if block.get("text") is None:
+        yield Problem(NAME, "empty_text", path, REQUIRED.format(f"{place}.text.text"))
     if not is_blank(block.get("text")):
         return
     said = BLANK_TEXT if block.get("text") else NO_TEXT
     if block.get("cache_control") is not None and not block.get("text"):
-        said = f"messages.{'.'.join(map(str, path))}.text: cache_control cannot be set for empty text blocks"
+        said = f"messages.{place}.text: cache_control cannot be set for empty text blocks"
     yield Problem(NAME, "empty_text", path, said)
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
-from autoprune.pruners.by_name import folds
+from autoprune.planning.view import folds
 from autoprune.replay.episode import Episode
 from autoprune.replay.evidence import Need
 from autoprune.replay.facts import FactKind

@@ -1,6 +1,7 @@
 """What may be replayed, by name: every strategy that ships, one in a file, and references to compare with."""
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +23,8 @@ REFERENCES: Mapping[str, Callable[..., Any]] = {
     "keep_newest": lambda keep=3: ObservationMasking(keep, every_request=False),
 }
 AT = "@"  # before the safe zone that a policy has of its own
+# A strategy, and perhaps its safe zone; an @ in a path or in a parameter begins none.
+WITH_ZONE = re.compile(rf"(?P<name>.*?)(?:{AT}(?P<zone>[^{AT}()'\"/:]*))?", re.DOTALL)
 CLAIRVOYANTS = ("clairvoyant", "clairvoyant_passages")
 NAMES = (*REFERENCES, *CLAIRVOYANTS, *STRATEGIES)
 BUILT_IN = (
@@ -47,18 +50,23 @@ class Policy:
         if not self.name:
             raise SettingsError(f"{self.text!r} names no strategy; there are {', '.join(NAMES)}")
         if not self.is_clairvoyant:
-            self._strategy()
-        if self._zone:
-            budget_tokens(self._zone)
+            self.strategy()
+        if self.zone:
+            budget_tokens(self.zone)
 
     @property
     def name(self) -> str:
         """The strategy without its safe zone."""
-        return self.text.partition(AT)[0].strip()
+        return self._part("name")
 
     @property
-    def _zone(self) -> str:
-        return self.text.partition(AT)[2].strip()
+    def zone(self) -> str:
+        """The policy's own safe zone; "" if it has none."""
+        return self._part("zone")
+
+    def _part(self, name: str) -> str:
+        match = WITH_ZONE.fullmatch(self.text)
+        return ((match and match[name]) or "").strip()
 
     @property
     def is_clairvoyant(self) -> bool:
@@ -75,12 +83,13 @@ class Policy:
         strategy = (
             clairvoyant(episode, prices, passages=self.name != "clairvoyant")
             if self.is_clairvoyant
-            else _priced(self._strategy(), prices)
+            else _priced(self.strategy(), prices)
         )
-        args = PruneArgs(self._zone or episode.safe_zone)
+        args = PruneArgs(self.zone or episode.safe_zone)
         return strategy, lambda: pruner_for(strategy, args)
 
-    def _strategy(self) -> Any:
+    def strategy(self) -> Any:
+        """Return the strategy. Raises SettingsError if there is none of that name, and for a clairvoyant."""
         if is_named(self.name, REFERENCES):
             return configured(self.name, REFERENCES)
         try:

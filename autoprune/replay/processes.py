@@ -19,7 +19,7 @@ class Processes:
 
     def __init__(self, jobs: int | None = None) -> None:
         """Start nothing yet."""
-        self.jobs = jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.jobs = jobs or cores()
 
     def __call__(self, do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
         """Yield tasks as they are done. What is still running when nobody asks any more is ended."""
@@ -27,6 +27,11 @@ class Processes:
         large = [task for task in tasks if _size(task) > LARGE]
         yield from _run(do, [task for task in tasks if _size(task) <= LARGE], self.jobs)
         yield from _run(do, large, 1)
+
+
+def cores() -> int:
+    """Return how many cores this process may use; some systems only tell how many there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _size(task: Task) -> int:

@@ -109,7 +109,7 @@ def episodes(path: str, data: bytes, args: ReplayArgs) -> Iterator[tuple[Recordi
     Raises SessionError for what is no session file, SettingsError where a reader is not where its name says.
     """
     readers = tuple(map(_reader, args.readers))
-    held = recordings(decode(data, path), path, skip_broken=args.skip_broken, readers=readers)
+    held = recordings(decode(data, path, keeps_bad=True), path, skip_broken=args.skip_broken, readers=readers)
     for number, stretches in enumerate(held, 1):
         if recording := longest(stretches):
             which = number if len(held) > 1 else 0

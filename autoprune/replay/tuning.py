@@ -10,12 +10,21 @@ say how far it can be trusted. Figures of one session always stay in one fold.
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from autoprune.economics import DEFAULT
+from autoprune.planning.view import asks_always
+from autoprune.pruners.agentic import AgenticConversationPruner
+from autoprune.pruners.by_name import pruner_for
 from autoprune.replay.bootstrap import SEED, Interval
+from autoprune.replay.episode import SMALL_ZONE
 from autoprune.replay.figures import Figures
 from autoprune.replay.policies import Policy
+from autoprune.replay.references import NoPruning
 from autoprune.replay.summary import Row, summarize
+from autoprune.settings import PruneArgs
+from autoprune.strategies.by_name import config
+from autoprune.strategies.scaffold import is_in_file
 
 FOLDS = 5
 FLOOR = 0.95  # of the evidence, and of that of edits
@@ -35,7 +44,8 @@ class Tuning:
 
     `recommended` is "none" where no setting is cheaper than no pruning within the floor. `bill`, `evidence` and `edits`
     are held-out: of settings that were chosen without the sessions that they are judged on; None where there are too
-    few sessions for that. `picks` counts how often each setting was chosen.
+    few sessions for that. `picks` counts how often each setting was chosen. `snippet` is the recommended setting as
+    Python code.
     """
 
     rows: tuple[Row, ...]
@@ -47,43 +57,30 @@ class Tuning:
     evidence: Interval | None = None
     edits: Interval | None = None
     picks: tuple[tuple[str, int], ...] = ()
-
-    @property
-    def snippet(self) -> str:
-        """The recommended setting as Python code to paste; one that weighs the cache is told of pauses."""
-        if self.recommended == "none":
-            return "# No setting is cheaper and keeps that much: send the messages as they are."
-        name, _, zone = self.recommended.partition(" @ ")
-        given = f'"{zone}"'
-        if not name.startswith("cache_aware"):
-            lines = (f"pruner = AgenticConversationPruner({given})", f'result = pruner.prune(messages, "{name}")')
-            return "\n".join(("from autoprune import AgenticConversationPruner", "", *lines))
-        return "\n".join(
-            (
-                "from autoprune import AgenticConversationPruner, PruneArgs",
-                "from autoprune.economics import Pauses",
-                "",
-                f"pruner, pauses = AgenticConversationPruner(PruneArgs({given}, model=...)), Pauses()  # your model",
-                f'result = pruner.prune(messages, "{name}", pauses=pauses.before(messages))',
-            )
-        )
+    snippet: str = ""
 
 
-def tune(figures: Iterable[Figures], prices: str, floor: float = FLOOR, folds: int = FOLDS) -> Tuning:
-    """Return the best setting for some sessions at the prices of that name, cross-validated over sessions."""
+def tune(
+    figures: Iterable[Figures], prices: str, floor: float = FLOOR, folds: int = FOLDS, model: str | None = None
+) -> Tuning:
+    """Return the best setting for some sessions at the prices of that name, cross-validated over sessions.
+
+    `model` is the model to name in the snippet, if it is known.
+    """
     found = [each for each in figures if not Policy(each.strategy).is_clairvoyant]
     sessions = sorted({each.session for each in found})
     rows = tuple(summarize(found, prices))
     best = choice(found, prices, floor)
-    outcome = Tuning(rows, tuple(frontier(rows)), best, len(sessions), floor)
+    zones = Counter(each.safe_zone for each in found)
+    code = snippet(best, prices, model, zones.most_common(1)[0][0] if zones else SMALL_ZONE)
+    outcome = Tuning(rows, tuple(frontier(rows)), best, len(sessions), floor, snippet=code)
     folds = min(folds, len(sessions))
     if folds < 2:
         return outcome
     held_out, picks = _held_out(found, sessions, prices, floor, folds)
     judged = next(row for row in summarize(held_out, prices) if row.strategy == HELD_OUT)
-    return Tuning(
-        *(rows, outcome.frontier, best, len(sessions), floor),
-        *(judged.bill, judged.evidence, judged.edits, tuple(picks.most_common())),
+    return replace(
+        outcome, bill=judged.bill, evidence=judged.evidence, edits=judged.edits, picks=tuple(picks.most_common())
     )
 
 
@@ -120,3 +117,54 @@ def frontier(rows: Sequence[Row]) -> list[Row]:
         if not kept or row.evidence.value > kept[-1].evidence.value:
             kept.append(row)
     return kept
+
+
+# The snippet
+
+NO_PRUNING = "# No setting is cheaper and keeps that much: send the messages as they are."
+ANY_ZONE = "# Every session was replayed with a safe zone for its size: set the one that you want."
+
+
+def snippet(setting: str, prices: str, model: str | None = None, safe_zone: int = SMALL_ZONE) -> str:
+    """Return Python code that prunes `messages` with a setting, such as "low_water(target=0.6) @ 60k".
+
+    It holds what the setting was judged by: the prices of that name, unless they are those of the `model`. A setting
+    without a safe zone gets `safe_zone`.
+    """
+    policy = Policy(setting)
+    strategy = policy.strategy()
+    if isinstance(strategy, NoPruning):
+        return NO_PRUNING
+    kind = type(pruner_for(strategy, PruneArgs()))
+    takes_pauses = kind is AgenticConversationPruner and asks_always(strategy)
+    is_priced = getattr(strategy, "prices", "") is None
+    named = _named(policy, strategy, prices if is_priced and prices not in (model, DEFAULT.name) else "")
+    zone = _quoted(policy.zone) if policy.zone else f"{safe_zone:_}"
+    args = f"PruneArgs({zone}, model={_quoted(model)})" if model else zone
+    imports = [f"from autoprune import {kind.__name__}{', PruneArgs' if model else ''}"]
+    code = [*([] if policy.zone else [ANY_ZONE]), f"pruner = {kind.__name__}({args})"]
+    if takes_pauses:
+        imports.append("from autoprune.economics import Pauses")
+        code.append("pauses = Pauses()  # one for each conversation")
+    if is_in_file(policy.name):
+        imports.append("from autoprune.strategies.scaffold import loaded")
+    code.append(f"result = pruner.prune(messages, {named}{', pauses=pauses.before(messages)' if takes_pauses else ''})")
+    return "\n".join((*imports, "", *code))
+
+
+def _named(policy: Policy, strategy: object, prices: str) -> str:
+    """Return the code of a strategy: its name as text, with the prices that it was judged by if there are any."""
+    name = policy.name
+    if policy.is_reference:  # a window, which has another name in a live loop
+        known = ", ".join(f"{field}={value!r}" for field, value in config(strategy).items())
+        name = f"observation_masking({known})"
+    if prices:
+        head, _, rest = name.partition("(")
+        known = rest.rstrip().removesuffix(")").strip().removesuffix(",")
+        name = f"{head.strip()}({known}{', ' if known else ''}prices={prices!r})"
+    return f"loaded({_quoted(name)})" if is_in_file(name) else _quoted(name)
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a literal, in double quotes if that needs no escapes."""
+    return f'"{text}"' if text.isprintable() and not {'"', "\\"} & {*text} else repr(text)

@@ -41,9 +41,12 @@ PARTS = {
 
 
 def floor(plan: Plan) -> dict[str, int]:
-    """Return the counted tokens of each part of the prompt; they add up to the whole."""
+    """Return the counted tokens of each part of the prompt; they add up to the whole.
+
+    What a provider reported beyond the count is taken for sent beside the messages: a system prompt, schemas of tools.
+    """
     parts = dict.fromkeys(FLOOR, 0)
-    parts["sent beside"] = plan.transcript.fixed_tokens
+    parts["sent beside"] = plan.transcript.fixed_tokens + plan.beyond
     kept = [entry for at, entry in enumerate(plan.transcript.entries) if at not in plan.gone]
     for entry in kept:
         parts[PARTS[entry.speaker]] += entry.tokens - sum(result.tokens for result in entry.results)

@@ -18,7 +18,7 @@ from autoprune.tokens import scaled
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report(Copied):
-    """The outcome of one prune. Tokens are the provider's where a calibration was given, else counted ones.
+    """The outcome of one prune. Tokens are the provider's if a calibration or a usage was given, else counted ones.
 
     `tokens_before` and `tokens_after` are what the safe zone is compared with. `fallbacks` says in words whatever was
     not done as asked. `seconds` is the time the prune took. Where the bytes of the messages alone showed that there is
@@ -55,7 +55,7 @@ class Report(Copied):
     @cached_property
     def tokens_before(self) -> int:
         """Tokens of the next prompt as it was given."""
-        return scaled(self.plan.transcript.tokens, self.calibration)
+        return scaled(self.plan.tokens_before, self.calibration)
 
     @cached_property
     def tokens_after(self) -> int:

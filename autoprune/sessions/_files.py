@@ -3,8 +3,10 @@
 import codecs
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NoReturn, TypeVar
 
@@ -23,6 +25,11 @@ ITEM_TYPES = frozenset(("compaction", "item_reference", "mcp_approval_request", 
 INDENT = 2
 T = TypeVar("T")
 GZIP = b"\x1f\x8b"
+BAD = re.compile("[\udc80-\udcff]+")  # bytes that are no UTF-8, as Python keeps them in a text
+FEW, MOST_BAD = 8, 0.01  # bytes, and a share of a file's characters; with more of them it is in another encoding
+BROKEN = "{"  # a line that is left out
+SHOWN_NAMES, LONGEST_NAME = 8, 80  # of an object that is no message: how many, and characters of each
+SHOWN = 5  # places of bad bytes that a note names
 
 
 @dataclass(frozen=True)
@@ -49,10 +56,11 @@ class AgentLog:
     left_out: tuple[str, ...] = ()
 
 
-def decode(data: bytes, name: str) -> str:
+def decode(data: bytes, name: str, *, keeps_bad: bool = False) -> str:
     """Return the text of a file: UTF-8, UTF-16 or UTF-32, with or without a byte order mark, and gzip.
 
     The bytes of a last character that was cut off are left out. Raises SessionError that says which bytes are no text.
+    With `keeps_bad` a few bytes that are no UTF-8 are kept as surrogates, which `load` replaces in logs, and notes.
     """
     if data.startswith(GZIP):
         try:
@@ -63,6 +71,10 @@ def decode(data: bytes, name: str) -> str:
     try:
         return codecs.getincrementaldecoder(encoding)().decode(data)
     except UnicodeDecodeError as error:
+        if keeps_bad and encoding.startswith("utf-8"):
+            text = codecs.getincrementaldecoder(encoding)("surrogateescape").decode(data)
+            if sum(len(found[0]) for found in BAD.finditer(text)) <= max(FEW, MOST_BAD * len(text)):
+                return text
         kind = encoding.upper().removesuffix("-SIG")
         raise SessionError(f"{name} is no {kind} text: byte {error.start} is {data[error.start]:#04x}") from error
 
@@ -77,6 +89,10 @@ def load(
     note says so. Raises SessionError that says what is wrong and where: the line and column of broken JSON, the fields
     of an unknown shape, how many conversations there are where none has this number.
     """
+    return _tolerating(text, lambda text: _loaded(text, name, number, readers, skip_broken), skip_broken=skip_broken)
+
+
+def _loaded(text: str, name: str, number: int, readers: Sequence[Reader], skip_broken: bool) -> Session:
     opened = _opened(text, name, readers, skip_broken=skip_broken)
     if isinstance(opened, Session):
         return opened if number == 1 else _no_such(name, number, 1)
@@ -96,6 +112,10 @@ def recordings(
     Plain messages are one stretch as they are, and so is a conversation whose reader has no `record`: their requests
     have no times. What is given and what is raised is as for `load`.
     """
+    return _tolerating(text, lambda text: _recorded(text, name, readers, skip_broken), skip_broken=skip_broken)
+
+
+def _recorded(text: str, name: str, readers: Sequence[Reader], skip_broken: bool) -> list[list[Recording]]:
     opened = _opened(text, name, readers, skip_broken=skip_broken)
     if isinstance(opened, Session):
         messages = [message for message in opened.messages if isinstance(message, dict)]
@@ -107,6 +127,7 @@ def recordings(
 
 def agent_log(text: str, readers: Sequence[Reader] = ()) -> AgentLog | None:
     """Return what is known of an agent's own log; None for anything else, and for what would be written unchanged."""
+    text = BAD.sub("\ufffd", text)
     whole = parse_or_none(text)
     values = [whole] if whole is not None else [parse_or_none(line) for _, line in _lines(text)]
     reader = reader_for(values, readers)
@@ -145,7 +166,54 @@ class _Log:
 
 
 def _opened(text: str, name: str, readers: Sequence[Reader], *, skip_broken: bool) -> _Log | Session:
-    """Return what a file's text holds: an agent's log, or plain messages."""
+    """Return what a file's text holds: an agent's log, or plain messages.
+
+    Bad bytes are replaced in a log and in lines of messages, which were written one by one. Messages that were written
+    as one value are in another encoding: raises SessionError, so that no wrong characters are sent.
+    """
+    opened = _opened_text(BAD.sub("\ufffd", text), name, readers, skip_broken=skip_broken)
+    bad = list(_bad_bytes(text).values())
+    if not bad:
+        return opened
+    if isinstance(opened, Session) and opened.write is not _as_lines:
+        decode(text.encode("utf-8", "surrogateescape"), name)
+    more = [f"and {len(bad) - SHOWN:,} lines more"] if len(bad) > SHOWN else []
+    return replace(opened, notes=(f"no UTF-8 text, read as \ufffd: {'; '.join((*bad[:SHOWN], *more))}", *opened.notes))
+
+
+def _tolerating(text: str, read: Callable[[str], T], *, skip_broken: bool) -> T:
+    """Return what is read of a text. If that fails, it may be for lines with bad bytes, as in the name of a field.
+
+    With `skip_broken` it is read without these; else the error names them.
+    """
+    try:
+        return read(text)
+    except SessionError as error:
+        bad = _bad_bytes(text)
+        if not bad or (error.line or min(bad)) not in bad or isinstance(error.__cause__, UnicodeDecodeError):
+            raise
+        if skip_broken:
+            lines = text.split("\n")
+            with suppress(SessionError):
+                return read("\n".join(BROKEN if number in bad else line for number, line in enumerate(lines, 1)))
+        where = bad[error.line] if error.line else "; ".join(list(bad.values())[:SHOWN])
+        raise SessionError(f"{error} (no UTF-8 text: {where})", error.line) from error
+
+
+def _bad_bytes(text: str) -> dict[int, str]:
+    """Return the lines with bytes that are no UTF-8, each with the place of the first one there."""
+    if BAD.search(text) is None:
+        return {}
+    lines = ((number, line, BAD.search(line)) for number, line in enumerate(text.split("\n"), 1))
+    return {
+        number: f"line {number}, byte {len(line[: found.start()].encode('utf-8', 'surrogateescape')) + 1} "
+        f"({ord(line[found.start()]) - 0xDC00:#04x})"
+        for number, line, found in lines
+        if found
+    }
+
+
+def _opened_text(text: str, name: str, readers: Sequence[Reader], *, skip_broken: bool) -> _Log | Session:
     if not text.strip():
         raise SessionError(f"{name} is empty: give {READABLE}")
     lines = _lines(text)
@@ -250,8 +318,10 @@ def _message(value: object, name: str, line: int | None = None) -> object:
 def _described(value: object) -> str:
     """Say what was found in words, such as `an object with the fields type, payload`."""
     if isinstance(value, dict):
-        names = ", ".join(list(value)[:8]) or "no field"
-        return f"an object with the fields {names}{', …' if len(value) > 8 else ''}"
+        if not value:
+            return "an empty object"
+        names = ", ".join(name[:LONGEST_NAME] or '""' for name in list(value)[:SHOWN_NAMES])
+        return f"an object with the fields {names}{', …' if len(value) > SHOWN_NAMES else ''}"
     return {list: "a list", str: "a string", bool: "true or false", type(None): "null"}.get(type(value), "a number")
 
 

@@ -40,8 +40,9 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
 
 def _runs(values: Sequence[object]) -> list[list[Event]]:
     runs = [_history(value) for value in values]
-    for at, events in enumerate(runs, 1):
-        if not events:
+    for at, (value, events) in enumerate(zip(values, runs, strict=True), 1):
+        # A run whose agent could not be started leaves an empty history, and says why.
+        if not events and not text(fields(value).get("error")):
             raise bad_record("is no run of OpenHands: it has no history of events", at)
     return runs
 
@@ -78,9 +79,10 @@ def _usage(counted: Object) -> Usage | None:
 def _history(value: object) -> list[Event]:
     """Return the events of a conversation; early histories hold pairs of an action and its observation."""
     found: list[Event] = []
-    for item in listed(value) or listed(fields(value).get("history")):
+    history = listed(fields(value).get("history"))
+    for item in listed(value) or history:
         found += objects(item) if isinstance(item, list) else objects([item])
-    return list(_completed(found))
+    return list(_completed(map(_nested, found) if history and any(map(_is_flat, found)) else found))
 
 
 def _conversation(events: Sequence[Event]) -> Conversation:
@@ -198,7 +200,8 @@ def _action(event: Event) -> Message:
 
 def _message(args: Event, by_user: bool) -> Message:
     """Return what the user or the agent said, with pictures only of the user."""
-    content, urls = text(args.get("content")), [url for url in listed(args.get("image_urls")) if isinstance(url, str)]
+    images = args.get("image_urls") or args.get("images_urls")  # as it was called until October 2024
+    content, urls = text(args.get("content")), [url for url in listed(images) if isinstance(url, str)]
     if not by_user:
         return said(content)
     shown = [{"type": "text", "text": content}, *map(image, urls)]
@@ -251,7 +254,29 @@ def _content(event: Event) -> str:
     return "\n".join(lines)
 
 
-# Events of 2024 name neither who spoke nor, in some files, what answers what.
+# Events of 2024 name neither who spoke nor, in some files, what answers what. Those in the resolver's output, of 2025
+# too, are flat: their fields stand beside the name of the action or the observation.
+
+
+NOT_FLAT = frozenset(("args", "source", "observation", "role"))  # what no flat action has, but others' records
+
+
+def _is_flat(event: Event) -> bool:
+    """Tell whether an object is an action of OpenHands whose fields stand beside its name."""
+    is_openhands = "thought" in event or "wait_for_response" in event
+    return is_openhands and isinstance(event.get("action"), str) and not NOT_FLAT & event.keys()
+
+
+def _nested(event: Event) -> Event:
+    """Return a flat event as OpenHands writes it elsewhere; any other event as it is."""
+    if {"args", "extras", "source"} & event.keys():
+        return event
+    if isinstance(event.get("action"), str):
+        return {"action": event["action"], "args": {name: each for name, each in event.items() if name != "action"}}
+    if isinstance(event.get("observation"), str) and isinstance(event.get("content"), str):
+        others = {name: each for name, each in event.items() if name not in ("observation", "content")}
+        return {"observation": event["observation"], "content": event["content"], "extras": others}
+    return event
 
 
 def _is_event(event: Event) -> bool:

@@ -34,7 +34,8 @@ def _modified(file: Path) -> float | None:
 def named(names: Iterable[str]) -> list[Path]:
     """Return the files that names stand for, each once: files, all session files in folders, and what globs match.
 
-    A name that stands for nothing comes back as it is, so that who reads it can say that it is not there.
+    A name of nothing comes back unchanged, so that reading it says that it is not there; a folder without session files
+    gives none.
     """
     found = (file for name in names for file in _named(name))
     return list(dict.fromkeys(found))
@@ -47,5 +48,5 @@ def _named(name: str) -> list[Path]:
         return sorted(file for file in Path(name).rglob("*") if file.suffix in ENDINGS and os.path.isfile(file))
     if has_magic(name) and not os.path.exists(name):
         matches = sorted(glob(name, recursive=True))
-        return [file for match in matches for file in _named(match)] or [Path(name)]
+        return [file for match in matches for file in _named(match)] if matches else [Path(name)]
     return [Path(name)]

@@ -20,7 +20,7 @@ from autoprune.formats.parsing import parse
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 from autoprune.strategies.per_result import PerResult
 from autoprune.summarizers.action_trace import ActionTrace
-from autoprune.summarizers.brief import Brief
+from autoprune.summarizers.brief import Brief, Written
 from autoprune.summarizers.digest.digest import Digest
 from autoprune.summarizers.openai import _snapshot
 from autoprune.summarizers.utterances import render, utterances
@@ -141,6 +141,23 @@ def test_an_answer_is_told_with_its_question():
     assert said(result(made, claude)) == f"[answered request_user_input]\n{claude}"
 
 
+def test_a_question_about_a_repository_is_not_asked_of_the_user():
+    asked = call("ask_question", repoName="a/b", question="Is it parallel?")
+    assert not is_answer(result(asked, "Yes, see concurrency.ts."))
+    assert is_answer(result(call("ask_question", question="Is it parallel?"), "Yes."))
+
+
+def test_what_a_program_adds_to_an_answer_is_not_the_users():
+    made = call("AskUserQuestion", question="Which?")
+    for closing in ("the user's", "these"):
+        text = f'Answered: "Which?"="Tabs". You can now continue with {closing} answers in mind.'
+        assert said(result(made, text)) == '[answered AskUserQuestion]\nAnswered: "Which?"="Tabs".'
+    unclear = f"{CLAUDE}The user wants to clarify these questions.\n  Questions asked:\n"
+    assert said(result(made, f'{unclear}- "Which?"\n  (No answer provided)', True)) == ""
+    answered = said(result(made, f'{unclear}- "Which?"\n  Answer: Tabs\n- "When?"\n  (No answer provided)', True))
+    assert answered == '[refused AskUserQuestion] "Which?" Tabs'
+
+
 def test_an_answer_that_was_cleared_says_nothing():
     found = pruned(WIRE["openai_chat"](rounds(answer())), ToolOutputCleanup(Protections(user_answers=False)))
     (one,) = [one for one in found.plan.transcript.results if one.tool == "AskUserQuestion"]
@@ -233,7 +250,7 @@ def told(*steps: Step, format: str = "anthropic") -> Any:
 def test_summaries_without_a_model_tell_them_as_the_users(format: str, summarizer: Any):
     question = Step("AskUserQuestion", {"question": "Tabs or spaces?"}, "Tabs, and never push to main.")
     no = Step("Edit", {"file_path": "a.py"}, f"{CLAUDE}Leave a.py alone.", failed=True)
-    text = summarizer(Brief(told(question, no, format=format), count=COUNT))
+    text = summarizer(Brief(told(question, no, format=format), count=COUNT)).text
     asked = text.partition("What the user asked later")[2] if isinstance(summarizer, Digest) else text
     assert "Tabs, and never push to main." in asked
     assert "Leave a.py alone." in asked
@@ -241,7 +258,9 @@ def test_summaries_without_a_model_tell_them_as_the_users(format: str, summarize
 
 
 def test_a_refused_call_is_no_error_that_is_left_to_resolve():
-    assert "Errors not seen" not in Digest()(Brief(told(refused()), count=COUNT))
+    answer = Digest()(Brief(told(refused()), count=COUNT))
+    assert isinstance(answer, Written)
+    assert "Errors not seen" not in answer.text
 
 
 def test_a_model_reads_them_under_the_users_heading():

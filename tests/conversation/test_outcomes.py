@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from autoprune.conversation.outcomes import background, error_lines, exit_code, failed
+from autoprune.conversation.outcomes import background, cancelled, error_lines, exit_code, failed, refused
 from autoprune.conversation.placeholders import SENTENCE, element
 from autoprune.conversation.recall import mark, marked
 from autoprune.conversation.transcript import Location, ToolCall
@@ -34,6 +34,26 @@ def test_a_flag_that_says_failed_is_believed(text: str):
 )
 def test_the_id_at_the_end_of_a_text_that_was_cut_hides_no_outcome(text: str):
     assert failed(marked(text, mark(text), gap="\n"), None) == failed(text, None)
+
+
+def test_a_warning_behind_the_word_error_is_no_failure():
+    warning = "Error: /a/torch/cuda/__init__.py:61: FutureWarning: The package is deprecated.\n  import pynvml"
+    assert failed(warning, None) is None
+    assert failed(f"{warning}\n{TRACEBACK}", None) is True
+    assert failed("Error: /a/x.py:61: no such name", None) is True
+
+
+@each_row(
+    ("text", "is_cancelled", "is_refused"),
+    [
+        ("<tool_use_error>Cancelled: parallel tool call Bash(ls) errored</tool_use_error>", True, False),
+        ("Sibling tool call errored", True, False),
+        ("Permission to use Bash with command make has been denied.", False, True),
+        ("the job was Cancelled: parallel tool call", False, False),
+    ],
+)
+def test_a_call_that_was_not_made(text: str, is_cancelled: bool, is_refused: bool):
+    assert (cancelled(text), refused(text)) == (is_cancelled, is_refused)
 
 
 @each_row("text", ["all good", "", "0 failed", "x: error handling", "def fail(): ..."])

@@ -4,6 +4,7 @@ import base64
 import struct
 import zlib
 from collections.abc import Callable
+from urllib.parse import quote
 
 import pytest
 from tables import each_row
@@ -337,6 +338,21 @@ TEXT_URL = data_url(WORDS.encode(), "text/plain")
         {"document": {"format": "txt", "name": "a", "source": {"bytes": WORDS.encode()}}},
         {"document": {"format": "txt", "name": "a", "source": {"text": WORDS}}},
         {"inlineData": {"mimeType": "text/plain", "data": bare(WORDS.encode())}},
+        *(
+            {"type": "document", name: given}
+            for held in (WORDS, bare(WORDS.encode()), WORDS.encode(), f"data:text/plain,{quote(WORDS)}", TEXT_URL)
+            for name, given in (
+                ("document", {"data": held}),
+                ("document", held),
+                ("data", held),
+                ("source", {"data": held}),
+            )
+        ),
+        {"type": "document", "document": {"data": base64.encodebytes(WORDS.encode()).decode()}},
+        {"type": "document", "source": {"type": "base64", "media_type": "text/plain", "data": WORDS}},
+        {"type": "file", "file": {"filename": "a.txt", "file_data": WORDS}},
+        {"type": "input_file", "filename": "a.txt", "file_data": bare(WORDS.encode())},
+        {"document": {"format": "md", "name": "a", "source": {"bytes": WORDS}}},
     ],
     ids=lambda block: "-".join(block),
 )
@@ -344,6 +360,30 @@ def test_a_document_with_a_text_in_it_is_counted_by_its_text(block: dict[str, ob
     count = AgenticConversationPruner(PruneArgs()).count_tokens
     counted = count([{"role": "user", "content": [block]}])
     assert 0 <= counted - exact()(WORDS) < 60
+
+
+@each_row("text", ["", "a", "word", "Title: one\ntwo", "https://example.com is a site", "見" * 900, "a b " * 5_000])
+def test_a_document_counts_more_the_more_it_holds(text: str):
+    for block in ({"type": "document", "document": {"data": text}}, {"type": "document", "source": {"data": text}}):
+        assert ANTHROPIC(block, len) == (len(text) if text else 2_333)
+
+
+@each_row(
+    ("data", "tokens"),
+    [
+        ("https://example.com/a.pdf", 2_333),
+        ("s3://bucket/a.pdf", 2_333),
+        ("file-abc123", 2_333),
+        (bare(PDF), 7 * 2_333),
+        (PDF, 7 * 2_333),
+        (base64.encodebytes(PDF).decode(), 7 * 2_333),
+        (bare(b"PK\x03\x04\xff\x00" * 1_000), 2_333),
+        (bare(b"PK\x03\x04\xff\x00"), 8),
+    ],
+)
+def test_a_document_of_no_text_counts_by_its_pages(data: str | bytes, tokens: int):
+    assert ANTHROPIC({"type": "document", "document": {"data": data}}, len) == tokens
+    assert ANTHROPIC({"type": "document", "source": {"data": data}}, len) == tokens
 
 
 @each_row(

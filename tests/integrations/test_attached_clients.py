@@ -305,3 +305,11 @@ def test_why_a_conversation_goes_on_as_it_is_stands_in_the_log():
 def test_what_is_no_client_is_refused_in_words():
     with pytest.raises(SettingsError, match="a dict cannot be attached to: give a client of openai or anthropic"):
         attached({})
+
+
+def test_a_mistyped_strategy_is_an_error_and_nothing_is_sent():
+    with recorded() as (url, kept), anthropic.Anthropic(base_url=url, api_key="none", max_retries=1) as client:
+        attach(client, 4_000, strategy="cache_awear")
+        with pytest.raises(SettingsError, match=r"no strategy 'cache_awear' \(did you mean cache_aware\?\)"):
+            client.messages.create(**REQUEST, max_tokens=100)
+    assert kept == []

@@ -539,6 +539,21 @@ def lost(id: str) -> dict[str, Any]:
                 f"empty_content (2, 'content'): wrote {EMPTY!r} in the empty message",
             ],
         ),
+        (
+            [GO, {"role": "assistant"}],
+            [GO],
+            ["empty_content (1, 'content'): removed the empty message"],
+        ),
+        (
+            [GO, {"role": "assistant"}, GO],
+            [GO, {"role": "assistant", "content": [said(EMPTY)]}, GO],
+            [f"empty_content (1, 'content'): wrote {EMPTY!r} in the empty message"],
+        ),
+        (
+            [GO, assistant({"type": "text"}, use("a")), user(answer("a"))],
+            [GO, assistant(use("a")), user(answer("a"))],
+            ["empty_text (1, 'content', 0): removed the empty text"],
+        ),
     ],
 )
 def test_what_is_mended_for_anthropic(conversation: list[Any], becomes: list[Any], said_to_be_done: list[str]):

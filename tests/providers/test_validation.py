@@ -187,6 +187,23 @@ ANTHROPIC: list[tuple[list[Any], Found]] = [
     ([user("")], [("empty_content", (0, "content"), "messages.0: user messages must have non-empty content")]),
     ([user([])], [("empty_content", (0, "content"), "messages.0: user messages must have non-empty content")]),
     ([user(None)], [("empty_content", (0, "content"), "messages.0: user messages must have non-empty content")]),
+    ([{"role": "user"}], [("empty_content", (0, "content"), "messages.0.content: Field required")]),
+    ([GO, {"role": "assistant"}], [("empty_content", (1, "content"), "messages.1.content: Field required")]),
+    ([GO, {"role": "assistant"}, GO], [("empty_content", (1, "content"), "messages.1.content: Field required")]),
+    (
+        [GO, {"role": "assistant", "content": None}],
+        [("empty_content", (1, "content"), "messages.1.content: Field required")],
+    ),
+    ([GO, {"role": "assistant", "content": ""}], []),
+    ([GO, assistant()], []),
+    (
+        [GO, assistant({"type": "text"}), GO],
+        [("empty_text", (1, "content", 0), "messages.1.content.0.text.text: Field required")],
+    ),
+    (
+        [user([{"type": "text", "text": None}])],
+        [("empty_text", (0, "content", 0), "messages.0.content.0.text.text: Field required")],
+    ),
     (
         [GO, assistant(), GO],
         [

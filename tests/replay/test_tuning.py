@@ -1,13 +1,24 @@
 """Tuning chooses the cheapest setting that keeps enough, and says honestly what that is worth on other sessions."""
 
+import ast
+import dataclasses
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
 import pytest
 from tables import each_row
 
+from autoprune import Report
+from autoprune.economics import LISTS, Prices, prices
 from autoprune.replay.bill import Bill
 from autoprune.replay.figures import Figures, Kept
 from autoprune.replay.policies import Policy
 from autoprune.replay.summary import summarize
-from autoprune.replay.tuning import GRID, choice, frontier, tune
+from autoprune.replay.tuning import GRID, choice, frontier, snippet, tune
+from autoprune.settings import budget_tokens
+from autoprune.strategies.by_name import STRATEGIES
 
 CHEAP, CAREFUL = "low_water(target=0.4) @ 40k", "low_water(target=0.9) @ 80k"
 
@@ -73,11 +84,115 @@ def test_the_frontier_leaves_out_what_another_beats_in_both():
     assert [row.strategy for row in frontier(summarize(found, "anthropic"))] == [CHEAP, CAREFUL, "none"]
 
 
-def test_the_snippet_can_be_pasted():
-    snippet = tune(corpus(10), "anthropic").snippet
-    compile(snippet, "snippet", "exec")
-    assert '"80k"' in snippet
-    assert "low_water(target=0.9)" in snippet
+# The snippet
+
+STRATEGY_FILE = """
+from dataclasses import dataclass, replace
+
+from autoprune.economics import prices
+
+
+@dataclass(frozen=True)
+class Mine:
+    at_least: int = 0
+    prices: object = None
+    name = "mine"
+
+    def for_model(self, model):
+        return self if self.prices is not None else replace(self, prices=prices(None, model))
+
+    def step(self, view):
+        return [each.cleared("mine") for each in view.candidates()]
+
+
+@dataclass(frozen=True)
+class Folds:
+    name = "folds"
+    retain = None
+
+    def step(self, view):
+        return []
+"""
+WRITTEN = [
+    *STRATEGIES,
+    *("window", "window(keep=7)", "polling(keep=5, polling=5)", "keep_newest", " window( keep = 3 ) "),
+    "low_water(target=0.6, protect={'last_results': 20})",
+    'low_water(protect={"tools": ["a", "b@c"], "paths": [\'d"e\']})',
+    "keep_last(n=5, group_size=2)",
+    "cache_aware(threshold=1.8,)",
+    "cache_aware( )",
+    "cache_aware(prices='deepseek')",
+    "cache_aware(prices=(1.0, 0.5))",
+    'FOLDER/my "file"@home.py:Mine',
+    'FOLDER/my "file"@home.py:Mine(at_least=3)',
+    'FOLDER/my "file"@home.py:Folds',
+]
+ZONES = ["", " @ 60k", "@12345", " @ 1.5m "]
+MODELS = [None, "gpt-5.5", "claude-sonnet-4-5", "gemini-2.5-pro", 'unheard "of"']
+PRICES = [*LISTS, "unknown", "1.3,0.2,5"]
+
+
+@each_row("written", WRITTEN)
+def test_the_snippet_prunes_with_the_setting_its_safe_zone_its_model_and_its_prices(written: str, tmp_path: Path):
+    (tmp_path / 'my "file"@home.py').write_text(STRATEGY_FILE, encoding="utf-8")
+    written = written.replace("FOLDER", str(tmp_path))
+    for zone, model, listed in product(ZONES, MODELS, PRICES):
+        code = snippet(f"{written}{zone}", listed, model, 80_000)
+        names: dict[str, Any] = {"messages": [{"role": "user", "content": "Go."}]}
+        exec(code, names)
+        report: Report = names["result"].report
+        assert report.safe_zone == budget_tokens(zone.strip(" @") or 80_000)
+        assert [note for note in report.fallbacks if "strategy" in note] == []
+        assert names["pruner"]._text("model") == model
+        by_list = "unknown" not in listed and prices(listed)
+        assert figures_of(used(code, names)) == figures_of(expected(written, by_list or prices(None, model), model))
+
+
+def used(code: str, names: dict[str, Any]) -> Any:
+    """The strategy that a snippet prunes with."""
+    call = next(node for node in ast.walk(ast.parse(code)) if ast.unparse(node).startswith("pruner.prune("))
+    assert isinstance(call, ast.Call)
+    given = eval(ast.unparse(call.args[1]), names)
+    return names["pruner"]._terms(given, 1.0).strategy
+
+
+def expected(written: str, known: Prices, model: str | None) -> Any:
+    """The strategy that was replayed."""
+    strategy = Policy(written).strategy()
+    return replace(strategy, prices=known) if getattr(strategy, "prices", "") is None else strategy
+
+
+def figures_of(strategy: Any) -> dict[str, Any]:
+    """A strategy's fields without its description, which a reference lacks, and with prices as values."""
+    fields = {
+        field.name: getattr(strategy, field.name) for field in dataclasses.fields(strategy) if field.name != "does"
+    }
+    return {
+        **fields,
+        **({"prices": prices(fields["prices"])} if "prices" in fields else {}),
+        "kind": type(strategy).__name__,
+    }
+
+
+@pytest.mark.parametrize("setting", ["none", "none @ 60k"])
+def test_where_nothing_is_recommended_the_snippet_is_a_comment(setting: str):
+    assert ast.parse(snippet(setting, "anthropic", "gpt-5.5")).body == []
+
+
+def test_the_snippet_is_that_of_the_recommended_setting():
+    tuned = tune(corpus(10), "anthropic", model="gpt-5.5")
+    assert tuned.snippet == snippet(CAREFUL, "anthropic", "gpt-5.5")
+    assert tuned.snippet.splitlines()[-2:] == [
+        'pruner = AgenticConversationPruner(PruneArgs("80k", model="gpt-5.5"))',
+        'result = pruner.prune(messages, "low_water(target=0.9)")',
+    ]
+
+
+def test_a_setting_without_a_safe_zone_gets_the_one_of_most_sessions():
+    found = [
+        played(f"{at}.jsonl", name, share, 100) for at in range(3) for name, share in (("none", 1), ("low_water", 0.5))
+    ]
+    assert "pruner = AgenticConversationPruner(40_000)" in tune(found, "anthropic").snippet
 
 
 def test_every_setting_of_the_grid_can_be_made():

@@ -8,7 +8,7 @@ import pytest
 from loguru import logger
 from rich.console import Console
 
-from autoprune import AgenticConversationPruner, PruneArgs, Report, calibration
+from autoprune import AgenticConversationPruner, PruneArgs, PruneEvent, Report, calibration
 
 LINES = "one more line of output\n" * 400
 
@@ -25,6 +25,14 @@ def conversation(results: int) -> list[dict[str, Any]]:
 
 def report(safe_zone: int = 5_000, results: int = 5, **options: Any) -> Report:
     return AgenticConversationPruner(PruneArgs(safe_zone)).prune(conversation(results), **options).report
+
+
+def reported(strategy_name: str) -> Report:
+    """The report of a call of `prune_conversations`."""
+    events: list[PruneEvent] = []
+    pruner = AgenticConversationPruner(PruneArgs(5_000), on_pruned=events.append)
+    pruner.prune_conversations(conversation(5), strategy_name)
+    return events[0].report
 
 
 def test_the_figures_agree_with_each_other():
@@ -111,7 +119,7 @@ def test_it_is_plain_json():
 
 
 def test_it_prints_as_one_line_as_tables_and_in_a_notebook():
-    found = report(strategy="nope")
+    found = reported(strategy_name="nope")
     assert str(found).startswith("tool_output_cleanup: 12,109 → ")
     assert "there is no strategy 'nope'" in str(found)
     console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
@@ -169,7 +177,7 @@ def test_a_prune_is_one_line_with_fields(records: list[Any]):
 
 def test_an_unknown_strategy_is_a_warning(records: list[Any]):
     logger.enable("autoprune")
-    found = report(strategy="nope {oops}")
+    found = reported(strategy_name="nope {oops}")
     assert [record["level"].name for record in records] == ["WARNING", "INFO"]
     assert found.fallbacks == (records[0]["message"],)
 

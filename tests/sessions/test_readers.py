@@ -3,6 +3,7 @@
 import copy
 import gzip
 import json
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -191,6 +192,79 @@ def test_a_file_is_read_in_every_encoding_of_unicode_and_compressed(encoding: st
 def test_bytes_that_are_no_text_are_said(data: bytes, what: str):
     with pytest.raises(SessionError, match=what):
         decode(data, "s")
+
+
+# Bytes that are no text
+
+LETTER = re.compile(rb"(?<=[a-z] )[a-z](?=[a-z ])")  # within words, and so within a string
+
+
+@each_row("path", [path for path in SAMPLES if path.name not in PLAIN], ids=lambda path: path.name)
+@each_row("bad", [b"\xff", b"\xc3", b"\xe2\x82", b"\xed\xa0\x80"])
+def test_a_bad_byte_in_a_string_is_read_as_the_character_for_that_and_noted_with_its_place(path: Path, bad: bytes):
+    data = path.read_bytes()
+    whole = load(decode(data, "s"), "s")
+    places = [found.start() for found in LETTER.finditer(data)]
+    for at in places[:: max(1, len(places) // 20)]:
+        damaged = data[:at] + bad + data[at + 1 :]
+        session = load(decode(damaged, "s", keeps_bad=True), "s")
+        line, byte = data.count(b"\n", 0, at) + 1, at - data.rfind(b"\n", 0, at)
+        assert session.notes[0] == f"no UTF-8 text, read as \ufffd: line {line}, byte {byte} ({bad[0]:#04x})"
+        assert (len(session.messages), session.agent) == (len(whole.messages), whole.agent)
+        assert session.write(session.messages).encode()
+        assert agent_log(decode(damaged, "s", keeps_bad=True)) == agent_log(data.decode())
+
+
+@each_row("path", [path for path in SAMPLES if path.suffix == ".jsonl"], ids=lambda path: path.name)
+def test_a_bad_byte_anywhere_costs_a_line_at_most(path: Path):
+    data = path.read_bytes()
+    whole = load(decode(data, "s"), "s")
+    second = data.index(b"\n") + 1  # without the first line some logs are nobody's
+    for at in [*range(second, len(data), max(1, len(data) // 40)), *range(second, second + 20)]:
+        damaged = data[:at] + b"\xff" + data[at + 1 :]
+        line = data.count(b"\n", 0, at) + 1
+        assert f"no UTF-8 text, read as \ufffd: line {line}, byte " in noted(damaged) or (
+            f"(no UTF-8 text: line {line}, byte " in noted(damaged)
+        )
+        session = load(decode(damaged, "s", keeps_bad=True), "s", skip_broken=True)
+        assert session.agent == whole.agent
+        # What hangs on a line by its id goes with it.
+        assert len(session.messages) >= (1 if whole.agent in ("claude-code", "pi") else len(whole.messages) - 4)
+        assert recordings(decode(damaged, "s", keeps_bad=True), "s", skip_broken=True)
+
+
+def noted(data: bytes) -> str:
+    """What is said of a file: in notes, or in the error."""
+    try:
+        return "\n".join(load(decode(data, "s", keeps_bad=True), "s").notes)
+    except SessionError as error:
+        return str(error)
+
+
+def test_a_note_on_many_bad_bytes_names_the_first():
+    text = "\n".join(f'{{"role": "user", "content": "a \udcff {number} \udcfe"}}' for number in range(9))
+    (note,) = load(text, "s").notes
+    assert note.endswith("line 4, byte 32 (0xff); line 5, byte 32 (0xff); and 4 lines more")
+    assert note.startswith("no UTF-8 text, read as \ufffd: line 1, byte 32 (0xff); line 2")
+
+
+@each_row(
+    ("data", "said"),
+    [
+        (b'{"role": "user", "content": "' + b"\xe9" * 20 + b'"}', "s is no UTF-8 text: byte 29 is 0xe9"),
+        (b"\xff" * 100, "s is no UTF-8 text: byte 0 is 0xff"),
+        (b'[{"role": "user", "content": "\xe9t\xe9"}]', "s is no UTF-8 text: byte 30 is 0xe9$"),
+        (b'{"messages": [\n{"role": "user", "content": "\xff"}]}', "s is no UTF-8 text: byte 44 is 0xff$"),
+        (
+            b'[{"role": "user"\xff}]',
+            r"broken JSON at line 1, column 17: .* \(no UTF-8 text: line 1, byte 17 \(0xff\)\)",
+        ),
+        (b'{"role": "user"}\n{"x": 1}\n{"role": \xff}\n{"x": 1}', "line 2 holds an object with the fields x"),
+    ],
+)
+def test_other_bad_bytes_are_an_error_that_says_where(data: bytes, said: str):
+    with pytest.raises(SessionError, match=said):
+        load(decode(data, "s", keeps_bad=True), "s", skip_broken=True)
 
 
 @each_row("path", SAMPLES, ids=lambda path: path.name)
@@ -846,10 +920,52 @@ def test_events_of_openhands_without_a_source_are_read(history: list[Value], wra
     assert faults(session) == []
 
 
+def flat(event: Value) -> Value:
+    """An event as the resolver writes it: all fields beside its name."""
+    others = {name: value for name, value in event.items() if name not in ("args", "extras")}
+    return {**event.get("args", {}), **event.get("extras", {}), **others, "security_risk": None}
+
+
+RESOLVED = {"issue": {"number": 5}, "instruction": "Fix it.", "git_patch": "", "success": True, "error": None}
+
+
+def test_the_output_of_openhands_resolver_is_read():
+    history = [flat(event) for pair in ASKED for event in pair]
+    context = [{"recall_type": "workspace_context", "query": "Fix it.", "thought": "", "action": "recall"}]
+    context += [{"content": "Added workspace context", "recall_type": "workspace_context", "observation": "recall"}]
+    lines = [
+        {**RESOLVED, "history": [*history[:2], *context, *history[2:]]},
+        {**RESOLVED, "history": [], "metrics": None, "error": "Agent failed to run or crashed"},
+        {**RESOLVED, "history": history, "metrics": {"accumulated_cost": 0.07, "costs": [0.07]}},
+    ]
+    text = "\n".join(map(json.dumps, lines))
+    first, second, third = (load(text, "s", number) for number in (1, 2, 3))
+    assert (first.agent, said(first), faults(first)) == ("openhands", ASKED_SAID, [])
+    assert (second.messages, said(third), third.conversations) == ([], ASKED_SAID, 3)
+    assert [len(each) for each in recordings(text, "s")] == [1, 1, 1]
+    assert load(json.dumps(lines[0]), "s").messages == first.messages
+
+
+def test_a_flat_message_and_a_flat_exit_code_are_read():
+    history = [
+        {"content": "See.", "images_urls": ["u"], "wait_for_response": False, "action": "message"},
+        {"command": "make", "thought": "I build.", "action": "run", "is_confirmed": "confirmed"},
+        {"content": "no", "command_id": 7, "command": "make", "exit_code": 2, "observation": "run"},
+        {"command": "make", "thought": "", "action": "run"},
+        {"content": "no", "command": "make", "observation": "run", "metadata": SHELL, "hidden": False},
+    ]
+    made = said(load(json.dumps({"history": history}), "s"))
+    assert made[:3] == ["user:See.+None", "assistant:I build.", "tool:no\n[Command finished with exit code 2]"]
+    assert made[3:] == ["assistant:run", f"tool:no{SHOWN}"]
+
+
 @pytest.mark.parametrize(
     "text",
     [
         '[{"action": "run", "command": "ls"}]',
+        '[{"action": "run", "thought": "I look.", "command": "ls"}]',
+        '{"history": [{"action": "ls", "by": "ann", "content": "x"}]}',
+        '{"history": [{"action": "ls", "observation": "a.c", "thought": "I look."}]}',
         '{"history": [{"action": "ls", "observation": "a.c", "response": "x"}]}',
         '[{"observation": "run", "content": "x"}]',
     ],

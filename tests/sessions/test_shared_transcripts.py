@@ -56,7 +56,7 @@ def sessions(path: Path) -> list[Session]:
 
 
 @needs_transcripts
-@each_row("path", FILES, ids=lambda path: path.name[:60])
+@each_row("path", FILES or [FOLDER], ids=lambda path: path.name[:60])
 def test_a_shared_transcript_is_read_by_its_agents_reader_into_what_a_provider_accepts(path: Path):
     found = sessions(path)
     assert all(session.agent and session.agent.startswith(path.name.split("--")[0]) for session in found)
@@ -65,7 +65,7 @@ def test_a_shared_transcript_is_read_by_its_agents_reader_into_what_a_provider_a
 
 
 @needs_transcripts
-@each_row("path", FILES, ids=lambda path: path.name[:60])
+@each_row("path", FILES or [FOLDER], ids=lambda path: path.name[:60])
 def test_the_results_of_a_shared_transcript_are_all_there(path: Path):
     table = (FOLDER / "README.md").read_text(encoding="utf-8")
     counts = {row["file"]: int(row["results"].replace(",", "")) for row in ROW.finditer(table)}
@@ -74,7 +74,7 @@ def test_the_results_of_a_shared_transcript_are_all_there(path: Path):
 
 
 @needs_transcripts
-@each_row("path", FILES, ids=lambda path: path.name[:60])
+@each_row("path", FILES or [FOLDER], ids=lambda path: path.name[:60])
 def test_a_shared_transcript_is_written_back_as_a_list_of_messages(path: Path):
     session = sessions(path)[0]
     assert json.loads(session.write(session.messages)) == session.messages

@@ -5,7 +5,7 @@ import stat
 import sys
 from pathlib import Path
 
-# It reads files through a model. With --pause it waits for Ctrl-C in the midst of that, and goes on.
+# It reads files for a model, those that exist, or else a text. With --pause it waits for Ctrl-C in the midst of that.
 PROGRAM = f"""#!{sys.executable}
 import json, os, sys, time, urllib.request
 
@@ -17,7 +17,8 @@ def ask(messages):
         return json.load(answer)["content"]
 
 def result(call):
-    text = "All is well, and nothing is new in this line.\\n" * 150
+    name = call["input"]["path"]
+    text = open(name).read() if os.path.exists(name) else "All is well, and nothing is new in this line.\\n" * 150
     return {{"type": "tool_result", "tool_use_id": call["id"], "content": text}}
 
 messages, calls = [{{"role": "user", "content": "Read the logs."}}], []

@@ -106,16 +106,24 @@ def is_aside(request: Request) -> bool:
     return not request.body.get("tools")
 
 
-def project(folder: Path, assistant: Assistant) -> Path:
-    """Make the project in a folder, forty notes of 7 to 10 kB, and the assistant's home beside it."""
-    notes = folder / "project" / "notes"
-    notes.mkdir(parents=True)
+def notes() -> dict[str, str]:
+    """Forty notes of 7 to 10 kB, by their paths."""
+    made = {}
     for number in range(CALLS):
         source = random.Random(number)
         lines = (
             f"{line:4}: value_{source.randint(0, 9_999)} = compute({source.randint(0, 99)})" for line in range(220)
         )
-        (notes / f"{number:02}.txt").write_text("\n".join((f"Note {number:02}", *lines)))
+        made[f"notes/{number:02}.txt"] = "\n".join((f"Note {number:02}", *lines))
+    return made
+
+
+def project(folder: Path, assistant: Assistant, files: Mapping[str, str]) -> Path:
+    """Make a project in a folder with some files in it, and the assistant's home beside it."""
+    for name, text in files.items():
+        file = folder / "project" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
     for name, content in assistant.files.items():
         file = folder / "home" / name
         file.parent.mkdir(parents=True)
@@ -132,12 +140,14 @@ def environment(folder: Path, assistant: Assistant, prefix: Path) -> dict[str, s
     return {**own, "PYTHONPATH": str(ROOT), **assistant.environ}
 
 
-def run(assistant: Assistant, folder: Path, prefix: Path, options: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Let an assistant do its work through `autoprune run` with these options."""
+def run(
+    assistant: Assistant, folder: Path, prefix: Path, options: Sequence[str], files: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Let an assistant do its work on some files, the notes by default, through `autoprune run` with these options."""
     command = [sys.executable, "-m", "autoprune", "run", *options, assistant.name, *assistant.arguments]
     return subprocess.run(
         command,
-        cwd=project(folder, assistant),
+        cwd=project(folder, assistant, notes() if files is None else files),
         env=environment(folder, assistant, prefix),
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -23,17 +23,17 @@ def each_row(
     """Run a test on every row of a table, as `pytest.mark.parametrize` would, but as one item.
 
     A row that fails does not end the test: the rows after it are tried, and the test fails with all failures, each
-    with a note that shows its row. `monkeypatch` is undone after a row, `tmp_path` is a folder of the row's own, and
+    with a note that shows its row. A test of which a row is skipped is shown as skipped, and a table without rows is an
+    error. `monkeypatch` is undone after a row, `tmp_path` is a folder of the row's own, and
     `capsys` begins empty. A fixture that cannot begin anew at a row wants `pytest.mark.parametrize`.
     """
     columns = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     table = [_values(row, len(columns)) for row in rows]
+    assert table, f"a table of {names} without a row"
     labels = _labels(table, ids)
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         def try_every_row(**fixtures: Any) -> None:
-            if not table:
-                pytest.skip("the table has no row")
             failures: list[BaseException] = []
             skipped: list[BaseException] = []
             for number, (row, label) in enumerate(zip(table, labels, strict=True)):
@@ -51,7 +51,7 @@ def each_row(
                 raise failures[0]
             if failures:
                 raise BaseExceptionGroup(f"{len(failures)} of {len(table)} rows fail", failures)
-            if len(skipped) == len(table):
+            if skipped:
                 raise skipped[0]
 
         return _dressed_as(test, try_every_row, without=columns)

@@ -1,4 +1,4 @@
-"""What the model says: a script of turns, played to each conversation from its start."""
+"""What the model says: a script of turns, played to each conversation from its start, or a function of the prompt."""
 
 import random
 from collections import Counter
@@ -40,7 +40,7 @@ class Turn:
             raise ValueError("a turn has a text or calls")
 
 
-Script: TypeAlias = Sequence[Turn]
+Script: TypeAlias = Sequence[Turn] | Callable[[Request], Turn]  # a callable answers what it sees in the prompt
 ASIDE = Turn("Very well.")  # to what an assistant asks beside its conversation: a title, whether there is quota left
 
 
@@ -61,6 +61,8 @@ class Play:
         """
         if self.is_aside(request):
             return ASIDE
+        if callable(self.script):
+            return self.script(request)
         name = request.conversation
         number = spoken if name is None else self.answered[name]
         if name is not None:
