@@ -1,9 +1,11 @@
 """What `autoprune run claude` costs and saves on a session of forty tool calls of the real Claude Code.
 
     npm install --prefix FOLDER @anthropic-ai/claude-code
-    ASSISTANTS=FOLDER python benchmarks/assistants.py --safe-zone 40k
+    ASSISTANTS=FOLDER python benchmarks/assistants.py --safe-zone 40k [--files mixed]
 
-It runs the session twice before the strict provider of the tests: directly, and through the proxy. A bill is in tokens
+It runs the session twice before the strict provider of the tests: directly, and through the proxy. The files that it
+reads are notes made up for it, sources of the package `openai`, or a mix of sources, import logs, CSV, JSON and prose
+that come with installed packages. A bill is in tokens
 at the price of a fresh one: a token of the prefix that a prompt shares with the one before is read for 0.1, another is
 written for 1.25. Time is what pruning takes of each request; the start is from the command to the first moment at which
 the proxy listens; memory is the most that the process of `autoprune run` had.
@@ -16,7 +18,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from importlib.metadata import distributions, files
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -25,6 +28,7 @@ from typing import Any
 sys.path.append(str(Path(__file__).parent.parent / "tests" / "support"))
 
 import real_assistants as assistants
+from genai_prices.data_snapshot import get_snapshot
 from strict_provider.anthropic import pieces
 from strict_provider.anthropic_thinking import seen
 from strict_provider.caching import Piece
@@ -33,6 +37,7 @@ from strict_provider.server import Provider, serve
 
 READ, WRITE = 0.1, 1.25  # prices of a token, by that of a fresh one. Source: Anthropic's price list
 MEGABYTE = 1024  # in kilobytes
+PIECE = 8_000  # characters of a file
 
 
 def run_and_tell(options: argparse.Namespace) -> None:
@@ -65,7 +70,10 @@ def played(options: argparse.Namespace, *, is_pruned: bool) -> tuple[Provider, d
     with tempfile.TemporaryDirectory() as scratch, serve(assistants.script(claude)) as provider:
         provider.play.is_aside = assistants.is_aside
         folder = Path(scratch)
-        given = {"cwd": assistants.project(folder, claude), "env": assistants.environment(folder, claude, prefix)}
+        given = {
+            "cwd": assistants.project(folder, claude, FILES[options.files]()),
+            "env": assistants.environment(folder, claude, prefix),
+        }
         if is_pruned:
             own = ["--model", options.model, "--strategy", options.strategy, "--child", provider.url]
             own += ["--safe-zone", options.safe_zone] if options.safe_zone else []
@@ -76,6 +84,47 @@ def played(options: argparse.Namespace, *, is_pruned: bool) -> tuple[Provider, d
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True, **given)
         assert len((folder / "project" / "done.txt").read_text().split()) == assistants.CALLS
     return provider, json.loads(done.stdout) if is_pruned else {}
+
+
+def sources() -> dict[str, str]:
+    """Return forty pieces of Python from the package `openai`."""
+    return numbered(pieces_of(text_of("openai", ".py")))
+
+
+def mixed() -> dict[str, str]:
+    """Return forty pieces of real files in turn: sources, an import log, CSV, JSON and prose."""
+    log = subprocess.run([sys.executable, "-v", "-c", "import openai"], stderr=subprocess.PIPE, text=True, check=True)
+    texts = (
+        text_of("openai", ".py"),
+        log.stderr,
+        text_of("openai", "RECORD"),
+        json.dumps([vars(each) for each in get_snapshot().providers], default=str, indent=1),
+        "".join(each.read_text("METADATA") or "" for each in distributions()),
+    )
+    return numbered(piece for row in zip(*map(pieces_of, texts), strict=False) for piece in row)
+
+
+def text_of(package: str, ends: str) -> str:
+    """Return the installed files of a package whose names end so, one after the other."""
+    return "".join(str(file.read_text()) for file in files(package) or () if file.name.endswith(ends))
+
+
+def pieces_of(text: str) -> list[str]:
+    """Return a text in pieces of some 8 kB, cut at lines."""
+    lines, made = text.splitlines(keepends=True), [""]
+    for line in lines:
+        made[-1] += line
+        if len(made[-1]) >= PIECE:
+            made.append("")
+    return made
+
+
+def numbered(made: Iterable[str]) -> dict[str, str]:
+    """Return the first forty texts as the session's files."""
+    return {f"notes/{number:02}.txt": text for number, text in zip(range(assistants.CALLS), made, strict=False)}
+
+
+FILES = {"notes": assistants.notes, "code": sources, "mixed": mixed}
 
 
 def prompts(provider: Provider) -> list[list[Piece]]:
@@ -120,6 +169,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--safe-zone", help="the token budget; without it, what the model's window gives")
     parser.add_argument("--strategy", default="cache_aware")
+    parser.add_argument("--files", default="notes", choices=FILES, help="what the session reads")
     parser.add_argument("--model", default="claude-opus-5-5")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--began", type=float, help=argparse.SUPPRESS)
@@ -132,7 +182,7 @@ def main() -> None:
     milliseconds = [1000 * each for each in told["seconds"]]
     last, unpruned = tokens(pruned[-1]), tokens(plain[-1])
     of_last = [of_messages(each.requests[-1]) for each in (through, direct)]
-    print(f"{options.model}, {options.strategy}, safe zone {told['zone']:,}, {os.cpu_count()} cores")
+    print(f"{options.files}, {options.model}, {options.strategy}, safe zone {told['zone']:,}, {os.cpu_count()} cores")
     print(f"requests          {len(pruned)}, {len(plain)} directly; refused {len(through.refusals)}")
     print(
         f"bill              {bill(pruned) / bill(plain):.2f} of pass-through; the prefix broke {breaks(pruned)} times"

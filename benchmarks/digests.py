@@ -24,7 +24,7 @@ from typing import Any
 from autoprune import ConversationPruner, PruneArgs, sessions
 from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse
-from autoprune.summarizers.brief import Brief
+from autoprune.summarizers.brief import Brief, Written
 from autoprune.summarizers.digest.digest import Digest
 from autoprune.summarizers.utterances import utterances
 from autoprune.tokens import exact
@@ -294,7 +294,8 @@ def digest_of(messages: list[Any], folds: int) -> str:
     for number in range(folds):
         start, stop = len(said) * number // folds, len(said) * (number + 1) // folds
         room = sum(entry.tokens for entry in transcript.entries[:stop]) // SHARE
-        text = Digest()(Brief(said[start:stop], text, max(room, 1), COUNT))
+        answer = Digest()(Brief(said[start:stop], text, max(room, 1), COUNT))
+        text = answer.text if isinstance(answer, Written) else ""
     return text
 
 

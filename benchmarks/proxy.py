@@ -4,7 +4,8 @@
     python benchmarks/proxy.py --requests 1000  fewer with failures
 
 The upstream is a server of its own on the loopback that streams a short answer at once, so that what is measured is the
-proxy. Each figure stands beside that of the direct connection in the same run.
+proxy. Each figure is printed beside that of the direct connection in the same run and as a multiple of it, since times
+depend on the machine and on what else it does.
 """
 
 import argparse
@@ -19,6 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -30,6 +32,9 @@ SESSION = "x-claude-code-session-id"
 MODEL = "claude-sonnet-4-5"
 LARGE, STREAM = 4_000_000, 475_000  # bytes of a body
 STREAMS, RESULT = 100, 8_000  # at once; characters of a result
+KINDS = "first", "same again", "goes on"  # a request: of a new conversation, sent again as it was, with one more result
+PAUSE = 0.1  # seconds before a request, as a client takes them: in them a proxy keeps its accounts
+GOING_ON, LARGE_TRIES, DIRECT_TRIES = KINDS[-1], 4, 3
 CODE = "".join(path.read_text() for path in sorted((Path(__file__).parent.parent / "autoprune").rglob("*.py")))
 EVENTS = (
     ("message_start", {"message": {"usage": {"output_tokens": 1}}}),
@@ -144,12 +149,15 @@ async def first_event(url: str, body: bytes, session: str) -> float:
     return first
 
 
-async def large(url: str, tries: int = 12) -> list[float]:
-    """Return the seconds to the first event of requests of a conversation of 4 MB that goes on; the first is cold."""
-    body, found = conversation(LARGE, 0), []
-    for _ in range(tries):
-        found.append(await first_event(url, body, "large"))
-        body = longer(body)
+async def large(url: str) -> dict[str, list[float]]:
+    """Return the seconds to the first event of requests of conversations of 4 MB, by what is asked."""
+    found: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    for seed in range(LARGE_TRIES):
+        body = conversation(LARGE, seed)
+        for kind in (KINDS[0], *KINDS[1:] * LARGE_TRIES):
+            body = longer(body) if kind == GOING_ON else body
+            await asyncio.sleep(PAUSE)
+            found[kind].append(await first_event(url, body, f"large-{seed}"))
     return found
 
 
@@ -224,12 +232,10 @@ def ms(seconds: float) -> str:
     return f"{1_000 * seconds:,.0f} ms"
 
 
-def compared(what: str, direct: list[float], proxied: list[float], most: str = "") -> None:
-    """Print what the proxy adds in the median, and to the slowest."""
+def compared(what: str, direct: list[float], proxied: list[float]) -> None:
+    """Print the median through the proxy, as a multiple of the direct one in the same run too."""
     plain, through = median(direct), median(proxied)
-    wanted = f", to reach {most}" if most else ""
-    print(f"{what}: direct {ms(plain)}, proxied {ms(through)} ({through / plain:.1f} times)")
-    print(f"  adds {ms(through - plain)} in the median{wanted}; the slowest took {ms(max(proxied))}")
+    print(f"{what:<56}{ms(plain):>9}{ms(through):>10}{through / plain:>8.1f}")
 
 
 async def measure(direct: str, proxied: str, pid: int, requests: int) -> None:
@@ -238,16 +244,21 @@ async def measure(direct: str, proxied: str, pid: int, requests: int) -> None:
     for number in range(8):  # of which each process gets one
         await first_event(proxied, conversation(RESULT, number), f"first {number}")
     print(f"memory after eight short requests: {memory(pid):,.0f} MB in all\n")
-    plain, through = await large(direct), await large(proxied)
-    compared(f"a body of {LARGE:,} bytes, cold", plain[:1], through[:1])
-    compared("the same conversation, which goes on", plain[1:], through[1:], "60 ms")
+    print(f"{'median to the first event':<56}{'direct':>9}{'proxied':>10}{'times':>8}")
+    plain, through = [await large(direct) for _ in range(DIRECT_TRIES)], await large(proxied)
+    for kind in KINDS:
+        compared(f"a body of {LARGE:,} bytes, {kind}", [*chain(*(each[kind] for each in plain))], through[kind])
+    before = memory(pid)
     bodies = [conversation(STREAM, at) for at in range(1, STREAMS + 1)]
-    for tag in ("cold", "which go on"):
-        plain, through = await streams(direct, bodies, tag), await streams(proxied, bodies, "stream")
-        compared(f"{STREAMS} streams of {STREAM:,} bytes at once, {tag}", plain, through, "1,000 ms")
-        bodies = [longer(body) for body in bodies]
+    for kind in KINDS:
+        bodies = [longer(body) for body in bodies] if kind == GOING_ON else bodies
+        await asyncio.sleep(STREAMS * PAUSE / 10)
+        alone = [await streams(direct, bodies, kind) for _ in range(DIRECT_TRIES)]
+        through_it = await streams(proxied, bodies, "stream")
+        compared(f"{STREAMS} streams of {STREAM:,} bytes at once, {kind}", [*chain(*alone)], through_it)
     each = ", ".join(f"{pss(one) / 1_024:,.0f}" for one in family(pid))
-    print(f"memory: {memory(pid):,.0f} MB in all ({each}), to reach 300\n")
+    after = memory(pid)
+    print(f"memory: {after:,.0f} MB in all ({each}), {(after - before) / STREAMS:.1f} MB for each stream\n")
     came, twice, unsent = await failing(proxied, direct, requests)
     print(f"{requests:,} requests, of which half fail upstream; sent twice: {twice}, never sent: {unsent}")
     print(*(f"  {count:6,}  {what}" for what, count in sorted(came.items())), sep="\n")

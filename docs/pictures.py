@@ -33,19 +33,30 @@ def sizes(session: list[dict[str, Any]], strategy: str | None) -> list[int]:
     return [pruner.prune(prompt, strategy).report.tokens_after for prompt in prompts(session)]
 
 
+def figures(session: list[dict[str, Any]]) -> dict[str, list[int]]:
+    """Return the sizes of the prompts by strategy, and those without pruning."""
+    return {"not pruned": sizes(session, None), **{name: sizes(session, name) for name in STRATEGIES}}
+
+
+def described(known: dict[str, list[int]]) -> str:
+    """Return the figures as the file of the picture holds them."""
+    return "; ".join(f"{name}: {' '.join(map(str, prompts))}" for name, prompts in known.items())
+
+
 def draw(session: list[dict[str, Any]], path: Path) -> None:
-    """Draw the picture into a file; the same session gives the same bytes."""
+    """Draw the picture into a file; the same session gives the same bytes. An SVG file names its figures."""
     from matplotlib.figure import Figure
 
     mpl.rcParams.update({"font.family": "DejaVu Sans", "font.size": 10, "svg.hashsalt": "autoprune"})
     figure = Figure(figsize=(8, 3.6), layout="constrained", facecolor="white")
     axes = figure.add_subplot()
-    whole = sizes(session, None)
+    known = figures(session)
+    whole = known["not pruned"]
     requests = range(1, len(whole) + 1)
     axes.plot(requests, whole, color=LIGHT, linewidth=2.5)
     label(axes, requests[-1], whole[-1], f"not pruned: {whole[-1]:,}", GRAY)
     for strategy, color in STRATEGIES.items():
-        pruned = sizes(session, strategy)
+        pruned = known[strategy]
         axes.plot(requests, pruned, color=color, linewidth=2)
         label(axes, requests[-1], pruned[-1], f"{strategy}: {pruned[-1]:,}", color)
     axes.axhline(SAFE_ZONE, color=GRAY, linewidth=1, linestyle=(0, (4, 3)))
@@ -54,7 +65,8 @@ def draw(session: list[dict[str, Any]], path: Path) -> None:
     axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.spines[["top", "right"]].set_visible(False)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=144, metadata={"Date": None} if path.suffix == ".svg" else None)
+    in_svg = {"Date": None, "Description": described(known)}
+    figure.savefig(path, dpi=144, metadata=in_svg if path.suffix == ".svg" else None)
 
 
 def label(axes: Any, x: float, y: float, text: str, color: str) -> None:
