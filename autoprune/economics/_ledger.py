@@ -52,16 +52,15 @@ class Ledger:
         prices: Prices | str | tuple[float, ...] | None = None,
         *,
         model: str | None = None,
-        cache_life: float = CACHE_LIFE,
+        cache_life: float | None = None,
     ) -> None:
-        """Begin with the prices that are given, or those of a model, and the seconds that its cache lives.
+        """Begin with the prices that are given, or those of a model; `cache_life` is in seconds, where it is known.
 
         Raises SettingsError for prices that cannot be.
         """
-        if not is_number(cache_life, 0, int | float):
+        if cache_life is not None and not is_number(cache_life, 0, int | float):
             raise SettingsError(f"cache_life is {cache_life!r}: give the seconds that the cache lives, 0 or more")
-        self.prices = prices_of(prices, model)
-        self.cache_life = cache_life
+        self.prices = prices_of(prices, model, cache_life)
         self.requests = 0
         self.reported: tuple[Reported, ...] = ()
         self._entries: list[Entry] = []
@@ -82,7 +81,7 @@ class Ledger:
         pause = checked_pauses(pauses).get(len(now.given), 0.0)
         self._report(usage)
         self.requests += 1
-        found = step(self._before, now, is_cold=pause > self.cache_life)
+        found = step(self._before, now, is_cold=pause > self.prices.life)
         if found.is_other:
             self._close()
         price = self.prices.read if found.is_warm else self.prices.write
@@ -123,7 +122,6 @@ class Ledger:
         """Return the record as JSON takes it."""
         return {
             "prices": asdict(self.prices),
-            "cache_life": self.cache_life,
             "requests": self.requests,
             "entries": [entry.as_json() for entry in self._entries],
             "cleared": dict(self._cleared),
@@ -136,7 +134,8 @@ class Ledger:
     def of_json(cls, record: Mapping[str, Any]) -> "Ledger":
         """Return the record that `as_json` wrote. Raises SettingsError where a key is missing."""
         with whole("the record of a ledger"):
-            made = cls(Prices(**record["prices"]), cache_life=record["cache_life"])
+            older = record.get("cache_life", CACHE_LIFE)  # stood beside the prices before it was one of them
+            made = cls(Prices(**{"life": older, **record["prices"]}))
             made.requests = record["requests"]
             made._entries = [Entry.of_json(each, made.prices) for each in record["entries"]]
             made._cleared = dict(record["cleared"])

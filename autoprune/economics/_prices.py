@@ -1,15 +1,21 @@
 """Prices in units of one input token, by list, by model or by hand; what a request costs. Decides nothing."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from autoprune.errors import SettingsError, did_you_mean
+from autoprune.errors import SettingsError, did_you_mean, is_number
 
-CACHE_LIFE: float = 300  # seconds. Source: Anthropic's "Prompt caching", default lifetime; OpenAI says 5 to 10 minutes.
+CACHE_LIFE: float = 300  # seconds. Source: Anthropic's "Prompt caching", default lifetime.
+HOUR: float = 3_600  # seconds
+# Of vendors with another default. Source: OpenAI's "Prompt caching": 5 to 10 minutes, at most one hour off-peak. In
+# recorded Codex sessions 37 of 48 pauses of 5 to 10 minutes were warm, 18 of 46 up to an hour, and none after that.
+LIVES: Mapping[str, float] = {"openai": HOUR}
+ONE_HOUR_WRITE = 2.0  # input tokens. Source: Anthropic's "Prompt caching", pricing of the 1-hour cache
 CALL_TOKENS = 120  # of the call that fetches a result again
 
 
@@ -18,6 +24,7 @@ class Prices:
     """What a token costs, in input tokens: one written to the cache, one read from it, and one of the answer.
 
     `input_price` is the price of an input token in dollars, where it is known, and `note` says what was made up.
+    `life` is how many seconds the cache lives after its last use: a longer one may cost more to write.
     """
 
     write: float = 1.25
@@ -26,6 +33,7 @@ class Prices:
     name: str = ""
     input_price: float | None = None
     note: str = ""
+    life: float = CACHE_LIFE
 
     def __post_init__(self) -> None:
         """Raise SettingsError for prices that cannot be."""
@@ -35,6 +43,8 @@ class Prices:
                 f"prices of {self.write!r}, {self.read!r}, {self.output!r}: give what a token costs that is written to "
                 "the cache, one that is read from it (no more than that) and one of the answer, in input tokens"
             )
+        if not is_number(self.life, 0, int | float):
+            raise SettingsError(f"the cache's life is {self.life!r}: give the seconds that it lives, 0 or more")
 
     @property
     def beta(self) -> float:
@@ -56,6 +66,8 @@ class Prices:
         return self.name or f"{self.write:g},{self.read:g},{self.output:g}"
 
 
+# Of the names that Bedrock gives to models: "us.anthropic.claude-sonnet-4-5-20250929-v1:0".
+PREFIXES = re.compile(r"^(?:(?:us|eu|apac|jp|au|ca|global)\.)?(?:anthropic|amazon|meta|deepseek|openai|qwen|mistral)\.")
 USED = "1.25 and 0.1 input tokens are used for a token written and one read, as Anthropic's are"
 DEFAULT = Prices(name="unknown", note=f"the prices are not known: {USED}")
 # Lists for comparison, by the providers whose prices are like that.
@@ -63,6 +75,7 @@ LISTS: Mapping[str, Prices] = {
     each.name: each
     for each in (
         Prices(1.25, 0.1, 5, "anthropic"),
+        Prices(ONE_HOUR_WRITE, 0.1, 5, "anthropic-1h", life=HOUR),
         Prices(1.25, 0.05, 5, "anthropic-0.05"),
         Prices(1.25, 0.025, 5, "anthropic-0.025"),
         Prices(1, 0.25, 4, "openai-0.25"),
@@ -74,15 +87,23 @@ LISTS: Mapping[str, Prices] = {
 }
 
 
-def prices(given: "Prices | str | tuple[float, ...] | None", model: str | None = None) -> Prices:
+def prices(
+    given: "Prices | str | tuple[float, ...] | None", model: str | None = None, life: float | None = None
+) -> Prices:
     """Return prices as they are given: a list's name, figures such as "1.25,0.1", or None for those of a model.
 
+    `life` is how many seconds the cache lives, where that is known; prices that are given keep their figures.
     Raises SettingsError for a name that no list has, and for figures that cannot be prices.
     """
+    if given is None:
+        return of_model(model, life=life) if model else _lasting(DEFAULT, life)
+    known = _given(given)
+    return known if life is None else replace(known, life=life)
+
+
+def _given(given: Prices | str | tuple[float, ...]) -> Prices:
     if isinstance(given, Prices):
         return given
-    if given is None:
-        return of_model(model) if model else DEFAULT
     if isinstance(given, str):
         if given in LISTS:
             return LISTS[given]
@@ -112,28 +133,44 @@ def _figures(text: str) -> tuple[float, ...] | None:
     return found if 2 <= len(found) <= 3 else None
 
 
-def of_model(model: str, provider: str | None = None, when: datetime | None = None) -> Prices:
+def of_model(
+    model: str, provider: str | None = None, when: datetime | None = None, life: float | None = None
+) -> Prices:
     """Return the prices of a model by genai-prices; the default ones, with a note, where it does not know them.
 
     Of prices that rise with the prompt's size the first are taken. A vendor that names no price for a token written to
-    the cache takes that of an input token, and one that names none for reading has no cache.
+    the cache takes that of an input token, and one that names none for reading has no cache. `life` is how many seconds
+    the cache lives: None is the vendor's default, and one hour costs more to write at Anthropic.
     """
     from genai_prices.data_snapshot import get_snapshot
 
     if not isinstance(model, str):
         raise SettingsError(f"the model is {model!r}: give its name, such as 'claude-sonnet-4-5'")
 
+    name = PREFIXES.sub("", model.rpartition("/")[2])
     try:
-        _, info = get_snapshot().find_provider_model(model.rpartition("/")[2], None, provider, None)
+        vendor, info = get_snapshot().find_provider_model(name, None, provider, None)
     except LookupError:
-        return Prices(name=model, note=f"the prices of {model!r} are not known: {USED}")
+        return _lasting(Prices(name=model, note=f"the prices of {model!r} are not known: {USED}"), life)
     found: Any = info.get_prices(when or datetime.now(UTC))
     base = _price(found.input_mtok)
     if not base:
-        return Prices(name=model, note=f"{model!r} has no price for its input: {USED}")
+        return _lasting(Prices(name=model, note=f"{model!r} has no price for its input: {USED}"), life)
     written, read = _price(found.cache_write_mtok) or base, _price(found.cache_read_mtok)
     answer = _price(found.output_mtok)
-    return Prices(written / base, (read if read else written) / base, answer / base, model, base / 1_000_000)
+    usual = LIVES.get(vendor.id, CACHE_LIFE)
+    known = Prices(
+        written / base, (read if read else written) / base, answer / base, model, base / 1_000_000, life=usual
+    )
+    return _lasting(known, life)
+
+
+def _lasting(known: Prices, life: float | None) -> Prices:
+    """Return prices for a cache of a given life; a vendor that charges for writing charges more for an hour."""
+    if life is None:
+        return known
+    is_dear = life >= HOUR and known.write > 1
+    return replace(known, life=life, write=max(known.write, ONE_HOUR_WRITE) if is_dear else known.write)
 
 
 def _price(value: Any) -> float:

@@ -116,8 +116,8 @@ class Strategy(Protocol):
     A strategy may have the attributes `protect`, `clamp` and `clear_tool_inputs`, which the walk obeys for it, and
     `every_request = True` to be asked at each request, below the safe zone too. One that remembers something from
     request to request has a method `begin()` that returns a fresh object with `step` for each walk. One that depends on
-    the model has a method `for_model(name)`, which returns it for the model that the settings name, None for none;
-    its `notes` are said in the report. What is asked may have a method `told()`, whose `Told` is shown by `--explain`.
+    prices has a method `for_prices(prices)`, which returns it for those of the model and the cache that the settings
+    name; its `notes` are said in the report. What is asked may have a method `told()`, whose `Told` is shown by `--explain`.
     """
 
     @property

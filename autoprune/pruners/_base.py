@@ -25,6 +25,7 @@ from autoprune.pruners.events import BeforePrune, Callbacks, OnPruned
 from autoprune.pruners.result import Result
 from autoprune.settings import (
     attribute_values,
+    cache_ttl,
     filled_in,
     missing_safe_zone,
     overhead_tokens,
@@ -221,7 +222,7 @@ class Pruner(Copied):
 
     def _terms_anew(self, chosen: Any, fallback: str | None, calibration: float) -> Terms:
         count, estimate = self._count()
-        chosen = adapted(chosen, self._text("model"))
+        chosen = adapted(chosen, self._text("model"), cache_ttl(self.args, self._environ))
         return Terms(
             chosen,
             safe_zone(self.args, self._environ),

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from autoprune.conversation.placeholders import Placeholder
+from autoprune.economics import prices
 from autoprune.errors import SettingsError
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import Strategy, option
@@ -53,10 +54,10 @@ def ratio(calibration: float) -> float:
     raise SettingsError(f"calibration is {calibration!r}: give a ratio above 0, such as tokens.calibration returns")
 
 
-def adapted(strategy: Any, model: str | None) -> Any:
-    """Return a strategy as it is for a model; itself where it does not depend on that."""
-    adapt = getattr(strategy, "for_model", None)
-    return adapt(model) if callable(adapt) else strategy
+def adapted(strategy: Any, model: str | None, cache_ttl: float | None) -> Any:
+    """Return a strategy as it is for a model and its cache; itself where it does not depend on prices."""
+    adapt = getattr(strategy, "for_prices", None)
+    return adapt(prices(None, model, cache_ttl)) if callable(adapt) else strategy
 
 
 def notes(strategy: object) -> tuple[str, ...]:

@@ -15,8 +15,9 @@ from autoprune.settings._args import (
     unknown_variables,
     variables,
 )
-from autoprune.settings._budgets import budget_tokens
+from autoprune.settings._budgets import budget_tokens, duration
 from autoprune.settings._lookup import (
+    cache_ttl,
     effective_settings,
     filled_in,
     group_size,
@@ -37,6 +38,8 @@ __all__ = [
     "Source",
     "attribute_values",
     "budget_tokens",
+    "cache_ttl",
+    "duration",
     "effective_settings",
     "filled_in",
     "group_size",

@@ -13,7 +13,7 @@ from autoprune.errors import SettingsError, did_you_mean
 PREFIX = "AUTOPRUNE_"
 SETTINGS = (
     *("safe_zone", "group_size", "model", "provider", "window", "overhead_tokens", "format", "thinking_policy"),
-    "strategy",
+    *("cache_ttl", "strategy"),
 )
 VARIABLES: Mapping[str, str] = MappingProxyType({name: PREFIX + name.upper() for name in SETTINGS})
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -87,6 +87,9 @@ class PruneArgs:
     for each. `thinking_policy` says what becomes of thinking blocks behind an edit: one of `thinking.ThinkingPolicy`.
     `window`: the context window in tokens, `200_000` or `"1m"`, where that of `model` is not known or another one.
 
+    `cache_ttl` is how long the provider's prompt cache lives: `"5m"`, `"1h"` or seconds, where the vendor's default does
+    not hold. Strategies that weigh the cache use it, with what an hour costs to write.
+
     What is not given here is looked up in the AUTOPRUNE_* variables that the pruner was made with.
 
     Nothing is checked here: a setting is validated where it is used.
@@ -100,6 +103,7 @@ class PruneArgs:
     format: str | None = None
     thinking_policy: str | None = None
     window: int | str | None = None
+    cache_ttl: int | float | str | None = None
 
 
 ATTRIBUTES = {

@@ -1,15 +1,17 @@
-"""Token budgets as people write them, and context windows. Reads no settings."""
+"""Token budgets and cache lives as people write them, and context windows. Reads no settings."""
 
 import math
 import re
 from functools import lru_cache
 from numbers import Integral
 
-from autoprune.errors import SettingsError
+from autoprune.errors import SettingsError, is_number
 
 UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
 LARGEST = 10**12  # tokens; no window is near
 LONGEST_TEXT = 40
+DURATION = re.compile(r"(\d+(?:\.\d+)?) ?([smh]?)")
+SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600}
 AMOUNT = re.compile(r"(\d+(?:_\d+)*(?:\.\d+)?)([km]?)")
 FORMS = 'write it as 51200, "50k" (k = 1024), "1.5m", "50*1024", or 0.7 for that share of the model\'s window'
 
@@ -48,6 +50,20 @@ def _parse_text(text: str) -> int | float | None:
     product = math.prod(factors)
     is_share = len(factors) == 1 and "." in text and text[-1].isdigit()
     return product if is_share else int(product) if product > 1 or product == math.floor(product) else None
+
+
+def duration(value: object) -> float | None:
+    """Return a time such as "5m", "1h", "90s" or 300 in seconds; None for None.
+
+    Raises SettingsError for anything else.
+    """
+    if value is None:
+        return None
+    match = DURATION.fullmatch(value.strip().lower()) if isinstance(value, str) else None
+    seconds = float(match[1]) * SECONDS[match[2]] if match else value
+    if not is_number(seconds, 0, int | float) or seconds == math.inf:
+        raise SettingsError(f'cache_ttl is {value!r}: write it as "5m", "1h", or a number of seconds')
+    return float(seconds)  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=64)

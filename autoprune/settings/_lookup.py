@@ -25,7 +25,7 @@ from autoprune.settings._args import (
     normalize,
     variables,
 )
-from autoprune.settings._budgets import LARGEST, budget_tokens, parse_number
+from autoprune.settings._budgets import LARGEST, budget_tokens, duration, parse_number
 
 Made = TypeVar("Made")
 Call = Mapping[str, object]
@@ -73,6 +73,11 @@ def group_size(args: object, environ: Mapping[str, str] = NOTHING, call: Call = 
 def window_tokens(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int | None:
     """Return the context window in tokens; None where nobody gave it. Raises SettingsError for what is no window."""
     return resolve("window", _window_tokens, args, environ, call)
+
+
+def cache_ttl(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> float | None:
+    """Return how many seconds the prompt cache lives; None where nobody said. Raises SettingsError for what is none."""
+    return resolve("cache_ttl", duration, args, environ, call)
 
 
 def text_setting(args: object, name: str, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> str | None:
@@ -143,11 +148,12 @@ def effective_settings(
     return tuple(setting(name, args, said, call) for name in SETTINGS)
 
 
-NUMBERS: Mapping[str, Callable[..., int | None]] = {
+NUMBERS: Mapping[str, Callable[..., float | None]] = {
     "safe_zone": safe_zone,
     "group_size": group_size,
     "overhead_tokens": overhead_tokens,
     "window": window_tokens,
+    "cache_ttl": cache_ttl,
 }
 
 

@@ -45,7 +45,7 @@ from typing import TypeAlias
 from autoprune.conversation.calls import arguments
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.transcript import ToolResult
-from autoprune.economics import CACHE_LIFE, Prices, prices
+from autoprune.economics import Prices, prices
 from autoprune.errors import SettingsError, check_number, is_share
 from autoprune.planning.protections import NOTHING, Protections
 from autoprune.planning.view import Candidate, Told, View
@@ -72,7 +72,7 @@ class CacheAware:
     threshold: float = 2.6
     patience: float = 5
     prices: str | tuple[float, ...] | Prices | None = None
-    cache_life: float = CACHE_LIFE
+    cache_life: float | None = None
     target: float = 0.7
     stay: int = 5
     start_at: int = 20_000
@@ -80,9 +80,11 @@ class CacheAware:
     name = "cache_aware"
     every_request = True
 
-    def for_model(self, model: str | None) -> "CacheAware":
-        """Return the strategy with the model's prices, unless it has its own."""
-        return self if self.prices is not None else replace(self, prices=prices(None, model))
+    def for_prices(self, known: Prices) -> "CacheAware":
+        """Return the strategy with these prices and the life of their cache, unless it has its own."""
+        own = prices(self.prices) if self.prices is not None else known
+        life = known.life if self.cache_life is None else self.cache_life
+        return replace(self, prices=own, cache_life=life)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -93,12 +95,13 @@ class CacheAware:
     def begin(self) -> "Account":
         """Return the state of a new walk."""
         for name in ("threshold", "patience", "cache_life", "stay", "start_at"):
-            check_number(f"cache_aware: {name}", getattr(self, name), 0, kind=int | float)
+            is_optional = name == "cache_life"
+            check_number(f"cache_aware: {name}", getattr(self, name), 0, kind=int | float, optional=is_optional)
         if not is_share(self.target) or not self.target:
             raise SettingsError(
                 f"cache_aware: target is {self.target!r}: give a share of the safe zone, above 0 and at most 1"
             )
-        return Account(self, prices(self.prices))
+        return Account(self, prices(self.prices, life=self.cache_life))
 
     def step(self, view: View) -> Iterator[Replace]:
         """Return the edits of a walk that begins here."""
@@ -203,7 +206,7 @@ class Account:
         saves = sum(each.saves for each in eligible)
         self._owed += prices.read * saves
         cost = (prices.write - prices.read) * behind(view, eligible) + FETCHED_AGAIN * prices.write * saves
-        is_cold = view.pause > self._strategy.cache_life
+        is_cold = view.pause > prices.life
         if not is_cold and not (self._owed and self._owed >= self._strategy.patience * cost):
             return {}, ""
         first = 0 if is_cold else eligible[0].part.location.message
