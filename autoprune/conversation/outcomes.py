@@ -85,7 +85,7 @@ def refused(text: str) -> bool:
 
 def cancelled(text: str) -> bool:
     """Return whether a text begins by saying that the call was not made, because another one had failed."""
-    return CANCELLED.match(text) is not None
+    return CANCELLED.match(text[:HEAD]) is not None
 
 
 def background(text: str) -> str:
