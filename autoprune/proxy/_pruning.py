@@ -21,11 +21,11 @@ from autoprune.economics import Prices, Sent, prices
 from autoprune.errors import SettingsError
 from autoprune.proxy._conversations import Conversation, Conversations
 from autoprune.proxy._payloads import QUICK, Payloads
-from autoprune.proxy._settings import SHARE, UNKNOWN_ZONE, Settings
+from autoprune.proxy._settings import Settings
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.result import Result
 from autoprune.requests import place, prune_request
-from autoprune.settings import PruneArgs, budget_tokens
+from autoprune.settings import PruneArgs, usual_zone
 from autoprune.strategies.by_name import clearing_named
 
 REMEMBERED = 64  # conversations
@@ -236,7 +236,7 @@ class Work:
             return Done(note=f"the conversation has more than {MOST_MESSAGES:,} messages: it goes on unread")
         known = self._conversations.of(f"{job.session}/{found.model}", messages)
         pause = known.waited(len(messages), job.at, counts_only=found.counts_only)
-        zone = zone_of(found.model) if self._settings.safe_zone is None else None
+        zone = usual_zone(found.model) if self._settings.safe_zone is None else None
         pruned = prune_request(
             self._pruner if zone is None else self._pruner.filled_in(safe_zone=zone),
             body,
@@ -300,11 +300,3 @@ def encoded(body: object) -> bytes:
 def cleared(part: ToolResult, request: int, reason: str, id: str) -> Cleared:
     """Return what is told of a cleared result."""
     return Cleared(request, part.tool, target(part.call), part.tokens, reason, id)
-
-
-def zone_of(model: str | None) -> int:
-    """Return the safe zone for a model: a share of its window, or a number of tokens where that is not known."""
-    try:
-        return budget_tokens(SHARE, model=model)
-    except SettingsError:
-        return UNKNOWN_ZONE

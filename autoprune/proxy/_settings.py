@@ -8,11 +8,10 @@ from secrets import token_urlsafe
 from urllib.parse import urlsplit
 
 from autoprune.errors import SettingsError
-from autoprune.settings import budget_tokens
+from autoprune.settings import UNKNOWN_ZONE, budget_tokens
 from autoprune.strategies.by_name import clearing_named
 
 LOOPBACK = "127.0.0.1"
-SHARE, UNKNOWN_ZONE = 0.6, 100_000  # of the model's window; tokens, where that is not known
 MOST_JOBS = 4
 CAN_FORK = hasattr(os, "fork")
 

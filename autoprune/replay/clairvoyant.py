@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.transcript import Part, Path, ToolResult
-from autoprune.economics import CACHE_LIFE, Prices
+from autoprune.economics import Prices
 from autoprune.planning.view import Candidate, View
 from autoprune.replay.atoms import Atom
 from autoprune.replay.episode import Episode
@@ -31,7 +31,6 @@ class Clairvoyant:
     needed: Mapping[Place, Needs] = field(repr=False)
     prices: Prices
     threshold: float = 1.0
-    cache_life: float = CACHE_LIFE
     passages: bool = False
     every_request = True
 
@@ -78,7 +77,7 @@ class _Account:
             return
         self._owed += known.prices.read * sum(cut.saves for cut in cuts)
         lost = (known.prices.write - known.prices.read) * behind(view, cuts)
-        if view.pause > known.cache_life or self._owed >= known.threshold * lost:
+        if view.pause > known.prices.life or self._owed >= known.threshold * lost:
             self._owed = 0.0
             yield from (cut.edit for cut in cuts)
 

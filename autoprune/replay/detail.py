@@ -7,7 +7,7 @@ target, and of each result's text the beginning and the end.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import accumulate, islice
+from itertools import islice
 from typing import Any
 
 from autoprune.conversation.calls import paths, target
@@ -17,9 +17,9 @@ from autoprune.conversation.transcript import Speaker, ToolCall, ToolResult
 from autoprune.planning.plan import Plan
 from autoprune.replay.episode import Episode
 from autoprune.replay.figures import Figures, figures
-from autoprune.replay.play import Run, play
+from autoprune.replay.play import Run, play, told_of
 from autoprune.replay.policies import Policy
-from autoprune.replay.session import FULL, ReplayArgs, episodes
+from autoprune.replay.session import FULL, ReplayArgs, decided_by, episodes
 from autoprune.tokens import exact
 
 LONGEST_TARGET = 200  # characters
@@ -130,18 +130,13 @@ def detail(known: Episode, args: ReplayArgs, *, texts: bool = False) -> SessionD
     """Return what becomes of an episode's results under each strategy."""
     return SessionDetail(
         known.name,
-        tuple(_unpruned(known)),
+        known.unpruned,
         parts(known),
         tuple(_held(known, texts)),
         tuple(_outcome(known, Policy(name), args) for name in args.strategies),
-        tuple(at for at, start in enumerate(known.requests) if known.is_cold(start, args.cache_life)),
+        tuple(request for request in range(len(known.requests)) if known.is_cold(request)),
         texts,
     )
-
-
-def _unpruned(known: Episode) -> Iterator[int]:
-    before = list(accumulate((entry.tokens for entry in known.transcript.entries), initial=known.head))
-    yield from (before[start] for start in known.requests)
 
 
 def parts(known: Episode) -> dict[str, int]:
@@ -183,17 +178,16 @@ def shortened(text: str) -> tuple[str, int]:
 
 
 def _outcome(known: Episode, policy: Policy, args: ReplayArgs) -> Outcome:
-    strategy, new_pruner = policy.for_episode(known, args.prices[0])
+    strategy, new_pruner = policy.for_episode(known, decided_by(known, args.prices))
     run = play(known, new_pruner, strategy, count=exact())
-    measured = figures(run, policy.text, args.prices, args.cache_life, style=FULL)
+    measured = figures(run, policy.text, args.prices, style=FULL)
     cleared = tuple(_cleared(known, _plan(known, new_pruner, strategy)))
     return Outcome(policy.text, measured.prompts, measured.held, cleared, _missed(run))
 
 
 def _plan(known: Episode, new_pruner: Callable[[], Any], strategy: Any) -> Plan:
     """Return the plan at the last request: it says of each edit at which request it was made."""
-    told = {"pauses": known.pauses} if known.pauses else {}
-    plan: Plan = new_pruner().prune(known.messages[: known.requests[-1]], strategy, **told).plan
+    plan: Plan = new_pruner().prune(known.messages[: known.requests[-1]], strategy, **told_of(known, strategy)).plan
     return plan
 
 

@@ -1,25 +1,24 @@
 """What is replayed: a recorded conversation with what went before it, its pauses, and what its actions rested on."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
-from statistics import median
 from typing import Any
 
 from autoprune.conversation.transcript import Speaker, Transcript
-from autoprune.economics import CACHE_LIFE
+from autoprune.economics import DEFAULT, Prices
 from autoprune.formats import new_parser, parse
 from autoprune.replay.evidence import Evidence, evidence
 from autoprune.replay.facts import Fact, facts
+from autoprune.replay.recorded import WARM, Billing, Size, billings, size
 from autoprune.sessions import Recording, Request
+from autoprune.settings import usual_zone
 from autoprune.tokens import Count
 
 LEAST_REQUESTS = 20
-LARGE, LARGE_ZONE, SMALL_ZONE = 100_000, 80_000, 40_000  # tokens of messages, and the safe zones for them
-UNKNOWN_HEAD, LEAST_HEAD = 15_000, 1_000
-LEAST_RATIO, MOST_RATIO = 1.0, 2.0  # of a provider's tokens to counted ones
 
 
 @dataclass(frozen=True)
@@ -29,8 +28,10 @@ class Episode:
     `session` is the name of its file, `number` which conversation in there it is; 0 where there is no other.
     `requests` are the indexes of the messages before which the recorded requests stand: the first ones of their
     answers. What a compaction kept of the model's, or what its agent wrote in its name, was no request here.
-    `head` are the tokens of what stood before the messages at each request: the system prompt and the tools' schemas.
-    `pauses` are seconds by the index of the message before which they lie. `safe_zone` counts the messages alone.
+    `head` are the counted tokens of what stood before the messages at each request: the system prompt and the tools'
+    schemas. `ratio` is how many tokens the provider counts for each counted one. `pauses` are seconds by the index of
+    the message before which they lie. `safe_zone` is that of a whole prompt, in the provider's tokens. `billings` say
+    what each request is billed by.
     """
 
     session: str
@@ -39,8 +40,10 @@ class Episode:
     requests: tuple[int, ...] = field(repr=False)
     head: int = 0
     pauses: Mapping[int, float] = field(default_factory=dict, repr=False)
-    safe_zone: int = 40_000
+    safe_zone: int = 100_000
     number: int = 0
+    ratio: float = 1.0
+    billings: tuple[Billing, ...] = field(default=(), repr=False)
 
     @property
     def name(self) -> str:
@@ -57,16 +60,16 @@ class Episode:
         return bisect_left(self.walked, walked)
 
     @cached_property
-    def answers(self) -> tuple[int, ...]:
-        """The tokens of the answer to each request."""
-        found = []
-        for start in self.requests:
-            tokens, at = 0, start
-            while at < len(self.transcript.entries) and self.transcript.entries[at].speaker is Speaker.MODEL:
-                tokens += self.transcript.entries[at].tokens
-                at += 1
-            found.append(tokens)
-        return tuple(found)
+    def unpruned(self) -> tuple[int, ...]:
+        """The counted tokens of each prompt as it was recorded."""
+        before = list(accumulate((entry.tokens for entry in self.transcript.entries), initial=self.head))
+        return tuple(before[start] for start in self.requests)
+
+    @cached_property
+    def prices(self) -> Prices:
+        """The prices of most of its requests."""
+        known = Counter(each.prices for each in self.billings)
+        return known.most_common(1)[0][0] if known else DEFAULT
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -78,9 +81,30 @@ class Episode:
         """The protected facts at each request."""
         return facts(self.transcript, self.requests, self.walked)
 
-    def is_cold(self, start: int, life: float = CACHE_LIFE) -> bool:
-        """Return whether the pause before the message at `start` was longer than the cache lives."""
-        return self.pauses.get(start, 0.0) > life
+    def is_cold(self, request: int, life: float | None = None) -> bool:
+        """Return whether a request finds nothing of its prompt cached.
+
+        With a `life` in seconds, after a pause longer than that; without one, as the log says it, or after a pause
+        longer than the life of the request's own cache.
+        """
+        billing = self.billings[request] if life is None else None
+        if billing and billing.hit is not None:
+            return billing.hit < WARM
+        life = billing.prices.life if billing else life
+        return request == 0 or self.pauses.get(self.requests[request], 0.0) > (life or 0.0)
+
+    def cached(self, request: int, prompt: int, shared: int, life: float | None = None) -> float:
+        """Return how many of the counted tokens of a prompt are read from the cache.
+
+        `shared` are those that it has in common with the beginning of the prompt before; `life` is as in `is_cold`.
+        """
+        billing = self.billings[request] if life is None else None
+        if billing is None or billing.hit is None:
+            return 0 if self.is_cold(request, life) else shared
+        known = billing.read / self.ratio
+        if request == 0:
+            return min(known, prompt)
+        return min(known, shared) if billing.hit < WARM else billing.hit * shared
 
 
 def longest(recordings: Sequence[Recording]) -> Recording | None:
@@ -90,18 +114,54 @@ def longest(recordings: Sequence[Recording]) -> Recording | None:
 
 
 def episode(
-    recording: Recording, session: str, count: Count, *, safe_zone: int | None = None, number: int = 0
+    recording: Recording,
+    session: str,
+    count: Count,
+    *,
+    safe_zone: int | None = None,
+    number: int = 0,
+    model: str | None = None,
+    life: float | None = None,
 ) -> Episode:
     """Return a recording as it is replayed; `number` is which conversation of the session's file it is, of several.
 
-    The safe zone, where none is given, is 80,000 tokens for messages of more than 100,000, else 40,000.
+    `model` is taken where the log names none, and `life`, in seconds, for that of the cache whatever the log says. The
+    safe zone, where none is given, is the one that `run` uses for the session's model.
     """
     messages: list[Any] = list(recording.messages)
     transcript = parse(messages, new_parser(count), 0)
-    zone = safe_zone or (LARGE_ZONE if transcript.tokens > LARGE else SMALL_ZONE)
     pauses = {now.message: seconds for before, now in pairwise(recording.requests) if (seconds := _pause(before, now))}
     requests = tuple(each.message for each in recording.requests)
-    return Episode(session, messages, transcript, requests, head(recording, transcript), pauses, zone, number)
+    known = size_of(recording, transcript)
+    billed = billings(recording, tuple(_answers(transcript, requests, known.ratio)), model=model, life=life)
+    named = next((each.model for each in recording.requests if each.model), model)
+    return Episode(
+        session,
+        messages,
+        transcript,
+        requests,
+        round(known.head / known.ratio),
+        pauses,
+        safe_zone or usual_zone(named),
+        number,
+        known.ratio,
+        billed,
+    )
+
+
+def size_of(recording: Recording, transcript: Transcript) -> Size:
+    """Return how the provider counts the prompts of a recording."""
+    return size(recording, [*accumulate((entry.tokens for entry in transcript.entries), initial=0)])
+
+
+def _answers(transcript: Transcript, requests: Sequence[int], ratio: float) -> Iterator[int]:
+    """Yield the tokens of the answer to each request, as the provider counts them."""
+    for start in requests:
+        tokens, at = 0, start
+        while at < len(transcript.entries) and transcript.entries[at].speaker is Speaker.MODEL:
+            tokens += transcript.entries[at].tokens
+            at += 1
+        yield round(ratio * tokens)
 
 
 def _pause(before: Request, now: Request) -> float:
@@ -109,27 +169,3 @@ def _pause(before: Request, now: Request) -> float:
     if before.time is None or now.time is None:
         return now.pause or 0.0
     return max(0.0, now.time - before.time)
-
-
-def head(recording: Recording, transcript: Transcript) -> int:
-    """Return the tokens before the messages: of the first recorded prompt those that are not the messages'.
-
-    They are counted tokens, as all others here: the provider's are divided by how many of its own it reports for each
-    counted one as the prompt grows. 15,000 where no prompt's size is recorded, and nothing where the log holds it all.
-    """
-    if recording.holds_prompt and not any(each.usage for each in recording.requests):
-        return 0
-    sizes = [(each.message, each.usage.prompt) for each in recording.requests if each.usage and each.usage.prompt]
-    if not sizes:
-        return UNKNOWN_HEAD
-    message, size = sizes[0]
-    before = sum(entry.tokens for entry in transcript.entries[:message])
-    return max(LEAST_HEAD, round(size / ratio(recording, transcript)) - before)
-
-
-def ratio(recording: Recording, transcript: Transcript) -> float:
-    """Return how many tokens the provider reports for each counted one: the median as the prompt grows, 1 to 2."""
-    before = [0, *accumulate(entry.tokens for entry in transcript.entries)]
-    sizes = [(before[each.message], each.usage.prompt) for each in recording.requests if each.usage]
-    steps = [(now - then) / (counted - was) for (was, then), (counted, now) in pairwise(sizes) if counted > was]
-    return min(max(LEAST_RATIO, median(steps)), MOST_RATIO) if steps else LEAST_RATIO

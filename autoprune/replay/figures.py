@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import median
 from typing import Any
 
-from autoprune.economics import CACHE_LIFE, Prices
+from autoprune.economics import Prices
 from autoprune.replay.atoms import Kind
-from autoprune.replay.bill import Bill, bill
+from autoprune.replay.bill import OWN, Bill, bill
 from autoprune.replay.evidence import Need
 from autoprune.replay.play import Run
 
@@ -77,11 +77,12 @@ class Figures:
         return cls(**{**known, **lists, "bills": bills, "evidence": evidence, "facts": facts})
 
 
-def figures(run: Run, strategy: str, prices: Sequence[Prices], life: float = CACHE_LIFE, *, style: str) -> Figures:
+def figures(run: Run, strategy: str, prices: Sequence[Prices], *, style: str) -> Figures:
     """Return the figures of a run at each of some prices; `strategy` is what it is called."""
     episode = run.episode
     seconds = [prompt.seconds for prompt in run.prompts]
-    cold = [episode.is_cold(start, life) for start in episode.requests]
+    life = None if prices[0] == OWN else prices[0].life
+    cached = (episode.cached(at, prompt.tokens, prompt.held, life) for at, prompt in enumerate(run.prompts))
     return Figures(
         episode.session,
         episode.name,
@@ -89,12 +90,12 @@ def figures(run: Run, strategy: str, prices: Sequence[Prices], life: float = CAC
         style,
         len(run.prompts),
         episode.safe_zone,
-        {str(each): bill(run, each, life) for each in prices},
+        {str(each): bill(run, each) for each in prices},
         _evidence(run),
         len(run.rereads),
         run.violations,
         tuple(prompt.tokens for prompt in run.prompts),
-        tuple(0 if is_cold else prompt.held for prompt, is_cold in zip(run.prompts, cold, strict=True)),
+        tuple(map(round, cached)),
         median(seconds) if seconds else 0.0,
         max(seconds, default=0.0),
         {str(kind): Kept(whole + lost, whole, whole) for kind, (whole, lost) in run.facts.items()},

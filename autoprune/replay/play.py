@@ -60,7 +60,7 @@ def play(
     prompts: list[Prompt] = []
     before: list[Any] = []
     read = 0
-    told = {"pauses": episode.pauses} if episode.pauses and not folds(strategy) else {}
+    told = told_of(episode, strategy)
     prune, once_more = (partial(new_pruner().prune, strategy=strategy, **told) for _ in range(2))
     for request, start in enumerate(episode.requests):
         given = [*before, *episode.messages[read:start]] if fed_back else episode.messages[:start]
@@ -78,6 +78,12 @@ def play(
         before, read = messages, start
     laws.close()
     return seen.run(prompts, laws.violations)
+
+
+def told_of(episode: Episode, strategy: Any) -> dict[str, Any]:
+    """Return what a live loop would tell a pruner of the conversation."""
+    pauses = {"pauses": episode.pauses} if episode.pauses and not folds(strategy) else {}
+    return {"calibration": episode.ratio, **pauses}
 
 
 class _Seen:

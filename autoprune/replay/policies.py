@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from autoprune.economics import Prices
@@ -79,13 +79,13 @@ class Policy:
         return self.is_clairvoyant or is_named(self.name, REFERENCES)
 
     def for_episode(self, episode: Episode, prices: Prices) -> tuple[Any, Callable[[], Any]]:
-        """Return the strategy and what makes a pruner for it, with the episode's safe zone."""
+        """Return the strategy and what makes a pruner for it, with the episode's safe zone and what stands before it."""
         strategy = (
             clairvoyant(episode, prices, passages=self.name != "clairvoyant")
             if self.is_clairvoyant
             else _priced(self.strategy(), prices)
         )
-        args = PruneArgs(self.zone or episode.safe_zone)
+        args = PruneArgs(self.zone or episode.safe_zone, overhead_tokens=episode.head)
         return strategy, lambda: pruner_for(strategy, args)
 
     def strategy(self) -> Any:
@@ -105,4 +105,5 @@ class Policy:
 
 def _priced(strategy: Any, prices: Prices) -> Any:
     """Return a strategy that weighs prices with those of the replay, where it has none of its own."""
-    return replace(strategy, prices=prices) if getattr(strategy, "prices", prices) is None else strategy
+    adapt = getattr(strategy, "for_prices", None)
+    return adapt(prices) if callable(adapt) else strategy

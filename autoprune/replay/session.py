@@ -6,8 +6,9 @@ from hashlib import sha256
 from typing import Any
 
 from autoprune.conversation.calls import paths
-from autoprune.economics import CACHE_LIFE, DEFAULT, Prices
+from autoprune.economics import Prices
 from autoprune.errors import AutopruneError
+from autoprune.replay.bill import OWN
 from autoprune.replay.episode import Episode, episode, longest
 from autoprune.replay.figures import Figures, figures
 from autoprune.replay.play import play
@@ -24,14 +25,16 @@ class ReplayArgs:
     """What is replayed and how: the same for every session of a run.
 
     `styles` are the ways in which a loop calls the pruner: with its full history each time, or with what was sent
-    before. `safe_zone` counts the messages without what stands before them; None is 80,000 for large sessions, else
-    40,000. A reader is one, or the name of one, path/to/file.py:NAME, by which each process loads it.
+    before. `safe_zone` is that of whole prompts; None is the one that `run` uses for each session's model. `model` is
+    taken for sessions that name none, and `cache_life`, in seconds, for that of each cache whatever the log says of it.
+    A reader is one, or the name of one, path/to/file.py:NAME, by which each process loads it.
     """
 
     strategies: Sequence[str] = BUILT_IN
-    prices: Sequence[Prices] = (DEFAULT,)
+    prices: Sequence[Prices] = (OWN,)
     safe_zone: int | None = None
-    cache_life: float = CACHE_LIFE
+    model: str | None = None
+    cache_life: float | None = None
     styles: Sequence[str] = (FULL,)
     skip_broken: bool = True
     readers: Sequence[Reader | str] = ()
@@ -113,7 +116,8 @@ def episodes(path: str, data: bytes, args: ReplayArgs) -> Iterator[tuple[Recordi
     for number, stretches in enumerate(held, 1):
         if recording := longest(stretches):
             which = number if len(held) > 1 else 0
-            yield recording, episode(recording, path, exact(), safe_zone=args.safe_zone, number=which)
+            told = {"safe_zone": args.safe_zone, "model": args.model, "life": args.cache_life}
+            yield recording, episode(recording, path, exact(), number=which, **told)  # type: ignore[arg-type]
 
 
 def _reader(given: Reader | str) -> Reader:
@@ -124,9 +128,14 @@ def replay_episode(known: Episode, args: ReplayArgs) -> Iterator[Figures]:
     """Yield the figures of an episode under each strategy, in each style."""
     for policy in map(Policy, args.strategies):
         for style in args.styles if not policy.is_clairvoyant else (FULL,):
-            strategy, new_pruner = policy.for_episode(known, args.prices[0])
+            strategy, new_pruner = policy.for_episode(known, decided_by(known, args.prices))
             run = play(known, new_pruner, strategy, count=exact(), fed_back=style == FED_BACK)
-            yield figures(run, policy.text, args.prices, args.cache_life, style=style)
+            yield figures(run, policy.text, args.prices, style=style)
+
+
+def decided_by(known: Episode, prices: Sequence[Prices]) -> Prices:
+    """Return the prices that strategies are told: the first ones, or those of most of the episode's requests."""
+    return known.prices if prices[0] == OWN else prices[0]
 
 
 def shape(known: Episode, recording: Recording) -> Shape:
@@ -147,7 +156,7 @@ def shape(known: Episode, recording: Recording) -> Shape:
         largest_result=max(sizes, default=0),
         reads=len(read),
         reads_again=len(read) - len(set(read)),
-        long_pauses=sum(known.is_cold(at) for at in known.requests),
+        long_pauses=sum(known.is_cold(at) for at in range(1, len(known.requests))),
         recorded_prompt=sum(each.prompt for each in used),
         recorded_cached=sum(each.cached for each in used),
         models=tuple(dict.fromkeys(each.model for each in recording.requests if each.model)),

@@ -18,6 +18,9 @@ class Usage:
     cached: int = 0  # read from the cache
     written: int = 0  # written to the cache, which Anthropic tells
     output: int = 0  # with the thinking that is billed
+    written_5m: int = 0  # of `written`, to the cache that lives five minutes
+    written_1h: int = 0  # of `written`, to the cache that lives an hour
+    cost: float | None = None  # dollars, where the log states them
 
 
 @dataclass(frozen=True)

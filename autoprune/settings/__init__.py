@@ -15,7 +15,7 @@ from autoprune.settings._args import (
     unknown_variables,
     variables,
 )
-from autoprune.settings._budgets import budget_tokens, duration
+from autoprune.settings._budgets import SHARE, UNKNOWN_ZONE, budget_tokens, duration, usual_zone
 from autoprune.settings._lookup import (
     cache_ttl,
     effective_settings,
@@ -32,6 +32,8 @@ from autoprune.settings._lookup import (
 __all__ = [
     "SAFE_ZONE_TOKENS",
     "SETTINGS",
+    "SHARE",
+    "UNKNOWN_ZONE",
     "VARIABLES",
     "PruneArgs",
     "Setting",
@@ -50,5 +52,6 @@ __all__ = [
     "setting",
     "text_setting",
     "unknown_variables",
+    "usual_zone",
     "variables",
 ]

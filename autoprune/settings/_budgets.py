@@ -8,6 +8,8 @@ from numbers import Integral
 from autoprune.errors import SettingsError, is_number
 
 UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
+SHARE = 0.6  # of the window of a model: the safe zone that `run` and the proxy use where nobody gives one
+UNKNOWN_ZONE = 100_000  # tokens: the same where the window is not known
 LARGEST = 10**12  # tokens; no window is near
 LONGEST_TEXT = 40
 DURATION = re.compile(r"(\d+(?:\.\d+)?) ?([smh]?)")
@@ -50,6 +52,14 @@ def _parse_text(text: str) -> int | float | None:
     product = math.prod(factors)
     is_share = len(factors) == 1 and "." in text and text[-1].isdigit()
     return product if is_share else int(product) if product > 1 or product == math.floor(product) else None
+
+
+def usual_zone(model: str | None) -> int:
+    """Return the safe zone in tokens that `run` and the proxy use for a model where nobody gives one."""
+    try:
+        return budget_tokens(SHARE, model=model)
+    except SettingsError:
+        return UNKNOWN_ZONE
 
 
 def duration(value: object) -> float | None:

@@ -1,7 +1,8 @@
 """What an agent is at work on: the newest failure, files that it edits, and results that it has not used yet.
 
-An agent reads until it knows enough, and then it writes: it edits a file, runs a long script, answers the user. So a
-result counts as used once the agent has written something after it saw it. Before that, nobody can tell its worth.
+An agent reads until it knows enough, and then it writes: it edits files, runs a long script, answers the user. So a
+result counts as used once the agent has written something after it saw it, and then turned to something else. Before
+that, nobody can tell its worth: one report may follow another, and the user may ask for a second one.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,17 +24,21 @@ class AtWork:
         self._failed: set[int] = set()  # results by identity
         self._edited: dict[str, int] = {}  # paths, with the newest request that changed each
         self._reads: dict[str, dict[str, ToolResult]] = {}  # by base name and path, the newest last
-        self._unused: list[ToolResult] = []  # those that the agent has written nothing after, oldest first
-        self._used_at: dict[int, int] = {}  # by identity, the request at which the agent wrote something after it
+        self._unused: list[ToolResult] = []  # oldest first
+        self._used_at: dict[int, int] = {}  # by identity, the request at which the agent turned to something else
+        self._written = -1  # the newest request at which the agent wrote something, if it did nothing else since
 
     def read(self, entry: Entry) -> None:
         """Take one more message."""
         if entry.speaker is Speaker.USER and not entry.results and self._unused:
-            self._use(self._unused[-1].sent)  # the agent has answered
+            self._written = max(self._written, self._unused[-1].sent)  # the agent has answered
         for result in entry.results:
             action = Action(result.call, result)
             if _has_written(action):
-                self._use(result.request)
+                self._written = result.request
+            elif 0 <= self._written < result.request:
+                self._use(self._written, result.request)
+                self._written = -1
             self._unused.append(result)
             if action.failed:
                 self._failed.add(id(result))
@@ -46,13 +51,13 @@ class AtWork:
                     reads.pop(_plain(path), None)
                     reads[_plain(path)] = result
 
-    def _use(self, request: int) -> None:
-        """Note that the agent wrote something at a request: it has used all that was in that request's prompt."""
-        self._used_at.update((id(result), request) for result in self._unused if result.sent <= request)
-        self._unused = [result for result in self._unused if result.sent > request]
+    def _use(self, written: int, request: int) -> None:
+        """Note that the agent has used, at a request, all that was in the prompt when it wrote something."""
+        self._used_at.update((id(result), request) for result in self._unused if result.sent <= written)
+        self._unused = [result for result in self._unused if result.sent > written]
 
     def used_at(self, result: ToolResult) -> int | None:
-        """Return the request at which the agent first wrote something after it saw a result; None if not yet."""
+        """Return the request at which the agent had written something after it saw a result; None if not yet."""
         return self._used_at.get(id(result))
 
     def has_failed(self, result: ToolResult) -> bool:
