@@ -120,14 +120,17 @@ def _answers(lines: Mapping[str, Line], before: Container[str]) -> dict[str, Ans
         message, time = fields(line.get("message")), seconds(line.get("timestamp"))
         if line.get("type") == "assistant" and uuid not in before and message.get("model") != SYNTHETIC:
             first = found.setdefault(_response_id(line), Answer(time, text(message.get("model"))))
-            found[_response_id(line)] = replace(first, usage=_usage(message) or first.usage, end=time)
+            cost = line.get("costUSD") or (first.usage and first.usage.cost)  # in logs until mid-2025
+            found[_response_id(line)] = replace(first, usage=_usage(message, cost) or first.usage, end=time)
     return found
 
 
-def _usage(message: Object) -> Usage | None:
+def _usage(message: Object, cost: object) -> Usage | None:
     usage = fields(message.get("usage"))
     cached, written = tokens(usage.get("cache_read_input_tokens")), tokens(usage.get("cache_creation_input_tokens"))
-    return used(tokens(usage.get("input_tokens")) + cached + written, cached, written, usage.get("output_tokens"))
+    prompt = tokens(usage.get("input_tokens")) + cached + written
+    split = fields(usage.get("cache_creation"))
+    return used(prompt, cached, written, usage.get("output_tokens"), split=split, cost=cost)
 
 
 def _spoken(

@@ -48,7 +48,7 @@ def _moment(message: Object) -> Moment:
         return time
     metrics = fields(message.get("metrics"))
     cached, written = metrics.get("cacheReadTokens"), metrics.get("cacheWriteTokens")
-    usage = used(metrics.get("inputTokens"), cached, written, metrics.get("outputTokens"))
+    usage = used(metrics.get("inputTokens"), cached, written, metrics.get("outputTokens"), cost=metrics.get("cost"))
     return Answer(time, text(fields(message.get("modelInfo")).get("id")), usage)
 
 

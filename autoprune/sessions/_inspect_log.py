@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from autoprune.errors import SessionError
 from autoprune.sessions._json import Object, fields, listed, objects, text
 from autoprune.sessions._recorded import Conversation, Message, Reader, bad_record, note, stretch
-from autoprune.sessions._requests import Answer, Moment, Usage, seconds, tokens, used
+from autoprune.sessions._requests import Answer, Moment, Usage, asked_life, seconds, tokens, used
 from autoprune.sessions.as_chat import call, conversation, image, result
 
 ATTACHMENT = "attachment://"
@@ -27,8 +27,9 @@ def read(values: Sequence[object]) -> list[Conversation]:
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Return a conversation per sample and epoch, each as one stretch. Raises SessionError as `read` does."""
+    model = text(fields(fields(values[0]).get("eval")).get("model"))
     samples = _samples(values)
-    return [[stretch(conversation, zip(_messages(sample), _moments(sample), strict=True))] for sample in samples]
+    return [[stretch(conversation, zip(_messages(sample), _moments(sample, model), strict=True))] for sample in samples]
 
 
 def _samples(values: Sequence[object]) -> list[Object]:
@@ -53,29 +54,45 @@ def _messages(sample: Object) -> list[Message]:
     return [_message(record, attachments) for record in objects(sample.get("messages"))]
 
 
-def _moments(sample: Object) -> Iterator[Moment]:
-    """Return what the events tell of the messages: answers by their ids, results by those of their calls."""
+def _moments(sample: Object, model: str) -> Iterator[Moment]:
+    """Return what the events tell of the messages: answers by their ids, results by those of their calls.
+
+    `model` is the evaluation's, which answers have whose message and event name none.
+    """
     known: dict[str, Moment] = {}
     for event in objects(sample.get("events")):
         time = seconds(event.get("completed")) or seconds(event.get("timestamp"))
         if event.get("event") == "tool":
             known[text(event.get("id"))] = time
         elif event.get("event") == "model":
-            output = fields(event.get("output"))
-            answer = Answer(time, text(output.get("model")) or text(event.get("model")), _usage(output))
-            known |= {text(fields(each.get("message")).get("id")): answer for each in objects(output.get("choices"))}
+            choices = objects(fields(event.get("output")).get("choices"))
+            answer = _answer(event, time, model)
+            known |= {text(fields(each.get("message")).get("id")): answer for each in choices}
     for record in objects(sample.get("messages")):
         is_models = record["role"] == "assistant"
         found = known.get(text(record.get("id" if is_models else "tool_call_id")))
-        yield found if isinstance(found, Answer) == is_models else Answer() if is_models else None
+        unknown = Answer(model=text(record.get("model")) or model) if is_models else None
+        yield found if isinstance(found, Answer) == is_models else unknown
 
 
-def _usage(output: Object) -> Usage | None:
-    """Return the usage of an output; what providers count as input differs, but the total holds the whole prompt."""
-    usage = fields(output.get("usage"))
+def _answer(event: Object, time: float | None, model: str) -> Answer:
+    """Return what the event of a call of the model tells: the log has the request as it was sent, and the response."""
+    output, call = fields(event.get("output")), fields(event.get("call"))
+    usage = _usage(fields(output.get("usage")), fields(fields(call.get("response")).get("usage")))
+    named = text(output.get("model")) or text(event.get("model")) or model
+    return Answer(time, named, usage, cache_life=asked_life(fields(call.get("request"))))
+
+
+def _usage(usage: Object, response: Object) -> Usage | None:
+    """Return the usage of an output; what providers count as input differs, but the total holds the whole prompt.
+
+    Which cache was written is told by the provider's own `response` alone.
+    """
     made = tokens(usage.get("output_tokens"))
     prompt = max(tokens(usage.get("total_tokens")) - made, 0)
-    return used(prompt, usage.get("input_tokens_cache_read"), usage.get("input_tokens_cache_write"), made)
+    cached, written = usage.get("input_tokens_cache_read"), usage.get("input_tokens_cache_write")
+    split = fields(response.get("cache_creation"))
+    return used(prompt, cached, written, made, split=split, cost=usage.get("total_cost"))
 
 
 def _message(record: Object, attachments: Object) -> Message:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import autoprune.sessions.as_responses as as_responses
 from autoprune.sessions._json import Object, fields, listed, objects, text
 from autoprune.sessions._recorded import Conversation, Message, Reader, bad_record, note, stretch
-from autoprune.sessions._requests import answers
+from autoprune.sessions._requests import Answer, Moment, asked_life, epoch, is_models, reported
 from autoprune.sessions.as_chat import call, conversation, result, said
 
 FENCE = "```mswea_bash_command"
@@ -50,11 +50,33 @@ def read(values: Sequence[object]) -> list[Conversation]:
 def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Return the one conversation as one stretch. Raises SessionError as `read` does."""
     records = _records(values)
+    config = fields(fields(fields(fields(values[0]).get("info")).get("config")).get("model"))
+    moments = [_moment(record, config) for record in records]
     if _is_responses(records):
-        items = [item for record in records for item in _items(record) if item.get("type") != "reasoning"]
-        return [[stretch(as_responses.conversation, zip(items, answers(items), strict=True))]]
-    messages = list(_messages(records))
-    return [[stretch(conversation, zip(messages, answers(messages), strict=True))]]
+        items = ((item, moment) for record, moment in zip(records, moments, strict=True) for item in _items(record))
+        return [[stretch(as_responses.conversation, (each for each in items if each[0].get("type") != "reasoning"))]]
+    return [[stretch(conversation, zip(_messages(records), moments, strict=True))]]
+
+
+def _moment(record: Object, config: Object) -> Moment:
+    """Return what the log says of a message; `config` is that of the model for the whole run.
+
+    mini-swe-agent 1 writes no times: there it is when the provider began the answer.
+    """
+    extra = fields(record.get("extra"))
+    response = record if record.get("object") == "response" else fields(extra.get("response"))
+    time = epoch(extra.get("timestamp")) or epoch(response.get("created") or response.get("created_at"))
+    if response is not record and not is_models(record):
+        return time
+    model = text(response.get("model")) or text(config.get("model_name"))
+    usage = reported(fields(response.get("usage")), extra.get("cost"))
+    return Answer(time, model, usage, cache_life=_asked_life(config))
+
+
+def _asked_life(config: Object) -> float | None:
+    """Return for how many seconds requests ask to be cached: by marks on their last message, or by their arguments."""
+    marked = {"cache_control": {"type": "ephemeral"}} if config.get("set_cache_control") else {}
+    return asked_life({**fields(config.get("model_kwargs")), **marked})
 
 
 def _is_responses(records: Sequence[Object]) -> bool:

@@ -5,16 +5,18 @@ The rules are those of OpenHands' `conversation_memory` and `view` modules.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from operator import itemgetter
 
 from autoprune.sessions._json import Object, fields, listed, objects, text
 from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Message, Reader, bad_record, note, stretch
-from autoprune.sessions._requests import Answer, Moment, Usage, seconds, used
+from autoprune.sessions._requests import Answer, Moment, reported, seconds
 from autoprune.sessions.as_chat import call, conversation, image, result, said
 
 Event = Object
 SPOKEN = "message"
+DIGITS = 9  # of a cost in dollars: a difference of sums has noise behind them
 # Events that no model sees.
 UNSENT_ACTIONS = frozenset(
     ("change_agent_state", "condensation", "condensation_request", "loop_recovery", "null", "pause", "recall", "resume")
@@ -34,8 +36,7 @@ def read(values: Sequence[object]) -> list[Conversation]:
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Return a conversation per run as its stretches between condensations. Raises SessionError as `read` does."""
-    metrics = [fields(fields(value).get("metrics")) for value in values]
-    return [_stretches(events, counted) for events, counted in zip(_runs(values), metrics, strict=True)]
+    return [_stretches(events, fields(value)) for events, value in zip(_runs(values), values, strict=True)]
 
 
 def _runs(values: Sequence[object]) -> list[list[Event]]:
@@ -47,33 +48,45 @@ def _runs(values: Sequence[object]) -> list[list[Event]]:
     return runs
 
 
-def _stretches(events: Sequence[Event], metrics: Object) -> list[Conversation]:
+def _stretches(events: Sequence[Event], run: Object) -> list[Conversation]:
     """Return what was sent until each condensation and until the end; what one kept is no request any more."""
-    usages = {text(each.get("response_id")): _usage(each) for each in objects(metrics.get("token_usages"))}
+    answered = _answers(events, run)
     ends = [at for at, event in enumerate(events) if event.get("action") == "condensation"]
     found: list[Conversation] = []
     for start, end in pairwise([0, *ends, len(events)]):
         kept = {id(event) for event in events[:start]}
         said = _said(events[:end])
-        timed = ((each, None if id(event) in kept else _moment(event, each, usages)) for event, each in said)
+        timed = ((each, None if id(event) in kept else _moment(event, each, answered)) for event, each in said)
         found.append(stretch(conversation, timed))
     return found
 
 
-def _moment(event: Event, message: Message, usages: Mapping[str, Usage | None]) -> Moment:
-    """Return what the log says of an event; usage stands beside the response, and else in the run's metrics."""
-    time, response = seconds(event.get("timestamp")), _response(event)
+def _moment(event: Event, message: Message, answered: Mapping[str, Answer]) -> Moment:
+    """Return what the log says of an event; `answered` says by its id what is known of a response, by "" of others."""
+    time, response = seconds(event.get("timestamp")), text(_response(event).get("id"))
     if message["role"] != "assistant":
         return time
-    usage = _usage(fields(response.get("usage"))) or usages.get(text(response.get("id")))
-    return Answer(time, text(response.get("model")), usage)
+    return replace(answered.get(response, answered[""]), time=time)
 
 
-def _usage(counted: Object) -> Usage | None:
-    """Return the usage that a response or the metrics tell; both count the whole prompt."""
-    cached = fields(counted.get("prompt_tokens_details")).get("cached_tokens") or counted.get("cache_read_tokens")
-    written = counted.get("cache_creation_input_tokens") or counted.get("cache_write_tokens")
-    return used(counted.get("prompt_tokens"), cached, written, counted.get("completion_tokens"))
+def _answers(events: Sequence[Event], run: Object) -> dict[str, Answer]:
+    """Return what is known of each response: its usage stands beside it, and else in the run's metrics.
+
+    What it cost is what the costs of the run have grown by.
+    """
+    metered = {text(each.get("response_id")): each for each in objects(fields(run.get("metrics")).get("token_usages"))}
+    model = text(fields(fields(run.get("metadata")).get("llm_config")).get("model"))
+    answered = {"": Answer(model=model)}
+    spent = 0.0
+    for event in events:
+        response, costs = _response(event), fields(event.get("llm_metrics")).get("accumulated_cost")
+        name = text(response.get("id"))
+        if name and name not in answered:
+            counted = fields(response.get("usage")) or fields(metered.get(name))
+            cost = round(costs - spent, DIGITS) if isinstance(costs, int | float) else None
+            answered[name] = Answer(model=text(response.get("model")) or model, usage=reported(counted, cost))
+        spent = costs if isinstance(costs, int | float) else spent
+    return answered
 
 
 def _history(value: object) -> list[Event]:

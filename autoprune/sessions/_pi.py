@@ -6,7 +6,7 @@ thoughts that are not signed by the newest message's own Claude model become tex
 
 from collections.abc import Iterator, Sequence
 
-from autoprune.sessions._json import Object, fields, listed, objects, text
+from autoprune.sessions._json import NOTHING, Object, fields, listed, objects, text
 from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note, stretch
 from autoprune.sessions._requests import Answer, Moment, seconds, tokens, used
 from autoprune.sessions.as_anthropic import Block, Speech, conversation, words
@@ -129,7 +129,17 @@ def _moment(entry: Object) -> Moment:
     usage = fields(message.get("usage"))
     cached, written = tokens(usage.get("cacheRead")), tokens(usage.get("cacheWrite"))
     prompt = tokens(usage.get("input")) + cached + written
-    return Answer(time, text(message.get("model")), used(prompt, cached, written, usage.get("output")))
+    cost = fields(usage.get("cost")).get("total")
+    counted = used(prompt, cached, written, usage.get("output"), split=_split(usage), cost=cost)
+    return Answer(time, text(message.get("model")), counted)
+
+
+def _split(usage: Object) -> Object:
+    """Return how much was written to which cache, in Anthropic's words; nothing where pi does not tell."""
+    if "cacheWrite1h" not in usage:
+        return NOTHING
+    long = tokens(usage.get("cacheWrite1h"))
+    return {"ephemeral_1h_input_tokens": long, "ephemeral_5m_input_tokens": tokens(usage.get("cacheWrite")) - long}
 
 
 def _model(message: Object) -> tuple[object, ...]:

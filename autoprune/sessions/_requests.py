@@ -1,26 +1,34 @@
 """The recorded calls of the model: where each stands in a conversation, when it was answered, and what it used."""
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TypeAlias
 
+from autoprune.sessions._json import NOTHING, Object, fields, objects, text
+
 LATEST = 1e15  # milliseconds: what is larger has never been a time
+# Seconds, by Anthropic's `ttl` and OpenAI's `prompt_cache_retention`, whose "in_memory" promises no time.
+LIVES: Mapping[str, float] = {"5m": 300.0, "1h": 3_600.0, "24h": 86_400.0}
+DEFAULT_TTL = "5m"  # of Anthropic's `cache_control` without a `ttl`
 
 
 @dataclass(frozen=True)
 class Usage:
-    """The tokens that the provider reported for one request, in its own units; 0 where it did not say."""
+    """The tokens that the provider reported for one request, in its own units (0 if unknown), and what they cost.
+
+    Where `written` is not 0 but `written_5m` and `written_1h` are, the log does not tell which cache was written.
+    """
 
     prompt: int  # the whole prompt, cached parts included
     cached: int = 0  # read from the cache
     written: int = 0  # written to the cache, which Anthropic tells
     output: int = 0  # with the thinking that is billed
-    written_5m: int = 0  # of `written`, to the cache that lives five minutes
-    written_1h: int = 0  # of `written`, to the cache that lives an hour
-    cost: float | None = None  # dollars, where the log states them
+    written_5m: int = 0  # the part of `written` that went to the five-minute cache
+    written_1h: int = 0  # the part of `written` that went to the one-hour cache
+    cost: float | None = None  # dollars, as the log states them; None if it does not
 
 
 @dataclass(frozen=True)
@@ -37,19 +45,22 @@ class Request:
     pause: float | None = None
     model: str = ""
     usage: Usage | None = None
+    cache_life: float | None = None
 
 
 @dataclass(frozen=True)
 class Answer:
     """What a log says of an answer, or a part of one: when it was written, by which model, and the tokens used.
 
-    `time` is when its first line was written, `end` its last one where that is another.
+    `time` is when its first line was written, `end` its last one where that is another. `cache_life` is what its
+    request asked for, in seconds.
     """
 
     time: float | None = None
     model: str = ""
     usage: Usage | None = None
     end: float | None = None
+    cache_life: float | None = None
 
 
 # What a log says of a message: an answer that it recorded, or when the model was given something; None where nothing
@@ -75,7 +86,7 @@ def requests(places: Mapping[int, int], moments: Sequence[Moment]) -> tuple[Requ
         if kept and places[kept[0]] > last + 1:
             answer = _joined([parts[at] for at in kept])
             pause = _pause(given, asked, worked, answer.time) if found else None
-            found.append(Request(places[kept[0]], answer.time, pause, answer.model, answer.usage))
+            found.append(Request(places[kept[0]], answer.time, pause, answer.model, answer.usage, answer.cache_life))
         last = places[kept[-1]] if kept else last
         work = _joined(list(parts.values()))
         asked, worked = work.time, work.end
@@ -87,12 +98,13 @@ def spoken(messages: Sequence[Mapping[str, object]]) -> tuple[Request, ...]:
     return requests({at: at for at in range(len(messages))}, answers(messages))
 
 
-def answers(messages: Sequence[Mapping[str, object]]) -> list[Moment]:
-    """Return the moments of messages of which nothing is known but which are the model's."""
-    return [Answer() if _is_models(message) else None for message in messages]
+def answers(messages: Sequence[Mapping[str, object]], model: str = "") -> list[Moment]:
+    """Return the moments of messages of which nothing is known but which are the model's, and perhaps its name."""
+    return [Answer(model=model) if is_models(message) else None for message in messages]
 
 
-def _is_models(message: Mapping[str, object]) -> bool:
+def is_models(message: Mapping[str, object]) -> bool:
+    """Tell whether a message or an item is the model's."""
     kind = message.get("type")
     by_kind = isinstance(kind, str) and (kind == "reasoning" or kind.endswith("_call"))
     return message.get("role") in ("assistant", "model") or by_kind
@@ -103,7 +115,8 @@ def _joined(parts: Sequence[Answer]) -> Answer:
     times = [time for part in parts for time in (part.time, part.end) if time is not None]
     model = next((part.model for part in parts if part.model), "")
     usage = next((part.usage for part in parts if part.usage), None)
-    return Answer(min(times, default=None), model, usage, max(times, default=None))
+    life = next((part.cache_life for part in parts if part.cache_life is not None), None)
+    return Answer(min(times, default=None), model, usage, max(times, default=None), life)
 
 
 def _pause(given: Sequence[float], asked: float | None, worked: float | None, answered: float | None) -> float | None:
@@ -131,12 +144,80 @@ def milliseconds(value: object) -> float | None:
     return value / 1000 if isinstance(value, int | float) and 0 < value < LATEST else None
 
 
+def epoch(value: object) -> float | None:
+    """Return a time in seconds since the epoch; None for what is no time of this age."""
+    return milliseconds(1000 * value) if isinstance(value, int | float) else None
+
+
 def tokens(value: object) -> int:
     """Return a count of tokens; 0 for what is none."""
     return value if isinstance(value, int) and value > 0 and not isinstance(value, bool) else 0
 
 
-def used(prompt: object, cached: object = 0, written: object = 0, output: object = 0) -> Usage | None:
-    """Return the usage that a log's counts tell; None where there are none."""
-    usage = Usage(tokens(prompt), tokens(cached), tokens(written), tokens(output))
+def dollars(value: object) -> float | None:
+    """Return a cost; None for what is none, and for 0, which loggers write where they do not know the price."""
+    return float(value) if isinstance(value, int | float) and value > 0 else None
+
+
+def used(
+    prompt: object,
+    cached: object = 0,
+    written: object = 0,
+    output: object = 0,
+    *,
+    split: Object = NOTHING,
+    cost: object = None,
+) -> Usage | None:
+    """Return the usage that a log's counts tell; None where there are none.
+
+    `split` is Anthropic's `cache_creation`, which tells what went to the five-minute and the one-hour cache.
+    """
+    short, long = tokens(split.get("ephemeral_5m_input_tokens")), tokens(split.get("ephemeral_1h_input_tokens"))
+    whole = tokens(written) or short + long
+    usage = Usage(tokens(prompt), tokens(cached), whole, tokens(output), short, long, dollars(cost))
     return usage if usage != Usage(0) else None
+
+
+def reported(usage: Object, cost: object = None) -> Usage | None:
+    """Return the `usage` of a response of Chat Completions or Responses, with what gateways add to it.
+
+    The names are OpenAI's, LiteLLM's, OpenRouter's, Portkey's and OpenHands'. `cost` is what the log states beside it.
+    A prompt that was counted without its cached parts is made whole.
+    """
+    details = fields(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
+    prompt = _first(usage, "prompt_tokens", "input_tokens")
+    output = _first(usage, "completion_tokens", "output_tokens")
+    cached = _first(details, "cached_tokens") or _first(usage, "cache_read_input_tokens", "cache_read_tokens")
+    written = _first(details, "cache_creation_tokens", "cache_write_tokens") or _first(
+        usage, "cache_creation_input_tokens", "cache_write_tokens"
+    )
+    apart = cached + written
+    if prompt < apart or prompt + apart + output == tokens(usage.get("total_tokens")):
+        prompt += apart
+    split = fields(details.get("cache_creation_token_details") or usage.get("cache_creation"))
+    return used(prompt, cached, written, output, split=split, cost=dollars(cost) or usage.get("cost"))
+
+
+def _first(counts: Object, *names: str) -> int:
+    """Return the first count that is not 0."""
+    return next((count for name in names if (count := tokens(counts.get(name)))), 0)
+
+
+def asked_life(request: Object) -> float | None:
+    """Return for how many seconds the body of a request asks the provider to cache its prompt; None if it does not.
+
+    Of several marks of Anthropic's the last one counts, which covers the most.
+    """
+    if retention := text(request.get("prompt_cache_retention")):
+        return LIVES.get(retention)
+    parts = [request.get("tools"), request.get("system"), request.get("messages"), [request]]
+    marks = [mark for part in parts for mark in _marks(part)]
+    return LIVES.get(text(marks[-1].get("ttl")) or DEFAULT_TTL) if marks else None
+
+
+def _marks(blocks: object) -> Iterator[Object]:
+    """Return the marks for the cache on blocks, messages or tools and in their contents, in the order of the prompt."""
+    for block in objects(blocks):
+        yield from _marks(block.get("content"))
+        if mark := fields(block.get("cache_control")):
+            yield mark

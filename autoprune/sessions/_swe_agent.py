@@ -6,12 +6,13 @@ each request, are not applied.
 
 from collections.abc import Iterator, Sequence
 
-from autoprune.sessions._json import Object, fields, listed, objects, text
+from autoprune.sessions._json import Object, fields, listed, objects, parse_or_none, text
 from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Message, Reader, bad_record, note, stretch
 from autoprune.sessions._requests import Moment, answers
 from autoprune.sessions.as_chat import call, conversation, result
 
 TOOL = "bash"  # what a call is named that was made in text
+NO_MODELS = frozenset(("human", "human_thought", "instant_empty_submit", "replay"))  # that a configuration can name
 
 
 def detect(values: Sequence[object]) -> bool:
@@ -28,13 +29,21 @@ def read(values: Sequence[object]) -> list[Conversation]:
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Return a conversation per attempt, each as one stretch. Raises SessionError as `read` does."""
+    model = _model(fields(values[0]).get("replay_config"))
     own = (_own(history) for history in _histories(values))
-    return [[stretch(conversation, zip(_messages(records), _moments(records), strict=True))] for records in own]
+    return [[stretch(conversation, zip(_messages(records), _moments(records, model), strict=True))] for records in own]
 
 
-def _moments(records: Sequence[Object]) -> list[Moment]:
-    """Return the moments of records: nothing is known but that the model did not write a demonstration."""
-    return answers([{} if record.get("is_demo") else record for record in records])
+def _moments(records: Sequence[Object], model: str) -> list[Moment]:
+    """Return the moments of records: only the run's model is known, and that it did not write a demonstration."""
+    return answers([{} if record.get("is_demo") else record for record in records], model)
+
+
+def _model(config: object) -> str:
+    """Return the model that a run's configuration names, which is an object or its JSON; "" for none."""
+    whole = fields(parse_or_none(config) if isinstance(config, str) else config)
+    name = text(fields(fields(whole.get("agent")).get("model")).get("name"))
+    return "" if name in NO_MODELS else name
 
 
 def _histories(values: Sequence[object]) -> Iterator[list[Object]]:

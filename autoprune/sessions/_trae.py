@@ -8,8 +8,10 @@ from collections.abc import Iterator, Sequence
 
 from autoprune.sessions._json import Object, fields, listed, objects, text
 from autoprune.sessions._recorded import Conversation, Message, Reader, bad_record, stretch
-from autoprune.sessions._requests import Answer, Moment, seconds, used
+from autoprune.sessions._requests import Answer, Moment, seconds, tokens, used
 from autoprune.sessions.as_chat import call, conversation, result, said
+
+APART = ("anthropic", "bedrock")  # providers that count the cached parts of a prompt beside its other tokens
 
 
 def detect(values: Sequence[object]) -> bool:
@@ -44,8 +46,9 @@ def _said(values: Sequence[object]) -> list[tuple[Message, Moment]]:
 def _moment(exchange: Object) -> Answer:
     response = fields(exchange.get("response"))
     usage = fields(response.get("usage"))
-    cached, written = usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens")
-    counted = used(usage.get("input_tokens"), cached, written, usage.get("output_tokens"))
+    cached, written = tokens(usage.get("cache_read_input_tokens")), tokens(usage.get("cache_creation_input_tokens"))
+    apart = cached + written if exchange.get("provider") in APART else 0
+    counted = used(tokens(usage.get("input_tokens")) + apart, cached, written, usage.get("output_tokens"))
     model = text(response.get("model")) or text(exchange.get("model"))
     return Answer(seconds(exchange.get("timestamp")), model, counted)
 
