@@ -21,7 +21,7 @@ from autoprune.replay import BUILT_IN, FED_BACK, FULL, Policy, ReplayArgs, Sessi
 from autoprune.replay.overview import Overview, overview
 from autoprune.replay.page import check_libraries, page
 from autoprune.replay.verdict import NONE, Standing, advice, standings
-from autoprune.settings import budget_tokens
+from autoprune.settings import budget_tokens, duration
 
 EXAMPLES = options.examples(
     "replay --here",
@@ -51,17 +51,19 @@ def replay(
             "--prices",
             metavar="PRICES",
             help="What a token costs that is written to the cache, one that is read and one of the answer, in input "
-            "tokens: 1.25,0.1,5; or a list: anthropic, openai-old, deepseek, no-cache … May be repeated.",
+            "tokens: 1.25,0.1,5; or a list: anthropic, openai-old, deepseek, no-cache … May be repeated. Without it: "
+            "those of the model that each session names.",
         ),
     ] = None,
+    cache_life: shared.CacheLife = None,
     safe_zone: Annotated[
         str | None,
         typer.Option(
             "-s",
             "--safe-zone",
             metavar="TOKENS",
-            help="The token budget of the messages: 51200, 50k, 50*1024, or 0.7 of the model's window. Without it: "
-            "80,000 for sessions of more than 100,000, else 40,000.",
+            help="The token budget of a prompt: 51200, 50k, 50*1024, or 0.7 of the model's window. Without it: the one "
+            "that `autoprune run` uses, 0.6 of the window of each session's model.",
         ),
     ] = None,
     style: Annotated[
@@ -88,7 +90,7 @@ def replay(
     """
     if html:
         check_libraries()
-    args = replace(_args(strategy or (), price or (), model, safe_zone, style), readers=shared.readers_of(reader))
+    args = replace(_args(strategy or (), price or (), model, cache_life, safe_zone, style), readers=shared.readers_of(reader))
     files = shared.files_of(paths or (), here=here)
     work = shared.engine_of(engine, jobs)
     found = replayed(files, args, work, output, _most(as_json=as_json, html=html))
@@ -108,7 +110,12 @@ def replay(
 
 
 def _args(
-    strategies: Sequence[str], price: Sequence[str], model: str | None, safe_zone: str | None, style: str
+    strategies: Sequence[str],
+    price: Sequence[str],
+    model: str | None,
+    cache_life: str | None,
+    safe_zone: str | None,
+    style: str,
 ) -> ReplayArgs:
     """Return what is replayed and how. Raises SettingsError for what cannot be."""
     if style not in STYLES:
@@ -117,7 +124,8 @@ def _args(
     for name in named:
         Policy(name)
     zone = budget_tokens(safe_zone, model=model) if safe_zone is not None else None
-    return ReplayArgs(tuple(named), shared.prices_of(price, model), zone, styles=STYLES[style])
+    life = duration(cache_life)
+    return ReplayArgs(tuple(named), shared.prices_of(price, life), zone, model, life, STYLES[style])
 
 
 def _most(*, as_json: bool, html: str | None) -> float:

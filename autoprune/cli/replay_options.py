@@ -11,9 +11,10 @@ import autoprune.cli.options as options
 from autoprune.cli.files import readers
 from autoprune.cli.output import show
 from autoprune.cli.replay_tables import found_here
-from autoprune.economics import Prices, of_model, prices
+from autoprune.economics import Prices, prices
 from autoprune.errors import SessionError, SettingsError, did_you_mean
 from autoprune.replay import SessionFigures
+from autoprune.replay.bill import OWN
 from autoprune.replay.corpus import Engine, why_skipped
 from autoprune.replay.processes import Processes
 from autoprune.replay.ray import on_ray
@@ -26,7 +27,18 @@ ENGINES = ("processes", "ray")
 Paths: TypeAlias = Annotated[
     list[str] | None, typer.Argument(metavar="PATH", help="Session files, folders of them, globs.")
 ]
-Model: TypeAlias = Annotated[str | None, typer.Option(metavar="MODEL", help="The model whose prices count.")]
+Model: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="MODEL", help="The model of sessions that do not name theirs: for prices and window.")
+]
+CacheLife: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--cache-life",
+        metavar="TIME",
+        help="How long each prompt cache lives: 5m, 1h or seconds. Without it: as the session's log tells, else the "
+        "vendor's default.",
+    ),
+]
 Here: TypeAlias = Annotated[
     bool, typer.Option("--here", metavar=options.FLAG, help="All sessions that agents left in the home folder.")
 ]
@@ -42,9 +54,9 @@ EngineName: TypeAlias = Annotated[
 ]
 
 
-def prices_of(given: Sequence[str], model: str | None) -> tuple[Prices, ...]:
-    """Return the prices that are given and those of a model, each once; the usual ones where there are none."""
-    lists = [*map(prices, given), *([of_model(model)] if model else ())] or [prices(None)]
+def prices_of(given: Sequence[str], life: float | None = None) -> tuple[Prices, ...]:
+    """Return the prices that are given, each once; each session's own where there are none."""
+    lists = [prices(each, life=life) for each in given] or [OWN]
     return tuple({str(each): each for each in lists}.values())
 
 

@@ -7,15 +7,17 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from autoprune.economics import Prices
+from autoprune.economics import DEFAULT, Prices
 from autoprune.replay import Interval, ReplayArgs
-from autoprune.replay.episode import LARGE, LARGE_ZONE, SMALL_ZONE, UNKNOWN_HEAD
+from autoprune.replay.bill import OWN
 from autoprune.replay.facts import FACT_NAMES
 from autoprune.replay.overview import Overview
 from autoprune.replay.policies import AT
+from autoprune.replay.recorded import UNKNOWN_HEAD
 from autoprune.replay.verdict import BANDS, NONE, Standing, advice, called
 from autoprune.report.tables import printable
 from autoprune.sessions import READABLE
+from autoprune.settings import SHARE, UNKNOWN_ZONE
 
 WORST = BANDS[-2]  # evidence below which all strategies stand together
 MOST_SKIPPED = 10  # files that are named for one reason
@@ -73,6 +75,7 @@ def _lines(whole: Overview) -> Iterator[tuple[str, str]]:
         f"{_percent(whole.reads_again, whole.reads)} of {whole.reads:,} paths in calls had been named before",
     )
     yield "pauses", f"{_percent(whole.long_pauses, whole.requests)} of the requests found the cache cold"
+    yield "cache lives", ", ".join(f"{name} {count:,}" for name, count in whole.lives.items())
     if whole.recorded is not None and whole.simulated is not None:
         cached = f"{whole.recorded:.1%} of the prompts as recorded, {whole.simulated:.1%} as simulated without pruning"
         yield "cached", f"{cached} ({_count(whole.recording, 'session')})"
@@ -181,19 +184,13 @@ def notes(whole: Overview, args: ReplayArgs) -> RenderableType:
 
 def noted(whole: Overview, args: ReplayArgs) -> Iterator[str]:
     """Yield what was made up."""
-    for each in args.prices:
-        if each.note:
-            yield each.note + _models(whole)
+    if whole.unnamed and OWN in args.prices:
+        yield f"{_count(whole.unnamed, 'session')} without the name of a model: {DEFAULT.note}; give --model"
     if whole.unknown_heads:
         where = _count(whole.unknown_heads, "session")
         yield f"no prompt's size is recorded in {where}: {UNKNOWN_HEAD:,} tokens are taken for system prompt and tools"
     if args.safe_zone is None and any(AT not in name for name in args.strategies if name != NONE):
-        taken = f"{LARGE_ZONE:,} tokens for sessions of more than {LARGE:,}, else {SMALL_ZONE:,}"
-        yield f"no safe zone was given: it is {taken}"
+        taken = f"{SHARE:g} of the window of each session's model, or {UNKNOWN_ZONE:,} tokens if that is not known"
+        yield f"no safe zone was given: it is that of `autoprune run`, {taken}"
     if len(args.prices) > 1:
         yield f"the clairvoyants and cache_aware decide by the prices {args.prices[0]}"
-
-
-def _models(whole: Overview) -> str:
-    """Name the models of the sessions, whose prices may be known."""
-    return f"; the sessions name {', '.join(list(whole.models)[:3])}: give --model" if whole.models else ""

@@ -18,6 +18,7 @@ from autoprune.replay.overview import overview
 from autoprune.replay.tuning import FLOOR, FOLDS, GRID, Tuning, tune
 from autoprune.replay.verdict import NONE
 from autoprune.report.tables import table_of
+from autoprune.settings import duration
 
 EXAMPLES = options.examples(
     "tune --here --model claude-sonnet-4-5",
@@ -46,6 +47,7 @@ def tune_settings(
     price: Annotated[
         str | None, typer.Option("--prices", metavar="PRICES", help="Prices as in replay: 1.25,0.1,5 or anthropic.")
     ] = None,
+    cache_life: shared.CacheLife = None,
     floor: Annotated[
         float, typer.Option(metavar="SHARE", min=0, max=1, help="The least evidence, of all and of edits.")
     ] = FLOOR,
@@ -64,7 +66,9 @@ def tune_settings(
     for name in grid:
         if Policy(name).is_clairvoyant:
             raise SettingsError(f"{name} knows what comes later: nobody can choose it")
-    args = ReplayArgs(grid, shared.prices_of((price,) if price else (), model), readers=shared.readers_of(reader))
+    life = duration(cache_life)
+    prices = shared.prices_of((price,) if price else (), life)
+    args = ReplayArgs(grid, prices, model=model, cache_life=life, readers=shared.readers_of(reader))
     sessions = replayed(shared.files_of(paths or (), here=here), args, shared.engine_of(engine, jobs), output).sessions
     figures = [row for each in sessions for row in each.figures]
     if figures:

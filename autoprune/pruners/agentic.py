@@ -10,7 +10,7 @@ from autoprune.conversation.messages import checked
 from autoprune.conversation.rewriting import strip
 from autoprune.conversation.summary import running
 from autoprune.conversation.transcript import Transcript
-from autoprune.economics import checked_pauses
+from autoprune.economics import checked_pauses, prices
 from autoprune.errors import SettingsError
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan, ThinkingPolicy
@@ -26,8 +26,10 @@ from autoprune.pruners._reading import fixed_tokens
 from autoprune.pruners._terms import Terms
 from autoprune.pruners.events import logged
 from autoprune.pruners.result import Result
-from autoprune.report import Report
+from autoprune.report import Report, cache_note
+from autoprune.settings import cache_ttl
 from autoprune.strategies.by_name import available, clearing_named
+from autoprune.strategies.clearing import ToolOutputCleanup
 from autoprune.tokens import ExactCounter
 
 
@@ -88,6 +90,7 @@ class AgenticConversationPruner(Pruner):
             self._clock() - started,
             plan_of,
             advise=partial(advice, self, self._folding, terms.strategy, calibration),
+            warn=self._warn if isinstance(terms.strategy, ToolOutputCleanup) else None,
         )
         is_at_work = pruned is not conversation or progress.walk.is_at_work
         result = Result(pruned, report, aftermath.parameters)
@@ -101,6 +104,10 @@ class AgenticConversationPruner(Pruner):
             return refused
         logged(result.report, "INFO" if is_at_work else "DEBUG")
         return callbacks.told(result, conversation)
+
+    def _warn(self, plan: Plan) -> str:
+        """Return in words what the literal rule costs with the provider's cache; "" where it saves."""
+        return cache_note(plan, prices(None, self._text("model"), cache_ttl(self.args, self._environ)))
 
     def plan(
         self,

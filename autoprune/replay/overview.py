@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 
-from autoprune.replay.episode import UNKNOWN_HEAD
+from autoprune.economics import HOUR
+from autoprune.replay.recorded import UNKNOWN_HEAD
 from autoprune.replay.session import SessionFigures, Shape
 
 
@@ -13,7 +14,8 @@ from autoprune.replay.session import SessionFigures, Shape
 class Overview:
     """Sums over the episodes of some sessions; tokens are counted ones.
 
-    `recorded` is the share of the prompts that the providers read from their caches, in the `recording` sessions that
+    `lives` counts the episodes by the life of their caches, such as "1 h recorded", and `unnamed` those whose log names
+    no model. `recorded` is the share of the prompts that the providers read from their caches, in the `recording` sessions that
     say so, and `simulated` the share in a replay of the same sessions without pruning; None where no session says it.
     """
 
@@ -35,6 +37,8 @@ class Overview:
     long_pauses: int
     atoms: int
     unknown_heads: int
+    lives: Mapping[str, int] = field(default_factory=dict)
+    unnamed: int = 0
     recording: int = 0
     recorded: float | None = None
     simulated: float | None = None
@@ -71,10 +75,18 @@ def overview(found: Iterable[SessionFigures]) -> Overview:
         long_pauses=sum(shape.long_pauses for shape in shapes),
         atoms=sum(shape.atoms for shape in shapes),
         unknown_heads=sum(shape.head == UNKNOWN_HEAD and not shape.recorded_prompt for shape in shapes),
+        lives=dict(Counter(f"{lasting(shape.cache_life)} {shape.life_from}" for shape in shapes).most_common()),
+        unnamed=sum(shape.model_from == "assumed" for shape in shapes),
         recording=recording,
         recorded=recorded,
         simulated=simulated,
     )
+
+
+def lasting(seconds: float) -> str:
+    """Return a cache's life in words: 5 min, 1 h, 90 s."""
+    hours, minutes = seconds / HOUR, seconds / 60
+    return f"{hours:g} h" if hours >= 1 else f"{minutes:g} min" if minutes >= 1 else f"{seconds:g} s"
 
 
 def _cached(sessions: Iterable[SessionFigures]) -> tuple[int, float | None, float | None]:

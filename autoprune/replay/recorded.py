@@ -7,18 +7,20 @@ Of each request the log may tell how much of the prompt was read from the cache.
 or more, the cache was warm, and a replay reads the same share of what its prompt has in common with the one before.
 Where it was less, the cache was cold, and a replay reads no more than was read then. Where the log says nothing, the
 cache is cold after a pause longer than its life.
+
+Older logs of Claude Code hold of an answer's tokens what its first event said, which is a few. So a count that is less
+than half of what stands in the log is not believed.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from autoprune.economics import CACHE_LIFE, DEFAULT, HOUR, Prices, of_model
+from autoprune.economics import CACHE_LIFE, HOUR, Prices, prices
 from autoprune.sessions import Recording, Request, Usage
 
-UNKNOWN_HEAD, LEAST_HEAD = 15_000, 1_000  # tokens
-LEAST_RATIO, MOST_RATIO = 0.8, 2.0  # of a provider's tokens to counted ones
+UNKNOWN_HEAD = 15_000  # tokens
+LEAST_RATIO, MOST_RATIO = 0.8, 3.0  # of a provider's tokens to counted ones
 OUTLIER = 0.1  # of a prompt's size: what is farther from the fit is none of this conversation's
 WARM = 0.5  # share of the prompt before, from which on the cache was warm
 
@@ -96,24 +98,13 @@ def billings(
     named = next((each.model for each in recording.requests if each.model), "") or model or ""
     for request, alive, counted in zip(recording.requests, lives, answers, strict=True):
         named = request.model or named
-        prices = known.setdefault((named, alive), _prices(named, alive))
+        billed = known.setdefault((named, alive), prices(None, named, alive))
         usage = request.usage
-        answer = usage.output if usage and usage.output else counted
-        found.append(Billing(prices, answer, *_hit(usage, last)))
+        answer = usage.output if usage and 2 * usage.output >= counted else counted
+        found.append(Billing(billed, answer, *_hit(usage, last)))
         last = usage or last
     says_nothing = not any(each.usage and each.usage.cached for each in recording.requests)
     return tuple(Billing(each.prices, each.answer) for each in found) if says_nothing else tuple(found)
-
-
-def _prices(model: str, life: float | None) -> Prices:
-    return of_model(model, life=life) if model else of_life(life)
-
-
-def of_life(life: float | None) -> Prices:
-    """Return the prices of nobody knows which model, whose cache lives so long."""
-    from autoprune.economics import prices
-
-    return DEFAULT if life is None else prices(None, None, life)
 
 
 def _hit(usage: Usage | None, last: Usage | None) -> tuple[float | None, int]:
@@ -125,10 +116,14 @@ def _hit(usage: Usage | None, last: Usage | None) -> tuple[float | None, int]:
 
 def _lives(requests: Sequence[Request]) -> Iterator[float | None]:
     """Yield how long the cache lives that each request writes; None where the log does not say."""
-    life = next((each for request in requests if (each := written_life(request.usage))), None)
+    life = next((each for request in requests if (each := _life(request))), None)
     for request in requests:
-        life = written_life(request.usage) or life
+        life = _life(request) or life
         yield life
+
+
+def _life(request: Request) -> float | None:
+    return written_life(request.usage) or request.cache_life
 
 
 def written_life(usage: Usage | None) -> float | None:
@@ -138,16 +133,14 @@ def written_life(usage: Usage | None) -> float | None:
     return HOUR if usage.written_1h > usage.written_5m else CACHE_LIFE
 
 
-def sources(recording: Recording, *, model: str | None, life: float | None) -> Mapping[str, str]:
-    """Return where a session's model, the life of its cache and its cached tokens come from, in a word or two each."""
+def sources(recording: Recording, *, model: str | None, life: float | None) -> tuple[str, str]:
+    """Return where a session's model and the life of its cache come from, each in a word."""
     requests = recording.requests
     is_named = any(each.model for each in requests)
     is_written = any(written_life(each.usage) for each in requests)
-    return {
-        "model": "recorded" if is_named else "given" if model else "not known",
-        "life": "given" if life is not None else "recorded" if is_written else "assumed",
-        "cached": "recorded" if any(each.usage and each.usage.cached for each in requests) else "assumed",
-    }
+    is_asked = any(each.cache_life for each in requests)
+    found = "recorded" if is_written else "requested" if is_asked else "assumed"
+    return "recorded" if is_named else "given" if model else "assumed", found if life is None else "given"
 
 
 def recorded_cost(requests: Sequence[Request], known: Sequence[Billing]) -> float | None:
@@ -165,16 +158,12 @@ def recorded_cost(requests: Sequence[Request], known: Sequence[Billing]) -> floa
         elif billing.prices.input_price is None:
             return None
         else:
-            total += _tokens_cost(usage, billing.prices) * billing.prices.input_price
+            total += _tokens_cost(usage, billing) * billing.prices.input_price
     return total if requests else None
 
 
-def _tokens_cost(usage: Usage, prices: Prices) -> float:
-    """Return what recorded tokens cost, in input tokens; those written to no known cache at the price of writing."""
+def _tokens_cost(usage: Usage, known: Billing) -> float:
+    """Return what the recorded tokens of a prompt and the tokens of its answer cost, in input tokens."""
+    at = known.prices
     fresh = max(0, usage.prompt - usage.cached - usage.written)
-    return prices.read * usage.cached + prices.write * usage.written + fresh + prices.output * usage.output
-
-
-def models(requests: Sequence[Request]) -> tuple[str, ...]:
-    """Return the models that a log names, the most frequent first."""
-    return tuple(name for name, _ in Counter(each.model for each in requests if each.model).most_common())
+    return at.read * usage.cached + at.write * usage.written + fresh + at.output * known.answer

@@ -13,6 +13,7 @@ from autoprune.replay.episode import Episode, episode, longest
 from autoprune.replay.figures import Figures, figures
 from autoprune.replay.play import play
 from autoprune.replay.policies import BUILT_IN, Policy
+from autoprune.replay.recorded import sources
 from autoprune.sessions import Reader, Recording, decode, recordings
 from autoprune.strategies.scaffold import value_in_file
 from autoprune.tokens import exact
@@ -42,7 +43,11 @@ class ReplayArgs:
 
 @dataclass(frozen=True)
 class Shape:
-    """What an episode is made of. Tokens are counted ones; `recorded_*` are the provider's, 0 where not recorded."""
+    """What an episode is made of. Tokens are counted ones; `recorded_*` are the provider's, 0 where not recorded.
+
+    `cache_life` is that of most requests, in seconds. It is "recorded", "requested", "given" or "assumed", as `life_from`
+    says; and so is the model, by `model_from`.
+    """
 
     requests: int = 0
     messages: int = 0
@@ -57,6 +62,9 @@ class Shape:
     long_pauses: int = 0
     recorded_prompt: int = 0
     recorded_cached: int = 0
+    cache_life: float = 0
+    life_from: str = ""
+    model_from: str = ""
     models: tuple[str, ...] = ()
     atoms: int = 0
     free_atoms: int = 0
@@ -101,7 +109,7 @@ def _replayed(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
     notes = tuple(dict.fromkeys(note for recording, _ in found for note in recording.notes))
     if not found:
         return SessionFigures(name, notes=("no stretch of 20 requests or more without a compaction",))
-    shapes = {each.name: shape(each, recording) for recording, each in found}
+    shapes = {each.name: shape(each, recording, args) for recording, each in found}
     rows = tuple(row for _, each in found for row in replay_episode(each, args))
     return SessionFigures(name, agent, sha256(data).hexdigest(), shapes, rows, notes)
 
@@ -138,13 +146,14 @@ def decided_by(known: Episode, prices: Sequence[Prices]) -> Prices:
     return known.prices if prices[0] == OWN else prices[0]
 
 
-def shape(known: Episode, recording: Recording) -> Shape:
+def shape(known: Episode, recording: Recording, args: ReplayArgs) -> Shape:
     """Return what an episode is made of."""
     transcript = known.transcript
     sizes = [result.tokens for result in transcript.results]
     count = exact()
     read = [each for call in transcript.calls for each in paths(call)]
     used = [each.usage for each in recording.requests if each.usage]
+    model_from, life_from = sources(recording, model=args.model, life=args.cache_life)
     return Shape(
         requests=len(known.requests),
         messages=len(known.messages),
@@ -159,6 +168,9 @@ def shape(known: Episode, recording: Recording) -> Shape:
         long_pauses=sum(known.is_cold(at) for at in range(1, len(known.requests))),
         recorded_prompt=sum(each.prompt for each in used),
         recorded_cached=sum(each.cached for each in used),
+        cache_life=known.prices.life,
+        life_from=life_from,
+        model_from=model_from,
         models=tuple(dict.fromkeys(each.model for each in recording.requests if each.model)),
         atoms=len(known.evidence.needs),
         free_atoms=known.evidence.free,

@@ -16,13 +16,13 @@ from autoprune.economics import DEFAULT
 from autoprune.planning.view import asks_always
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.by_name import pruner_for
+from autoprune.replay.bill import OWN
 from autoprune.replay.bootstrap import SEED, Interval
-from autoprune.replay.episode import SMALL_ZONE
 from autoprune.replay.figures import Figures
 from autoprune.replay.policies import Policy
 from autoprune.replay.references import NoPruning
 from autoprune.replay.summary import Row, summarize
-from autoprune.settings import PruneArgs
+from autoprune.settings import UNKNOWN_ZONE, PruneArgs
 from autoprune.strategies.by_name import config
 from autoprune.strategies.scaffold import is_in_file
 
@@ -31,9 +31,11 @@ FLOOR = 0.95  # of the evidence, and of that of edits
 ZONES = ("40k", "60k", "80k", "120k")
 GRID = (
     "none",
+    *(f"cache_aware(threshold={threshold})" for threshold in (2.6, 3.6, 4.5, 6)),
+    "low_water",
     *(f"low_water(target={target}) @ {zone}" for zone in ZONES for target in (0.4, 0.6, 0.75, 0.9)),
     *(f"low_water(target=0.6, protect={{'last_results': {kept}}}) @ {zone}" for zone in ZONES for kept in (10, 20)),
-    *(f"cache_aware(threshold={threshold}) @ {zone}" for zone in ZONES for threshold in (1.8, 2.6, 3.6)),
+    *(f"cache_aware(threshold={threshold}) @ {zone}" for zone in ZONES for threshold in (2.6, 4.5)),
     *(f"tool_output_cleanup @ {zone}" for zone in ZONES),
 )
 
@@ -72,7 +74,7 @@ def tune(
     rows = tuple(summarize(found, prices))
     best = choice(found, prices, floor)
     zones = Counter(each.safe_zone for each in found)
-    code = snippet(best, prices, model, zones.most_common(1)[0][0] if zones else SMALL_ZONE)
+    code = snippet(best, prices, model, zones.most_common(1)[0][0] if zones else UNKNOWN_ZONE)
     outcome = Tuning(rows, tuple(frontier(rows)), best, len(sessions), floor, snippet=code)
     folds = min(folds, len(sessions))
     if folds < 2:
@@ -125,7 +127,7 @@ NO_PRUNING = "# No setting is cheaper and keeps that much: send the messages as 
 ANY_ZONE = "# Every session was replayed with a safe zone for its size: set the one that you want."
 
 
-def snippet(setting: str, prices: str, model: str | None = None, safe_zone: int = SMALL_ZONE) -> str:
+def snippet(setting: str, prices: str, model: str | None = None, safe_zone: int = UNKNOWN_ZONE) -> str:
     """Return Python code that prunes `messages` with a setting, such as "low_water(target=0.6) @ 60k".
 
     It holds what the setting was judged by: the prices of that name, unless they are those of the `model`. A setting
@@ -138,7 +140,7 @@ def snippet(setting: str, prices: str, model: str | None = None, safe_zone: int 
     kind = type(pruner_for(strategy, PruneArgs()))
     takes_pauses = kind is AgenticConversationPruner and asks_always(strategy)
     is_priced = getattr(strategy, "prices", "") is None
-    named = _named(policy, strategy, prices if is_priced and prices not in (model, DEFAULT.name) else "")
+    named = _named(policy, strategy, prices if is_priced and prices not in (model, DEFAULT.name, OWN.name) else "")
     zone = _quoted(policy.zone) if policy.zone else f"{safe_zone:_}"
     args = f"PruneArgs({zone}, model={_quoted(model)})" if model else zone
     imports = [f"from autoprune import {kind.__name__}{', PruneArgs' if model else ''}"]

@@ -5,7 +5,8 @@ need rich, draw both for a terminal or a notebook and are imported only there.
 """
 
 from autoprune.report._breakdown import LASTING, reason
+from autoprune.report._cache_cost import cache_note
 from autoprune.report._report import Report
 from autoprune.report._statistics import statistics, token_figures
 
-__all__ = ["LASTING", "Report", "reason", "statistics", "token_figures"]
+__all__ = ["LASTING", "Report", "cache_note", "reason", "statistics", "token_figures"]

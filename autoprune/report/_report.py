@@ -21,7 +21,7 @@ class Report(Copied):
     """The outcome of one prune. Tokens are the provider's if a calibration or a usage was given, else counted ones.
 
     `tokens_before` and `tokens_after` are what the safe zone is compared with. `fallbacks` says in words whatever was
-    not done as asked. `seconds` is the time the prune took. Where the bytes of the messages alone showed that there is
+    not done as asked, and `notes` holds that and what else the caller should know. `seconds` is the time the prune took. Where the bytes of the messages alone showed that there is
     nothing to do, the report counts when it is first asked.
     """
 
@@ -33,11 +33,18 @@ class Report(Copied):
     plan_of: Callable[[], Plan]
     spent: Spent = NOTHING
     advise: "Callable[[Report], str] | None" = None
+    warn: Callable[[Plan], str] | None = None
 
     @cached_property
     def advice(self) -> str:
         """What to do where the safe zone is not reached, with figures; "" where it is. Found when it is first asked."""
         return self.advise(self) if self.advise and not self.within_safe_zone else ""
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What the caller should know, in words: the fallbacks, and that prunes cost more than they save."""
+        warning = self.warn(self.plan) if self.warn else ""
+        return (*self.fallbacks, warning) if warning else self.fallbacks
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields, with the plan itself in place of how to make it, which holds the pruner's memory."""
@@ -45,6 +52,7 @@ class Report(Copied):
             **super().__getstate__(),
             "plan_of": partial(_itself, self.plan),
             "advise": partial(_said, self.advice) if self.advise else None,
+            "warn": partial(_said, self.notes[-1] if len(self.notes) > len(self.fallbacks) else ""),
         }
 
     @cached_property
@@ -211,6 +219,7 @@ class Report(Copied):
             "cache_tokens_lost": self.cache_tokens_lost,
             "stable_boundary": self.stable_boundary,
             "advice": self.advice,
+            "notes": list(self.notes),
             "decisions": list(self.decisions),
             "results_clamped": self.results_clamped,
             "requests_removed": self.requests_removed,
@@ -277,6 +286,6 @@ def _itself(plan: Plan) -> Plan:
     return plan
 
 
-def _said(advice: str, report: Report) -> str:
-    """Return an advice that was found before."""
-    return advice
+def _said(words: str, asked_of: object) -> str:
+    """Return an advice or a warning that was found before."""
+    return words

@@ -21,7 +21,7 @@ def summary(report: Report) -> RenderableType:
         parts.append(_floor(report))
     if report.advice:
         parts.append(Text(f"next: {printable(report.advice)}", style="bold"))
-    parts.extend(Text(f"note: {note}", style="yellow") for note in report.fallbacks)
+    parts.extend(Text(f"note: {note}", style="yellow") for note in report.notes)
     return Group(*parts)
 
 

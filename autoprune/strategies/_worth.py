@@ -3,7 +3,7 @@
 An agent acts by names: it looks for them, writes them, opens the files that it has read. A result is worth the more,
 the more of its names no call has used yet, the smaller it is, the newer, and the more lately any call touched its file:
 
-    1000 · (1 + fresh names + long words / 10) / (tokens^1.2 · √age) · (1 + 6 · 2^(-requests since the touch / 20))
+    1000 · (1 + fresh names + long words / 10) / (tokens^1.2 · √age) · (1 + 6 · 2^(-requests since the touch / 40))
 
 Long words are for prose, which holds few names. The figures come from replaying recorded sessions.
 """
@@ -20,7 +20,7 @@ from autoprune.conversation.names import names
 from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
 
 LEAST_TOKENS = 60  # of a result that may go because it is worth little
-TOUCHED_FACTOR, TOUCHED_HALF = 6.0, 20  # a touch counts for half of that after so many requests
+TOUCHED_FACTOR, TOUCHED_HALF = 6.0, 40  # a touch counts for half of that after so many requests
 NEVER = -(10**6)  # a request long before the first
 LONG_WORD, LONG_WORDS = 9, 0.1  # letters, and what each counts beside a name
 FILE = re.compile(r"(?<![\w.@$/+-])[\w./@+-]*[\w@+-]\.[A-Za-z]\w{0,5}(?![\w/])")

@@ -37,7 +37,7 @@ class AtWork:
             if _has_written(action):
                 self._written = result.request
             elif 0 <= self._written < result.request:
-                self._use(self._written, result.request)
+                self._use(self._written, self._written)
                 self._written = -1
             self._unused.append(result)
             if action.failed:

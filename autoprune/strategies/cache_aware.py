@@ -69,7 +69,7 @@ Key: TypeAlias = tuple[str, str]  # a tool and its arguments, by which the same 
 class CacheAware:
     """Clear what is worth least as soon as the prompt cache makes it pay, and down to `target` above the safe zone."""
 
-    threshold: float = 2.6
+    threshold: float = 4.5
     patience: float = 5
     prices: str | tuple[float, ...] | Prices | None = None
     cache_life: float | None = None
