@@ -65,6 +65,11 @@ class Episode:
         before = list(accumulate((entry.tokens for entry in self.transcript.entries), initial=self.head))
         return tuple(before[start] for start in self.requests)
 
+    @property
+    def answers(self) -> tuple[int, ...]:
+        """The provider's tokens of the answer to each request."""
+        return tuple(each.answer for each in self.billings)
+
     @cached_property
     def prices(self) -> Prices:
         """The prices of most of its requests."""
@@ -133,7 +138,7 @@ def episode(
     pauses = {now.message: seconds for before, now in pairwise(recording.requests) if (seconds := _pause(before, now))}
     requests = tuple(each.message for each in recording.requests)
     known = size_of(recording, transcript)
-    billed = billings(recording, tuple(_answers(transcript, requests, known.ratio)), model=model, life=life)
+    billed = billings(recording, tuple(answers_of(transcript, requests, known.ratio)), model=model, life=life)
     named = next((each.model for each in recording.requests if each.model), model)
     return Episode(
         session,
@@ -154,8 +159,8 @@ def size_of(recording: Recording, transcript: Transcript) -> Size:
     return size(recording, [*accumulate((entry.tokens for entry in transcript.entries), initial=0)])
 
 
-def _answers(transcript: Transcript, requests: Sequence[int], ratio: float) -> Iterator[int]:
-    """Yield the tokens of the answer to each request, as the provider counts them."""
+def answers_of(transcript: Transcript, requests: Sequence[int], ratio: float) -> Iterator[int]:
+    """Yield the provider's tokens of the answer to each request."""
     for start in requests:
         tokens, at = 0, start
         while at < len(transcript.entries) and transcript.entries[at].speaker is Speaker.MODEL:

@@ -1,7 +1,7 @@
 """What runs cost, by hand: every figure is a sum that a person can do."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from episodes import Sends, episode, in_words, reading
@@ -103,8 +103,9 @@ def test_a_pause_that_is_longer_than_the_caches_life_is_a_cold_cache(seconds: fl
     warm, cold = run(episode(messages, 10)), run(episode(messages, 10, {5: seconds}))
     held = warm.prompts[2].held
     more = (PRICES.write - PRICES.read) * held if is_cold else 0
-    assert bill(cold, PRICES, life).total - bill(warm, PRICES, life).total == pytest.approx(more)
-    assert bill(cold, PRICES, life).cache_breaks == 0
+    prices = replace(PRICES, life=life)
+    assert bill(cold, prices).total - bill(warm, prices).total == pytest.approx(more)
+    assert bill(cold, prices).cache_breaks == 0
 
 
 def test_a_reread_is_one_more_request_and_its_result_written_once_and_carried_for_ten():

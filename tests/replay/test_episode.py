@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from episodes import USER, call, in_words, reading, result
+import pytest
+from episodes import USER, in_words, reading
 from tables import each_row
 
 from autoprune.economics import LISTS
@@ -31,29 +32,33 @@ def head(recording: Recording) -> int:
 
 
 @each_row(
-    ("prompts", "expected"),
+    ("prompts", "ratio", "expected"),
     [
         # The provider counts as we do.
-        ((2_005, 2_113, 2_171), 2_000),
-        # It reports 1.5 tokens for each counted one: (2_162 - 2_000) / 108, (2_249 - 2_162) / 58.
-        ((3_000, 3_162, 3_249), 1_995),
-        # The median step counts, not one in which something else was added.
-        ((2_005, 2_113, 9_999_999), 1_000),
-        # At most two tokens for one, at least one for one.
-        ((4_000, 4_000 + 108 * 9, 4_000 + (108 + 58) * 9), 1_995),
-        ((2_005, 2_006, 2_007), 2_000),
+        ((2_005, 2_113, 2_171), 1.0, 2_000),
+        # It reports 1.5 tokens for each counted one.
+        ((3_007, 3_169, 3_256), 1.5, 2_000),
+        # A tokenizer does not give three times as many, nor half of them.
+        ((9_005, 9_005 + 108 * 9, 9_005 + 166 * 9), 3.0, 3_213),
+        ((2_005, 2_006, 2_007), 0.8, 2_394),
         # What is known of one request alone is no ratio.
-        ((2_005, None, None), 2_000),
-        ((None, 2_113, 2_171), 2_000),
-        # At least 1,000, and 15,000 where nothing is recorded.
-        ((105, 213, 271), 1_000),
-        ((None, None, None), 15_000),
+        ((2_005, None, None), 1.0, 2_000),
+        ((None, 2_113, 2_171), 1.0, 2_000),
+        # 15,000 where nothing is recorded.
+        ((None, None, None), 1.0, 15_000),
     ],
 )
-def test_the_head_is_the_first_recorded_prompt_without_its_messages_in_counted_tokens(
-    prompts: tuple[int | None, ...], expected: int
+def test_the_size_of_prompts_is_a_line_through_those_that_are_recorded(
+    prompts: tuple[int | None, ...], ratio: float, expected: int
 ):
-    assert head(recorded(*prompts)) == expected
+    found = episode(recorded(*prompts), "small", in_words)
+    assert (found.ratio, found.head) == (pytest.approx(ratio, abs=0.01), pytest.approx(expected, abs=2))
+
+
+def test_a_prompt_of_another_size_is_none_of_the_conversations():
+    requests = tuple(Request(at, usage=Usage(9_000 if at == 7 else 2_000 + 5 + 8 * (at - 1))) for at in range(1, 25, 2))
+    found = episode(Recording(reading(*["b " * 8] * 12), requests, None, False), "small", in_words)
+    assert found.head == pytest.approx(2_000, abs=60)
 
 
 def test_a_log_that_holds_the_whole_prompt_has_no_head():
@@ -73,12 +78,14 @@ def test_where_times_are_not_known_the_pause_without_the_model_counts():
     assert episode(Recording(MESSAGES, requests, None, False), "small", in_words).pauses == {3: 7.0, 5: 9.0}
 
 
-@each_row(("words", "expected"), [(40, 40_000), (99_900, 40_000), (100_100, 80_000)])
-def test_the_safe_zone_is_by_the_size_of_the_messages(words: int, expected: int):
-    messages: list[Any] = [USER, call("r", {}), result("r", "w " * words), {"role": "assistant", "content": "Done."}]
-    known = Recording(messages, (Request(1), Request(3)), None, False)
-    assert episode(known, "small", in_words).safe_zone == expected
-    assert episode(known, "small", in_words, safe_zone=123).safe_zone == 123
+@each_row(
+    ("named", "given", "expected"),
+    [("claude-sonnet-4-5", None, 120_000), ("", "gpt-4o", 76_800), ("", None, 100_000), ("my-model", None, 100_000)],
+)
+def test_the_safe_zone_is_that_of_a_run_for_the_sessions_model(named: str, given: str | None, expected: int):
+    known = Recording(MESSAGES, (Request(1, model=named), Request(3)), None, False)
+    assert episode(known, "small", in_words, model=given).safe_zone == expected
+    assert episode(known, "small", in_words, model=given, safe_zone=123).safe_zone == 123
 
 
 def test_the_stretch_with_the_most_requests_is_replayed_if_it_has_enough():

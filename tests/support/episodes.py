@@ -7,7 +7,9 @@ from typing import Any
 
 from autoprune.conversation.transcript import Location, ToolCall
 from autoprune.formats import new_parser, parse
-from autoprune.replay.episode import Episode
+from autoprune.economics import Prices
+from autoprune.replay.episode import Episode, answers_of
+from autoprune.replay.recorded import Billing
 
 Message = dict[str, Any]
 USER: Message = {"role": "user", "content": "Fix it."}
@@ -51,10 +53,12 @@ def reading(*texts: str, **last: object) -> list[Message]:
 def episode(
     messages: Sequence[Message], head: int = 0, pauses: Mapping[int, float] | None = None, safe_zone: int = 40_000
 ) -> Episode:
-    """A conversation as it is replayed."""
+    """A conversation as it is replayed, of which the log records no usage."""
     known = list(messages)
     transcript = parse(known, new_parser(in_words), 0)
-    return Episode("small", known, transcript, transcript.requests[:-1], head, pauses or {}, safe_zone)
+    requests = transcript.requests[:-1]
+    billed = tuple(Billing(Prices(), answer) for answer in answers_of(transcript, requests, 1.0))
+    return Episode("small", known, transcript, requests, head, pauses or {}, safe_zone, billings=billed)
 
 
 class Sends:

@@ -1,0 +1,138 @@
+"""What a log says of its bill: models, lives of caches, what was read from them, and what it cost."""
+
+from typing import Any
+
+import pytest
+from episodes import in_words, reading
+from tables import each_row
+
+from autoprune import AgenticConversationPruner
+from autoprune.economics import HOUR
+from autoprune.replay.bill import OWN, bill
+from autoprune.replay.episode import Episode, episode
+from autoprune.replay.play import play
+from autoprune.replay.recorded import recorded_cost, sources
+from autoprune.replay.references import NoPruning
+from autoprune.sessions import Recording, Request, Usage
+from autoprune.strategies import ObservationMasking
+
+CLAUDE, GPT = "claude-sonnet-4-5", "gpt-5"
+# Prompts of 5, 113 and 171 words.
+MESSAGES = reading("a " * 100, "b " * 50)
+
+
+def recording(*requests: Request) -> Recording:
+    return Recording(MESSAGES, requests, "an agent", True)
+
+
+def written(short: int, long: int, cached: int = 0) -> Usage:
+    return Usage(short + long + cached, cached, short + long, 5, short, long)
+
+
+def of(*usages: Usage | None, models: tuple[str, ...] = (CLAUDE,) * 3, **told: Any) -> Episode:
+    requests = (Request(at, model=model, usage=each) for at, model, each in zip((1, 3, 5), models, usages, strict=True))
+    return episode(recording(*requests), "small", in_words, **told)
+
+
+def test_the_life_of_the_cache_is_that_which_most_was_written_to():
+    hour = of(written(0, 5), written(0, 108, 5), written(10, 48, 113))
+    assert [(each.prices.life, each.prices.write) for each in hour.billings] == [(HOUR, 2.0)] * 3
+    short = of(written(5, 0), written(108, 0, 5), written(58, 0, 113))
+    assert [(each.prices.life, each.prices.write) for each in short.billings] == [(300, 1.25)] * 3
+
+
+def test_a_life_that_changes_counts_from_there_on_and_one_that_is_not_known_is_the_vendors():
+    changed = of(written(5, 0), written(0, 108, 5), Usage(171, 113))
+    assert [each.prices.life for each in changed.billings] == [300, HOUR, HOUR]
+    assert [each.prices.life for each in of(None, None, None).billings] == [300] * 3
+    assert [each.prices.life for each in of(None, None, None, models=(GPT,) * 3).billings] == [HOUR] * 3
+    assert [each.prices.life for each in of(None, None, None, life=60.0).billings] == [60] * 3
+
+
+def test_what_a_request_asked_for_counts_where_the_answer_does_not_tell():
+    requests = (Request(1, model=CLAUDE, cache_life=HOUR), Request(3, model=CLAUDE), Request(5, model=CLAUDE))
+    known = recording(*requests)
+    assert [each.prices.life for each in episode(known, "small", in_words).billings] == [HOUR] * 3
+    assert sources(known, model=None, life=None) == ("recorded", "requested")
+
+
+@each_row(
+    ("model", "life", "expected"),
+    [(None, None, ("assumed", "assumed")), (CLAUDE, None, ("given", "assumed")), (None, 60.0, ("assumed", "given"))],
+)
+def test_where_a_log_says_nothing_it_is_said_so(model: str | None, life: float | None, expected: tuple[str, str]):
+    assert sources(recording(Request(1)), model=model, life=life) == expected
+
+
+def test_each_request_has_the_prices_of_its_own_model():
+    known = of(None, None, None, models=(CLAUDE, "", GPT))
+    assert [each.prices.name for each in known.billings] == [CLAUDE, CLAUDE, GPT]
+    assert known.prices.name == CLAUDE
+    run = play(known, lambda: AgenticConversationPruner(10**9), NoPruning(), count=in_words)
+    dear, cheap = (each.prices for each in known.billings[1:])
+    assert dear.input_price
+    assert cheap.input_price
+    dollars = dear.input_price * (1.25 * 5 + 25 + 0.1 * 5 + 1.25 * 108 + 25)
+    dollars += cheap.input_price * (0.125 * 113 + 58 + cheap.output * 4)
+    found = bill(run, OWN)
+    assert found.input_price == dear.input_price
+    assert found.total * dear.input_price == pytest.approx(dollars, rel=0.01)
+
+
+def test_what_was_read_from_the_cache_is_read_in_the_replay():
+    known = of(Usage(5), Usage(113, 5), Usage(171, 80))
+    assert [each.hit for each in known.billings] == [0, 1, pytest.approx(80 / 113)]
+    assert [known.is_cold(at) for at in range(3)] == [True, False, False]
+    assert known.cached(2, 171, 113) == pytest.approx(80)
+    assert known.cached(2, 100, 40) == pytest.approx(40 * 80 / 113)
+
+
+def test_a_cold_cache_gives_no_more_than_it_gave():
+    known = of(Usage(5), Usage(113, 5), Usage(171, 20))
+    assert known.is_cold(2)
+    assert (known.cached(2, 171, 113), known.cached(2, 100, 10)) == (20, 10)
+
+
+def test_a_first_request_reads_what_other_sessions_have_cached():
+    known = of(Usage(2_005, 1_500), Usage(2_113, 2_005), Usage(2_171, 2_113))
+    assert known.cached(0, 2_005, 0) == 1_500
+
+
+def test_where_no_cached_tokens_are_recorded_the_pauses_tell():
+    known = of(Usage(5), Usage(113), Usage(171))
+    assert [each.hit for each in known.billings] == [None] * 3
+    assert known.cached(2, 171, 113) == 113
+
+
+@each_row(("output", "expected"), [(400, 400), (3, 3), (1, 5), (0, 5)])
+def test_an_answers_tokens_are_recorded_ones_unless_these_are_too_few(output: int, expected: int):
+    known = of(Usage(5, 0, 0, output), Usage(113, 5, 0, output), None)
+    assert known.billings[0].answer == expected
+
+
+def test_what_a_log_states_to_have_cost_counts_over_what_its_tokens_come_to():
+    stated = of(Usage(5, cost=0.5), Usage(113, 5, cost=0.25), Usage(171, 113, cost=0.25))
+    requests = tuple(Request(1, usage=Usage(5, cost=each)) for each in (0.5, 0.25, 0.25))
+    assert recorded_cost(requests, stated.billings) == 1.0
+    counted = of(written(5, 0), written(108, 0, 5), written(58, 0, 113))
+    tokens = 1.25 * (5 + 108 + 58) + 0.1 * (5 + 113) + 5 * 15
+    usages = (written(5, 0), written(108, 0, 5), written(58, 0, 113))
+    assert recorded_cost(tuple(Request(1, usage=each) for each in usages), counted.billings) == pytest.approx(
+        tokens * 3e-6
+    )
+    assert recorded_cost((Request(1),) * 3, counted.billings) is None
+
+
+def test_what_was_cut_at_a_cold_request_is_told_apart():
+    known = of(Usage(5), Usage(113, 5), Usage(171, 0))
+    run = play(known, lambda: AgenticConversationPruner(10**9), ObservationMasking(1), count=in_words)
+    found = bill(run, OWN)
+    assert found.saved == pytest.approx(bill(run_unpruned(known), OWN).total - found.total)
+    assert 0 < found.saved_cold <= found.saved + 1e-6
+    warm = of(Usage(5), Usage(113, 5), Usage(171, 113))
+    again = play(warm, lambda: AgenticConversationPruner(10**9), ObservationMasking(1), count=in_words)
+    assert bill(again, OWN).saved_cold == 0
+
+
+def run_unpruned(known: Episode) -> Any:
+    return play(known, lambda: AgenticConversationPruner(10**9), NoPruning(), count=in_words)
