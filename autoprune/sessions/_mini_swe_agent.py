@@ -59,9 +59,9 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
 
 
 def _moment(record: Object, config: Object) -> Moment:
-    """Return what the log says of a message; `config` is that of the model for the whole run.
+    """Return what the log says of a message; `config` is the run's configuration of the model.
 
-    mini-swe-agent 1 writes no times: there it is when the provider began the answer.
+    mini-swe-agent 1 writes no times of its own, so that the response's `created` is all there is.
     """
     extra = fields(record.get("extra"))
     response = record if record.get("object") == "response" else fields(extra.get("response"))

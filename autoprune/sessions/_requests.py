@@ -84,7 +84,8 @@ def requests(places: Mapping[int, int], moments: Sequence[Moment]) -> tuple[Requ
         parts = {at: part for at, part in run if isinstance(part, Answer)}
         kept = [at for at in parts if at in places]
         if kept and places[kept[0]] > last + 1:
-            answer = _joined([parts[at] for at in kept])
+            # A part behind it that became no message may be the one that tells the usage, as a call cut off in Codex.
+            answer = _joined([part for at, part in parts.items() if at >= kept[0]])
             pause = _pause(given, asked, worked, answer.time) if found else None
             found.append(Request(places[kept[0]], answer.time, pause, answer.model, answer.usage, answer.cache_life))
         last = places[kept[-1]] if kept else last

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from tables import each_row
 
 from autoprune import SessionError
 from autoprune.providers import problems
-from autoprune.sessions import NO_RESULT, READERS, Session, agent_log, decode, load, recordings
+from autoprune.sessions import NO_RESULT, READERS, Request, Session, agent_log, decode, load, recordings
 from autoprune.sessions._readers import reader_for
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "readers"
@@ -52,6 +53,13 @@ def brief(message: Value) -> str:
     return str(content or "+".join(call["function"]["name"] for call in message.get("tool_calls", ())))
 
 
+def told(request: Request) -> dict[str, Value]:
+    """What is known of a request, without the fields of which nothing is."""
+    known = {name: value for name, value in asdict(request).items() if value not in (None, "")}
+    usage = {name: value for name, value in (known.pop("usage", None) or {}).items() if value}
+    return {**known, "usage": usage} if usage else known
+
+
 def test_the_samples_were_found():
     assert len(SAMPLES) >= 20
     assert {reader.name for reader in READERS} <= {
@@ -61,9 +69,14 @@ def test_the_samples_were_found():
 
 @each_row("path", SAMPLES, ids=lambda path: path.name)
 def test_a_sample_is_read_as_its_expected_file_says(path: Path):
-    found = every_run(path.read_text(encoding="utf-8"), path.name)
+    text = path.read_text(encoding="utf-8")
+    found = every_run(text, path.name)
     expected = json.loads(path.with_name(path.name + ".expected.json").read_text(encoding="utf-8"))
-    runs = [{"notes": list(session.notes), "messages": session.messages} for session in found]
+    recorded = [[[told(each) for each in stretch.requests] for stretch in run] for run in recordings(text, path.name)]
+    runs = [
+        {"notes": list(session.notes), "messages": session.messages, "requests": requests}
+        for session, requests in zip(found, recorded, strict=True)
+    ]
     assert {"agent": found[0].agent, "runs": runs} == expected
 
 

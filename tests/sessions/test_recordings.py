@@ -1,6 +1,8 @@
 """Recordings: what was sent in each stretch between compactions, and each request's time, pause, model and usage."""
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +124,32 @@ def test_the_model_waits_for_the_newest_result_of_calls_made_in_parallel(given: 
     )
     [(_, requests)] = stretches(text)
     assert [(request.time, request.pause) for request in requests][-1] == (NOON + 40, pause)
+
+
+def written(**split: int) -> Value:
+    """Usage of Claude Code's that tells which cache was written: `short` for five minutes, `long` for an hour."""
+    creation = {
+        f"ephemeral_{name}_input_tokens": split.get(word, 0) for name, word in (("5m", "short"), ("1h", "long"))
+    }
+    return {"input_tokens": 3, "cache_creation_input_tokens": sum(split.values()), "cache_creation": creation}
+
+
+def test_a_conversation_and_its_sub_agent_write_different_caches():
+    main = [claude(0, "1", None, "go"), claude(2, "2", "1", words("A."), "m1", usage=written(long=70))]
+    sub = [claude(0, "3", None, "help"), claude(2, "4", "3", words("B."), "m2", usage=written(short=50))]
+    aside = [{**line, "isSidechain": True} for line in sub]
+    [(_, [of_main])] = stretches(lines(*main, *aside))
+    [(_, [of_sub])] = stretches(lines(*aside))
+    assert of_main.usage == Usage(prompt=73, written=70, written_1h=70)
+    assert of_sub.usage == Usage(prompt=53, written=50, written_5m=50)
+
+
+@each_row("costs, cost", [((0.25, 0.25), 0.25), ((0.25, None), 0.25), ((None, 0.25), 0.25), ((0, 0), None)])
+def test_a_response_on_several_lines_costs_what_one_of_them_says(costs: tuple[Value, Value], cost: float | None):
+    spoken = [claude(2, "2", "1", words("I look."), "m1"), claude(3, "3", "2", words("I see."), "m1")]
+    billed = [{**line, "costUSD": each} for line, each in zip(spoken, costs, strict=True)]
+    [(_, [request])] = stretches(lines(claude(0, "1", None, "go"), *billed))
+    assert request.usage == Usage(prompt=30, cached=20, written=7, output=5, cost=cost)
 
 
 def test_an_answer_that_was_cut_off_is_no_request_but_the_model_worked_until_then():
@@ -251,6 +279,13 @@ def test_a_count_that_codex_repeats_is_not_the_next_answers():
     text = lines(*CODEX, returned(20, "c"), counted(21, 50, 50), spoke(22, "assistant", "Done."), counted(23, 130, 80))
     [(_, requests)] = stretches(text)
     assert requests == (by_gpt(1, 3, None, 50), by_gpt(6, 12, 4), by_gpt(8, 22, 8, 80))
+
+
+def test_the_usage_of_an_answer_is_known_though_the_call_that_it_stands_behind_was_cut_off():
+    text = lines(*CODEX, spoke(12, "assistant", "And d."), called(13, "d"), counted(14, 120, 70))
+    [(said, requests)] = stretches(text)
+    assert said[-1] == "assistant:And d."
+    assert requests[-1] == by_gpt(6, 12, 4, 70)
 
 
 @each_row("is_taken_back", [False, True])
@@ -409,6 +444,33 @@ def test_openhands_is_recorded_in_stretches_between_condensations():
     ]
 
 
+def test_a_response_of_openhands_costs_what_the_run_has_cost_more_since_and_a_condenser_is_not_in_it():
+    def metered(event: Value, spent: float) -> Value:
+        return {**event, "llm_metrics": {"accumulated_cost": spent}}
+
+    counts = {"usage": {"prompt_tokens": 60, "completion_tokens": 5}}
+    history = [
+        openhands(0, 1, "user", action="message", args={"content": "go"}),
+        metered(ran(2, 2, "a", **counts), 0.1),
+        metered(saw(5, 3, "a"), 0.1),
+        metered(openhands(6, 4, "agent", action="condensation", args={}), 0.4),
+        metered(ran(7, 5, "b", **counts), 0.6),
+        saw(8, 6, "b"),
+        metered(ran(9, 7, "c", **counts), 0.6),
+        saw(10, 8, "c"),
+    ]
+    found = [request for _, requests in stretches(json.dumps({"history": history})) for request in requests]
+    assert [request.usage for request in found] == [Usage(60, output=5, cost=cost) for cost in (0.1, 0.2, None)]
+
+
+def test_what_anthropic_counts_beside_the_prompt_of_trae_is_part_of_it():
+    usage = {"input_tokens": 5, "cache_read_input_tokens": 30, "cache_creation_input_tokens": 7, "output_tokens": 4}
+    given = [{"role": "user", "content": "go"}]
+    exchange = {"provider": "anthropic", "input_messages": given, "response": {"content": "Done.", "usage": usage}}
+    [(_, [request])] = stretches(json.dumps({"llm_interactions": [exchange], "agent_steps": []}))
+    assert request.usage == Usage(42, 30, 7, 4)
+
+
 def test_trae_waits_until_the_answer_since_results_have_no_times():
     def exchange(seconds: int, given: Value, **response: Value) -> Value:
         usage = {"input_tokens": 50, "cache_read_input_tokens": 30, "output_tokens": 4}
@@ -447,6 +509,133 @@ def test_inspect_is_recorded_with_what_its_events_tell():
     used = {"model": "m", "usage": Usage(40, 30, 0, 4)}
     said = ["user:go", "assistant:bash", "tool:C", "assistant:Done."]
     assert stretches(text) == [(said, (asked(1, 2, None, **used), asked(3, 9, 6, model="n", usage=None)))]
+
+
+MARK, HOUR = {"type": "ephemeral"}, {"type": "ephemeral", "ttl": "1h"}
+BLOCKS = [{"type": "text", "text": "go", "cache_control": MARK}]
+
+
+@each_row(
+    "request, seconds",
+    [
+        ({"messages": [{"role": "user", "content": "go"}]}, None),
+        ({"messages": [{"role": "user", "content": BLOCKS}]}, 300),
+        ({"system": [{"type": "text", "text": "rules", "cache_control": HOUR}]}, 3_600),
+        (
+            {"system": [{"type": "text", "text": "rules", "cache_control": HOUR}], "messages": [{"content": BLOCKS}]},
+            300,
+        ),
+        ({"messages": [{"content": [{"type": "tool_result", "content": BLOCKS}]}]}, 300),
+        ({"messages": [{"content": BLOCKS}], "tools": [{"name": "f", "cache_control": HOUR}]}, 300),
+        ({"messages": [{"content": BLOCKS}], "cache_control": HOUR}, 3_600),
+        ({"prompt_cache_retention": "24h"}, 86_400),
+        ({"prompt_cache_retention": "in_memory"}, None),
+    ],
+)
+def test_inspect_holds_the_requests_and_so_how_long_they_asked_to_be_cached(request: Value, seconds: float | None):
+    output = {"choices": [{"message": {"id": "x"}}]}
+    messages = [{"role": "user", "content": "go"}, {"role": "assistant", "id": "x", "content": "Done."}]
+    events = [{"event": "model", "model": "m", "output": output, "call": {"request": request}}]
+    text = json.dumps({"eval": {}, "samples": [{"messages": messages, "events": events}]})
+    assert stretches(text)[0][1] == (Request(1, model="m", cache_life=seconds),)
+
+
+def test_the_model_of_a_sample_without_events_is_the_messages_or_the_evaluations():
+    answers = [{"role": "assistant", "content": "A.", "model": "m"}, {"role": "assistant", "content": "B."}]
+    messages = [{"role": "user", "content": "go"}, answers[0], {"role": "user", "content": "and?"}, answers[1]]
+    text = json.dumps({"eval": {"model": "openai/n"}, "samples": [{"messages": messages}]})
+    assert stretches(text)[0][1] == (Request(1, model="m"), Request(3, model="openai/n"))
+
+
+@each_row(
+    "config, model",
+    [
+        (None, ""),
+        ({"agent": {"model": {"name": "gpt-x"}}}, "gpt-x"),
+        ('{"agent": {"model": {"name": "gpt-x"}}}', "gpt-x"),
+        ({"agent": {"model": {"name": "replay"}}}, ""),
+        ("{broken", ""),
+    ],
+)
+def test_the_model_of_a_run_of_swe_agent_is_in_its_configuration(config: Value, model: str):
+    history = [{"role": "user", "content": "go"}, {"role": "assistant", "content": "Done."}]
+    text = json.dumps({"trajectory": [], "history": history, "replay_config": config})
+    assert stretches(text)[0][1] == (Request(1, model=model),)
+
+
+# mini-swe-agent
+
+
+def mini(*messages: Value, **config: Value) -> str:
+    info = {"config": {"model": config}}
+    return json.dumps({"trajectory_format": "mini-swe-agent-1.1", "info": info, "messages": messages})
+
+
+def answered(**response: Value) -> Value:
+    return {"role": "assistant", "content": "Done.", "extra": {"response": response}}
+
+
+GO = {"role": "user", "content": "go"}
+COUNTS = {"prompt_tokens": 50, "completion_tokens": 4, "total_tokens": 54}
+
+
+@each_row(
+    "counts, usage",
+    [
+        (COUNTS, Usage(50, output=4)),
+        ({**COUNTS, "cost": 0.5, "prompt_tokens_details": {"cached_tokens": 30}}, Usage(50, 30, 0, 4, cost=0.5)),
+        ({**COUNTS, "prompt_tokens_details": {"cached_tokens": 30, "cache_write_tokens": 7}}, Usage(50, 30, 7, 4)),
+        ({**COUNTS, "cache_read_input_tokens": 30, "cache_creation_input_tokens": 7}, Usage(50, 30, 7, 4)),
+        ({**COUNTS, "cache_read_input_tokens": 30, "total_tokens": 84}, Usage(80, 30, 0, 4)),
+        ({**COUNTS, "cache_read_input_tokens": 300, "total_tokens": None}, Usage(350, 300, 0, 4)),
+        (
+            {**COUNTS, "prompt_tokens_details": {"cache_creation_token_details": {"ephemeral_1h_input_tokens": 9}}},
+            Usage(50, 0, 9, 4, written_1h=9),
+        ),
+        ({"input_tokens": 50, "output_tokens": 4, "input_tokens_details": {"cached_tokens": 30}}, Usage(50, 30, 0, 4)),
+        ({"prompt_tokens": None, "prompt_tokens_details": None, "cost": 0}, None),
+        (None, None),
+    ],
+)
+def test_the_usage_of_a_response_is_read_in_the_words_of_every_gateway(counts: Value, usage: Usage | None):
+    [(_, [request])] = stretches(mini(GO, answered(model="m", usage=counts)))
+    assert request == Request(1, model="m", usage=usage)
+
+
+def test_mini_swe_agent_1_is_recorded_with_the_times_of_its_responses_and_the_costs_beside_them():
+    look = {**answered(created=100, usage=COUNTS), "content": "```bash\nls\n```"}
+    look["extra"]["cost"] = 0.25
+    back = {"role": "user", "content": "<returncode>0</returncode>"}
+    [(said, requests)] = stretches(mini(GO, look, back, answered(model="n", created=130), model_name="m"))
+    first = Request(1, 100.0, None, "m", Usage(50, output=4, cost=0.25))
+    assert (said[1:3], requests) == (
+        ["assistant:```bash\nls\n```", "tool:<returncode>0</returncode>"],
+        (first, Request(3, 130.0, 30.0, "n")),
+    )
+
+
+@each_row(
+    "config, seconds",
+    [
+        ({"set_cache_control": "default_end"}, 300),
+        ({"set_cache_control": None}, None),
+        ({"model_kwargs": {"prompt_cache_retention": "24h"}}, 86_400),
+    ],
+)
+def test_the_configuration_of_mini_swe_agent_says_how_long_its_requests_ask_to_be_cached(config: Value, seconds: Value):
+    assert stretches(mini(GO, answered(), **config))[0][1] == (Request(1, cache_life=seconds),)
+
+
+def test_the_responses_of_mini_swe_agent_are_recorded_with_the_times_of_outputs():
+    def response(seconds: float, *output: Value, **usage: Value) -> Value:
+        return {"object": "response", "model": "m", "output": output, "usage": usage, "extra": {"timestamp": seconds}}
+
+    thought, call = ITEMS[1], ITEMS[2]
+    back = {**ITEMS[3], "extra": {"timestamp": 107.5}}
+    done = {"type": "message", "role": "assistant", "content": "Done."}
+    text = mini(GO, response(100.5, thought, call, call | {"call_id": "b"}, input_tokens=9), back, response(110, done))
+    first = Request(1, 100.5, None, "m", Usage(9))
+    assert [each for _, each in stretches(text)] == [(first, Request(3, 110.0, 7.0, "m"))]
 
 
 def test_a_demonstration_of_swe_agent_is_no_request():
@@ -502,6 +691,22 @@ def test_pi_is_recorded_in_stretches_without_thoughts(ids: bool):
     ]
 
 
+@each_row(
+    "more, usage",
+    [
+        ({}, USED),
+        ({"cacheWrite1h": 0}, replace(USED, written_5m=7)),
+        ({"cacheWrite1h": 7}, replace(USED, written_1h=7)),
+        ({"cacheWrite1h": 2, "cost": {"total": 0.5}}, replace(USED, written_5m=5, written_1h=2, cost=0.5)),
+        ({"cost": {"total": 0}}, USED),
+    ],
+)
+def test_pi_tells_what_a_request_cost_and_of_late_which_cache_it_wrote(more: Value, usage: Usage):
+    entries = [pi(0, "user", "one"), pi(2, "assistant", words("A."), usage=PI_USAGE | more)]
+    [(_, [request])] = stretches(lines({"type": "session", "id": "s"}, *chained(*entries)))
+    assert request.usage == usage
+
+
 @each_row("ids, said", [(False, ["user:one", "assistant:I w", "user:two"]), (True, ["user:one+two"])])
 def test_an_answer_that_was_broken_off_was_sent_again_by_the_first_pi_alone(ids: bool, said: list[str]):
     entries = [
@@ -515,7 +720,7 @@ def test_an_answer_that_was_broken_off_was_sent_again_by_the_first_pi_alone(ids:
 
 
 def test_cline_is_recorded_with_its_metrics():
-    metrics = {"inputTokens": 50, "cacheReadTokens": 40, "cacheWriteTokens": 6, "outputTokens": 4}
+    metrics = {"inputTokens": 50, "cacheReadTokens": 40, "cacheWriteTokens": 6, "outputTokens": 4, "cost": 0.25}
     messages = [
         {"role": "user", "content": "one", "ts": NOON * 1000},
         {"role": "assistant", "content": words("A."), "ts": int(NOON * 1000) + 2500, "modelInfo": {"id": "m"}},
@@ -523,7 +728,10 @@ def test_cline_is_recorded_with_its_metrics():
         {"role": "assistant", "content": words("B."), "ts": int(NOON * 1000) + 11000, "metrics": metrics},
     ]
     text = json.dumps({"sessionId": "s", "agent": "lead", "version": 1, "messages": messages})
-    first, second = asked(1, 2.5, None, model="m", usage=None), asked(3, 11, 7, model="", usage=Usage(50, 40, 6, 4))
+    first, second = (
+        asked(1, 2.5, None, model="m", usage=None),
+        asked(3, 11, 7, model="", usage=Usage(50, 40, 6, 4, cost=0.25)),
+    )
     assert stretches(text) == [(["user:one", "assistant:A.", "user:two", "assistant:B."], (first, second))]
 
 
@@ -607,6 +815,41 @@ def test_a_reader_of_ones_own_is_recorded_with_what_it_tells(record: Value, requ
 def test_what_cannot_be_read_cannot_be_recorded(text: str, what: str):
     with pytest.raises(SessionError, match=what):
         recordings(text, "s")
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "session_files.md"
+FACTS = ("model", "time", "prompt", "cached", "written", "written_5m, written_1h", "cost", "cache_life")
+
+
+def facts(request: Request) -> set[str]:
+    """What a reader knows of a request, by the columns of the page."""
+    usage = request.usage or Usage(0)
+    known = {
+        "model": request.model,
+        "time": request.time is not None,
+        "prompt": usage.prompt,
+        "cached": usage.cached,
+        "written": usage.written,
+        "written_5m, written_1h": usage.written_5m or usage.written_1h,
+        "cost": usage.cost is not None,
+        "cache_life": request.cache_life is not None,
+    }
+    return {fact for fact in FACTS if known[fact]}
+
+
+def test_the_page_says_what_each_reader_knows_of_a_request():
+    found: dict[str, set[str]] = {}
+    for path in SAMPLES:
+        for each in (each for run in recordings(path.read_text(encoding="utf-8"), path.name) for each in run):
+            if each.agent:
+                found.setdefault(each.agent, set()).update(*map(facts, each.requests))
+    [columns] = re.findall(r"^\| agent \| (`model`.*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(r"^\| `([\w-]+)` \|((?: (?:yes)? ?\|){8})$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert tuple(column.replace("`", "") for column in columns.split(" | ")) == FACTS
+    assert found == {
+        agent: {fact for fact, cell in zip(FACTS, cells.split("|"), strict=False) if cell.strip()}
+        for agent, cells in rows
+    }
 
 
 def test_every_reader_that_ships_records():
