@@ -127,6 +127,10 @@ class Account:
         self._open: Mapping[Candidate, float] = {}  # the candidates at this request, with their worth
         self._decisions: list[str] = []
 
+    def reprice(self, strategy: CacheAware) -> None:
+        """Go on with the prices of a strategy that is the same but for them."""
+        self._prices = prices(strategy.prices, life=strategy.cache_life)
+
     def step(self, view: View) -> Iterator[Replace]:
         """Return nothing, or one batch of edits."""
         self._look(view)
