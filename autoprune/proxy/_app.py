@@ -202,7 +202,7 @@ class Proxy:
     async def _forward(
         self, asked: Asked, outgoing: Outgoing, send: Send, gone: asyncio.Future[None], session: Session | None
     ) -> dict[str, Any] | None:
-        """Send a request on and its answer back; return the usage in it, {} without any, None where there is no answer."""
+        """Send a request on and its answer back; return the usage in it, {} without any, None without an answer."""
         try:
             async with answered(self._client, outgoing, gone) as response:
                 self._status(response.status_code, session)

@@ -32,7 +32,7 @@ DIGEST_BYTES = 8
 
 @dataclass
 class Conversation:
-    """What is known of a conversation from its requests before: pauses, the cache, when the last came, the calibration."""
+    """What is known of a conversation from earlier requests: pauses, the cache, when the last came, the calibration."""
 
     name: str
     pauses: dict[int, float] = field(default_factory=dict)
