@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -264,7 +264,7 @@ def bill(pruner: Any, prompts: Sequence[list[Any]], pauses: dict[int, float], pr
     for number, (before, now) in enumerate(pairwise(prompts), 1):
         same = next((at for at, (old, new) in enumerate(zip(before, now, strict=False)) if old != new), None)
         same = min(len(before), len(now)) if same is None else same
-        held = 0 if pauses.get(number, 0.0) > 300 else count(now[:same]) if same else count([]) or 3
+        held = 0 if pauses.get(number, 0.0) > prices.life else count(now[:same]) if same else count([]) or 3
         total += prices.request(count(now), held)
     return total
 
@@ -278,7 +278,7 @@ CLEARING = (
 FOLDING = (presets.truncate(1), presets.keep_last(3), presets.summarize(), presets.sliding_window(2, keep=1))
 
 
-PAUSES = st.dictionaries(st.integers(1, 12), st.sampled_from((299.0, 301.0)), max_size=3)
+PAUSES = st.dictionaries(st.integers(1, 12), st.sampled_from((299.0, 301.0, 3_601.0)), max_size=3)
 
 
 @given(st.data())
@@ -542,7 +542,7 @@ def test_a_ledger_is_kept_as_json_and_taken_up_again():
     ledger.add(prompt([*sent, ("x", 5)], fetched=[("y", 5)]), usage={"prompt_tokens": 700}, pauses={4: 61.0})
     stored = json.loads(json.dumps(ledger.as_json()))
     again = Ledger.of_json(stored)
-    assert (again.as_json(), str(again), again.prices) == (ledger.as_json(), str(ledger), PRICES)
+    assert (again.as_json(), str(again), again.prices) == (ledger.as_json(), str(ledger), replace(PRICES, life=60))
     for each in (ledger, again):
         goes_on(each, [*sent, ("x", 5)], 10)
     assert again.total == ledger.total

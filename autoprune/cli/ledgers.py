@@ -37,7 +37,10 @@ WITHOUT: Mapping[str, object] = {"cleared": {}, "before": None}  # in the place 
 
 @dataclass(frozen=True)
 class Account:
-    """What a file says of a conversation. `started` and `ended` are in seconds since 1970."""
+    """What a file says of a conversation. `started` and `ended` are in seconds since 1970.
+
+    `life_from` says how the life of its cache is known, where that is not what is usual for the model.
+    """
 
     client: str
     model: str
@@ -45,6 +48,7 @@ class Account:
     ended: float
     requests: int
     ledger: Ledger
+    life_from: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,16 +66,16 @@ class Ledgers:
         """Take the folder; without one, the usual one."""
         self.folder = folder or usual_folder()
         self._own = token_hex(4)  # another proxy may have a conversation that began alike, in the same second
-        self._written: dict[Path, int] = {}  # the requests that were in the file when it was written last
+        self._written: dict[Path, tuple[int, int]] = {}  # the requests and refusals when it was written last
 
     def write(self, sessions: Iterable["Session"]) -> None:
         """Write the conversations that have gone on since the last time. Raises SessionError where that cannot be."""
         for session in sessions:
             path = self.folder / _name(session, self._own)
-            requests = session.requests
-            if self._written.get(path) != requests:
+            now = session.requests, session.refused + session.failed
+            if self._written.get(path) != now:
                 self._put(path, json.dumps(_record(session)))
-                self._written[path] = requests
+                self._written[path] = now
 
     def _put(self, path: Path, text: str) -> None:
         try:
@@ -133,6 +137,7 @@ def _record(session: "Session") -> dict[str, Any]:
         "started": session.started,
         "ended": session.at,
         "requests": session.requests,
+        "life_from": session.life_from,
         "ledger": ledger,
     }
 
@@ -162,6 +167,7 @@ def _account(record: Any) -> Account:
     times = float(record["started"]), float(record["ended"])
     datetime.fromtimestamp(times[0])  # here it shows where it is no time
     ledger = Ledger.of_json(record["ledger"])
-    account = Account(str(record["client"]), str(record["model"]), *times, int(record["requests"]), ledger)
+    names = str(record["client"]), str(record["model"])
+    account = Account(*names, *times, int(record["requests"]), ledger, str(record.get("life_from", "")))
     float(account.ledger.unpruned)  # here it shows where an entry holds what is no number
     return account

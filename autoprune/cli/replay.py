@@ -90,7 +90,8 @@ def replay(
     """
     if html:
         check_libraries()
-    args = replace(_args(strategy or (), price or (), model, cache_life, safe_zone, style), readers=shared.readers_of(reader))
+    args = _args(strategy or (), price or (), model, cache_life, safe_zone, style)
+    args = replace(args, readers=shared.readers_of(reader))
     files = shared.files_of(paths or (), here=here)
     work = shared.engine_of(engine, jobs)
     found = replayed(files, args, work, output, _most(as_json=as_json, html=html))

@@ -27,9 +27,7 @@ ENGINES = ("processes", "ray")
 Paths: TypeAlias = Annotated[
     list[str] | None, typer.Argument(metavar="PATH", help="Session files, folders of them, globs.")
 ]
-Model: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="MODEL", help="The model of sessions that do not name theirs: for prices and window.")
-]
+Model: TypeAlias = Annotated[str | None, typer.Option(metavar="MODEL", help="The model of sessions that name none.")]
 CacheLife: TypeAlias = Annotated[
     str | None,
     typer.Option(

@@ -13,6 +13,7 @@ from autoprune.cli.launching import past_other_proxies, program, started, user, 
 from autoprune.cli.ledgers import keeping
 from autoprune.cli.proxy import SafeZone, Strategy, wanted
 from autoprune.clients import CLIENTS, Client, Route, named
+from autoprune.economics import lifetime
 
 if TYPE_CHECKING:
     from autoprune.proxy import Running, Session
@@ -106,7 +107,9 @@ def introduction(session: "Session") -> str:
     size = f"the last prompt {last.after:,} tokens, {last.before:,} without pruning"
     zone = f"safe zone {session.safe_zone:,}"
     requests = f"{session.requests} request{'s' if session.requests > 1 else ''}"
-    return f"autoprune: {session.model or session.path}: {requests}, {size}, {zone}"
+    life = lifetime(session.ledger.prices.life)
+    cache = f", its cache lives {life}, {session.life_from}" if session.life_from else ""
+    return f"autoprune: {session.model or session.path}: {requests}, {size}, {zone}{cache}"
 
 
 def silence(client: Client, proxy: "Running", code: int) -> str:

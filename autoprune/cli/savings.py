@@ -1,6 +1,7 @@
 """`autoprune savings`: what pruning has saved and lost, over all conversations that went through a proxy."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Annotated, Any
@@ -12,6 +13,7 @@ from rich.text import Text
 import autoprune.cli.options as options
 from autoprune.cli.ledgers import Account, Unread, read_ledgers, usual_folder
 from autoprune.cli.output import show, show_json
+from autoprune.economics import lifetime
 from autoprune.report.tables import printable, table_of
 
 EXAMPLES = options.examples("savings", "savings --since 2026-11-01", "savings --json")
@@ -27,7 +29,8 @@ share  of what the prompts would have cost without pruning"""
 class Saving:
     """What pruning has saved in some conversations: `saved` in input tokens, a `share` of their unpruned bill.
 
-    `dollars` are of the conversations whose price is known, and `unpriced` counts the others.
+    `dollars` are of the conversations whose price is known, and `unpriced` counts the others. `cold` is the part of
+    what was saved that is from prunes at requests before which the cache had died.
     """
 
     client: str
@@ -38,6 +41,7 @@ class Saving:
     share: float
     dollars: float | None
     unpriced: int
+    cold: float
 
 
 def savings(
@@ -84,6 +88,7 @@ def _sum(accounts: Sequence[Account], client: str, model: str) -> Saving:
         share=saved / unpruned if unpruned else 0.0,
         dollars=sum(dollars) if dollars else None,
         unpriced=len(totals) - len(dollars),
+        cold=sum(each.ledger.cold.net for each in accounts),
     )
 
 
@@ -93,6 +98,9 @@ def _as_json(accounts: Sequence[Account], unread: Sequence[Unread]) -> dict[str,
         "since": _first(accounts).isoformat(timespec="seconds") if accounts else None,
         "total": {name: value for name, value in total.items() if name not in ("client", "model")},
         "by_client_and_model": [asdict(each) for each in summed(accounts)],
+        "cache_lives": [
+            {"life": life, "from": known, "sessions": number} for (life, known), number in _lives(accounts)
+        ],
         "left_out": [{"path": str(each.path), "why": each.why} for each in unread],
     }
 
@@ -116,7 +124,25 @@ def _drawn(accounts: Sequence[Account], since: datetime | None) -> RenderableTyp
         table.add_row(*map(Text, _cells(row)))
     total = _sum(accounts, TOTAL, "")
     table.add_row(*(Text(cell, style="bold") for cell in _cells(total)))
-    return Group(table, "", Text(LEGEND, style="dim"), "", Text(_told(total, _first(accounts)), style="bold"))
+    told = [_told(total, _first(accounts)), *_cold(total)]
+    caches: list[RenderableType] = ["", *map(Text, _caches(accounts))]
+    beside = caches if len(caches) > 1 else []
+    return Group(table, "", Text(LEGEND, style="dim"), *beside, "", Text(" ".join(told), style="bold"))
+
+
+def _lives(accounts: Sequence[Account]) -> list[tuple[tuple[float, str], int]]:
+    """Return the lives of caches that are not as usual, with how each is known, and in how many conversations."""
+    found = Counter((each.ledger.prices.life, each.life_from) for each in accounts if each.life_from)
+    return found.most_common()
+
+
+def _caches(accounts: Sequence[Account]) -> Iterator[str]:
+    for (life, known), number in _lives(accounts):
+        yield f"The cache lives {lifetime(life)} in {_sessions(number)}, {printable(known)}."
+
+
+def _sessions(number: int) -> str:
+    return f"{number:,} session{'' if number == 1 else 's'}"
 
 
 def _cells(row: Saving) -> tuple[str, ...]:
@@ -132,5 +158,12 @@ def _told(total: Saving, first: datetime) -> str:
     unpriced = f" The prices of {total.unpriced:,} of them are not known." if total.unpriced else ""
     return (
         f"Since {first:{DAY}} pruning has {did} {abs(total.saved):,.0f} input tokens{priced} in "
-        f"{total.sessions:,} session{'' if total.sessions == 1 else 's'}.{unpriced}"
+        f"{_sessions(total.sessions)}.{unpriced}"
     )
+
+
+def _cold(total: Saving) -> Iterator[str]:
+    """Say what came of prunes at requests that found the cache cold, where there were any."""
+    if total.cold:
+        did = "lost" if total.cold < 0 else "saved"
+        yield f"Of this {abs(total.cold):,.0f} were {did} at cold requests: the rewrite was paid for anyway."

@@ -15,7 +15,17 @@ prune what it has saved and what it has cost.
 from autoprune.economics._entry import Entry
 from autoprune.economics._ledger import Ledger, Reported
 from autoprune.economics._pauses import Clock, Pauses, checked_pauses
-from autoprune.economics._prices import CACHE_LIFE, CALL_TOKENS, DEFAULT, HOUR, LISTS, Prices, of_model, prices
+from autoprune.economics._prices import (
+    CACHE_LIFE,
+    CALL_TOKENS,
+    DEFAULT,
+    HOUR,
+    LISTS,
+    Prices,
+    lifetime,
+    of_model,
+    prices,
+)
 from autoprune.economics._sent import Pruned, Sent, Weighed
 
 __all__ = [
@@ -34,6 +44,7 @@ __all__ = [
     "Sent",
     "Weighed",
     "checked_pauses",
+    "lifetime",
     "of_model",
     "prices",
 ]

@@ -17,7 +17,8 @@ class Entry:
     one included. `removed` are the tokens that it took out, and `placeholders` those that took their place.
     `rewritten` are tokens written to the cache anew, placeholders among them, which costs `rewriting` more than to read
     them. `unsent` are removed tokens that had never been sent. Of what was removed `rereads` results were fetched
-    again, which are `refetched` tokens. `is_over` says that the conversation has not gone on.
+    again, which are `refetched` tokens. `is_over` says that the conversation has not gone on. `is_cold` says that the
+    cache had died before the request, so that the rewrite was paid for anyway.
     """
 
     prices: Prices = field(repr=False)
@@ -34,6 +35,7 @@ class Entry:
     rereading: float = 0.0
     summarizing: float = 0.0
     is_over: bool = False
+    is_cold: bool = False
 
     @property
     def smaller_by(self) -> int:
@@ -107,10 +109,12 @@ class Entry:
     @classmethod
     def of_json(cls, record: dict[str, Any], prices: Prices) -> "Entry":
         """Return what `as_json` wrote."""
-        return cls(prices=prices, **{name: record[name] for name in NAMES})
+        known = (name for name in NAMES if name in record or name not in ADDED)
+        return cls(prices=prices, **{name: record[name] for name in known})
 
 
 NAMES = tuple(each.name for each in fields(Entry) if each.name != "prices")
+ADDED = ("is_cold",)  # which older records lack
 TOKENS = ("removed", "placeholders", "rewritten", "unsent", "refetched")
 COSTS = ("saved", "rewriting", "rereading")
 SUMS = (*TOKENS, "rereads", *COSTS, "summarizing")

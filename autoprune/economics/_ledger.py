@@ -44,7 +44,8 @@ class Ledger:
     """Records what each prune of a live loop has saved and what it has cost.
 
     `ledger.add(result)` before each request takes what `prune` returned; `str(ledger)` is the account for a person.
-    `as_json` and `of_json` keep it with a conversation that is stored and taken up again.
+    `as_json` and `of_json` keep it with a conversation that is stored and taken up again. `prices` may be set to others
+    where the cache's life changes: they hold from the next request on.
     """
 
     def __init__(
@@ -81,13 +82,14 @@ class Ledger:
         pause = checked_pauses(pauses).get(len(now.given), 0.0)
         self._report(usage)
         self.requests += 1
-        found = step(self._before, now, is_cold=pause > self.prices.life)
+        is_cold = pause > self.prices.life
+        found = step(self._before, now, is_cold=is_cold)
         if found.is_other:
             self._close()
         price = self.prices.read if found.is_warm else self.prices.write
         self._entries = [entry.gone_on(price) for entry in self._entries]
         self._charge_fetched(now)
-        self._enter(now, found, price)
+        self._enter(now, found, price, is_cold=is_cold)
         self._before = found.now
         self._bill += self.prices.request(found.now.tokens, found.now.held)
 
@@ -107,6 +109,11 @@ class Ledger:
     def total(self) -> Entry:
         """The sum of all prunes, as of one at the first request."""
         return total(self.entries, self.prices, self.requests)
+
+    @property
+    def cold(self) -> Entry:
+        """The sum of the prunes at requests before which the cache had died: the rewrite was paid for anyway."""
+        return total(tuple(each for each in self.entries if each.is_cold), self.prices, self.requests)
 
     @property
     def unpruned(self) -> float:
@@ -163,14 +170,17 @@ class Ledger:
 
     def _charge_fetched(self, now: Sent) -> None:
         """Charge the results that were cleared and are fetched again: one more request, and what is written anew."""
-        again = [(self._cleared.pop(mark), tokens) for mark, tokens in now.fetched if mark in self._cleared]
+        again = {mark: tokens for mark, tokens in now.fetched if mark in self._cleared}
         prompt = self._before.tokens if self._before else 0
-        for number, tokens in again:
+        for mark, tokens in again.items():
             # Those that were fetched together were so by one request.
             cost = self.prices.request(prompt, prompt, CALL_TOKENS) / len(again) + self.prices.write * tokens
+            number = self._cleared[mark]
             self._entries[number] = self._entries[number].fetched_again(tokens, cost)
+        if again:
+            self._cleared = {mark: number for mark, number in self._cleared.items() if mark not in again}
 
-    def _enter(self, now: Sent, found: Step, price: float) -> None:
+    def _enter(self, now: Sent, found: Step, price: float, *, is_cold: bool) -> None:
         """Enter what this request changed: as a prune, or with the newest one where nothing more was removed."""
         more = self.prices.write - self.prices.read
         summarizing = self._summarizing(now)
@@ -186,6 +196,7 @@ class Ledger:
                 saved=price * found.removed + more * found.unsent,
                 rewriting=more * found.rewritten,
                 summarizing=summarizing,
+                is_cold=is_cold,
             )
             self._cleared = {**dict.fromkeys(now.cleared, len(self._entries)), **self._cleared}
             self._entries.append(made)

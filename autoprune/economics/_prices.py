@@ -15,7 +15,10 @@ HOUR: float = 3_600  # seconds
 # Of vendors with another default. Source: OpenAI's "Prompt caching": 5 to 10 minutes, at most one hour off-peak. In
 # recorded Codex sessions 37 of 48 pauses of 5 to 10 minutes were warm, 18 of 46 up to an hour, and none after that.
 LIVES: Mapping[str, float] = {"openai": HOUR}
+# Of OpenAI's models that charge for writing, which are those from GPT-5.6 on. Source: "Prompt caching", cache lifetime.
+CHARGED_LIFE: float = 1_800  # seconds
 ONE_HOUR_WRITE = 2.0  # input tokens. Source: Anthropic's "Prompt caching", pricing of the 1-hour cache
+UNITS = ((3_600, "h"), (60, "min"))
 CALL_TOKENS = 120  # of the call that fetches a result again
 
 
@@ -158,19 +161,26 @@ def of_model(
         return _lasting(Prices(name=model, note=f"{model!r} has no price for its input: {USED}"), life)
     written, read = _price(found.cache_write_mtok) or base, _price(found.cache_read_mtok)
     answer = _price(found.output_mtok)
-    usual = LIVES.get(vendor.id, CACHE_LIFE)
+    is_charged = vendor.id in LIVES and written > base
+    usual = CHARGED_LIFE if is_charged else LIVES.get(vendor.id, CACHE_LIFE)
     known = Prices(
         written / base, (read if read else written) / base, answer / base, model, base / 1_000_000, life=usual
     )
-    return _lasting(known, life)
+    return _lasting(known, life) if vendor.id not in LIVES or life is None else replace(known, life=life)
 
 
 def _lasting(known: Prices, life: float | None) -> Prices:
-    """Return prices for a cache of a given life; a vendor that charges for writing charges more for an hour."""
+    """Return prices for a cache of a given life, of which an hour costs more to write where writing costs extra."""
     if life is None:
         return known
     is_dear = life >= HOUR and known.write > 1
     return replace(known, life=life, write=max(known.write, ONE_HOUR_WRITE) if is_dear else known.write)
+
+
+def lifetime(seconds: float) -> str:
+    """Return how long a cache lives in words: 5 min, 1 h, 90 s."""
+    size, unit = next((each for each in UNITS if seconds >= each[0] and not seconds % each[0]), (1, "s"))
+    return f"{seconds / size:g} {unit}"
 
 
 def _price(value: Any) -> float:

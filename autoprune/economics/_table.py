@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import fill
 
 from autoprune.economics._entry import Entry, amount
-from autoprune.economics._prices import Prices
+from autoprune.economics._prices import CACHE_LIFE, Prices, lifetime
 
 WIDTH = 80
 COLUMN = 8  # nine columns of 8, and one of 8 for the number of the request
@@ -20,6 +20,8 @@ LEGEND = (
     "re-read: what fetching removed results again cost; model: what summaries cost",
     "net: saved - cache - re-read - model; below zero, the prune lost money",
 )
+COLD = "cold"
+OF_COLD = "cold: the cache had died, so that the rewrite was paid for anyway"
 
 
 def table(entries: Sequence[Entry], total: Entry, reconciled: str) -> str:
@@ -31,16 +33,18 @@ def table(entries: Sequence[Entry], total: Entry, reconciled: str) -> str:
     lines = ["".join(f"{name:>{COLUMN}}" for name in COLUMNS).rstrip()]
     lines += [_line(str(each.request), each) for each in entries]
     priced = fill(f"Prices in input tokens: {_priced(prices)}.", WIDTH)
-    lines += [_line("total", total), "", *LEGEND, priced, ""]
-    said = [*_losses(entries, prices), reconciled, _sum(entries, total)]
+    cold = [each for each in entries if each.is_cold]
+    lines += [_line("total", total), "", *LEGEND, *([OF_COLD] if cold else ()), priced, ""]
+    said = [*_losses(entries, prices), reconciled, _sum(entries, total), _paid_anyway(cold, prices)]
     return "\n".join((*lines, *(fill(each, WIDTH, break_on_hyphens=False) for each in said if each)))
 
 
 def _line(name: str, entry: Entry) -> str:
     placed = entry.placeholders
     tokens = (entry.removed, placed, max(0, entry.rewritten - placed))
-    costs = (entry.saved, entry.rewriting, entry.rereading, entry.summarizing, entry.net)
-    cells = (name, *map(short, tokens), f"{entry.requests:,}", *map(short, costs))
+    cache = COLD if entry.is_cold and not round(entry.rewriting) else short(entry.rewriting)
+    costs = (cache, *map(short, (entry.rereading, entry.summarizing, entry.net)))
+    cells = (name, *map(short, tokens), f"{entry.requests:,}", short(entry.saved), *costs)
     return "".join(f"{cell:>{COLUMN}}" for cell in cells)
 
 
@@ -66,10 +70,23 @@ def _losses(entries: Sequence[Entry], prices: Prices) -> Iterator[str]:
 
 def _sum(entries: Sequence[Entry], total: Entry) -> str:
     """Say what all prunes together came to."""
-    number = "1 prune" if len(entries) == 1 else f"{len(entries):,} prunes"
+    number = _prunes(len(entries))
     did = "lost money" if total.net < 0 else "saved"
     joint = ": " if total.net < 0 else " "
     return f"In {_requests(total.requests)}, {number} {did}{joint}{amount(abs(total.net), total.prices)} in all."
+
+
+def _paid_anyway(cold: Sequence[Entry], prices: Prices) -> str:
+    """Say what the prunes came to that were made where the cache had died; "" without any."""
+    if not cold:
+        return ""
+    net = sum(each.net for each in cold)
+    did = "lost" if net < 0 else "saved"
+    return f"Cold, the rewrite was paid for anyway: {_prunes(len(cold))} of these {did} {amount(abs(net), prices)}."
+
+
+def _prunes(number: int) -> str:
+    return "1 prune" if number == 1 else f"{number:,} prunes"
 
 
 def _requests(number: int) -> str:
@@ -79,4 +96,6 @@ def _requests(number: int) -> str:
 def _priced(prices: Prices) -> str:
     """Return the prices in words, with what is made up."""
     known = f"{prices.write:g} for one written to the cache, {prices.read:g} for one read"
+    if prices.life != CACHE_LIFE:
+        known += f"; the cache is taken to live {lifetime(prices.life)}"
     return f"{known}{f' ({prices.note})' if prices.note else ''}"

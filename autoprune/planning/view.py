@@ -117,7 +117,9 @@ class Strategy(Protocol):
     `every_request = True` to be asked at each request, below the safe zone too. One that remembers something from
     request to request has a method `begin()` that returns a fresh object with `step` for each walk. One that depends on
     prices has a method `for_prices(prices)`, which returns it for those of the model and the cache that the settings
-    name; its `notes` are said in the report. What is asked may have a method `told()`, whose `Told` is shown by `--explain`.
+    name; its `notes` are said in the report. Where the cache's life changes in mid-conversation, what `begin()` has
+    returned gets the strategy with the new prices in a call of `reprice(strategy)`, if it has that method. What is
+    asked may have a method `told()`, whose `Told` is shown by `--explain`.
     """
 
     @property
@@ -259,6 +261,16 @@ def stepper(strategy: Strategy) -> Strategy:
     """Return what is asked in one walk: the strategy itself, or what it begins anew."""
     begin: Callable[[], Strategy] | None = getattr(strategy, "begin", None)
     return begin() if callable(begin) else strategy
+
+
+def repriced(known: Strategy, strategy: Strategy) -> Strategy:
+    """Return what is asked in a walk once its strategy has other prices: what it remembers stays."""
+    if not callable(getattr(strategy, "begin", None)):
+        return strategy
+    reprice: Callable[[Strategy], None] | None = getattr(known, "reprice", None)
+    if callable(reprice):
+        reprice(strategy)
+    return known
 
 
 def _says_nothing(result: ToolResult) -> str:

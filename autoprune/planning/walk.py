@@ -35,7 +35,7 @@ from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.protections import NOTHING, Guard, Protections, guard
 from autoprune.planning.tool_inputs import ToolInputs
-from autoprune.planning.view import Candidate, Strategy, asks_always, edits_of, option, stepper, told_by
+from autoprune.planning.view import Candidate, Strategy, asks_always, edits_of, option, repriced, stepper, told_by
 
 
 class Walk:
@@ -49,8 +49,9 @@ class Walk:
         placeholder: Placeholder,
         *,
         thinking: ThinkingPolicy = ThinkingPolicy.REPORT,
+        later: Sequence[tuple[int, Strategy]] = (),
     ) -> None:
-        """Start before the first message.
+        """Start before the first message. `later` is the strategy with other prices, each from so many messages on.
 
         With "refuse" nothing is edited that thinking already stands behind; with "strip" that is weighed as taken out.
         """
@@ -59,6 +60,7 @@ class Walk:
         self.tool_inputs = option(strategy, "clear_tool_inputs", ToolInputs)
         self.asks_always = asks_always(strategy)
         self._stepper = stepper(strategy)
+        self._later = list(later)
         self._remembers = self._stepper is not strategy
         self.sent = 0
         self.pauses: Mapping[int, float] = {}
@@ -221,11 +223,17 @@ class Walk:
         self._asked_at = len(self.entries)
         self._done_before = self._done
         self._strip()
+        self._reprice()
         if self.asks_always or (self.tokens > self.limit and self._parts.seen):
             for edit in list(edits_of(self.strategy, self._stepper.step(self), Replace)):
                 self._take(edit)
             self._parts.forget()
             self._strip()
+
+    def _reprice(self) -> None:
+        """Let the strategy go on with the prices that hold at this request; what it remembers stays."""
+        while self._later and self._later[0][0] <= len(self.entries):
+            self._stepper = repriced(self._stepper, self._later.pop(0)[1])
 
     def _take(self, edit: Replace) -> None:
         """Make an edit if it is of a candidate: a strategy cannot clear what was not offered.

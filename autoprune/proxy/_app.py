@@ -134,7 +134,9 @@ class Proxy:
             usage = await self._forward(asked, sending.pop(), send, gone, taken.session)
         finally:
             gone.cancel()
-            await noting
+            number = await noting
+        if taken.session and usage is None:
+            taken.session.take_back(number)
         if taken.session and usage:
             taken.session.usage = usage
             with self._noting_faults():
@@ -156,11 +158,13 @@ class Proxy:
         client = asked.headers.get("user-agent", "")
         return Taken(done, job, lane, self.sessions.of(done, job, client) if has_session else None)
 
-    async def _note(self, taken: Taken) -> None:
-        """Enter a request into its session's account, while it is on its way."""
+    async def _note(self, taken: Taken) -> int:
+        """Enter a request into its session's account, while it is on its way; return its number there, 0 for none."""
         with self._noting_faults():
             if taken.session and taken.job and (account := await self.lanes.account(taken.lane, taken.done.number)):
                 taken.session.sent(account, taken.done, taken.job)
+                return taken.session.requests
+        return 0
 
     @contextmanager
     def _noting_faults(self) -> Iterator[None]:
@@ -197,8 +201,8 @@ class Proxy:
 
     async def _forward(
         self, asked: Asked, outgoing: Outgoing, send: Send, gone: asyncio.Future[None], session: Session | None
-    ) -> dict[str, Any]:
-        """Send a request on and its answer back; return the usage in it, {} where there is none."""
+    ) -> dict[str, Any] | None:
+        """Send a request on and its answer back; return the usage in it, {} without any, None without an answer."""
         try:
             async with answered(self._client, outgoing, gone) as response:
                 self._status(response.status_code, session)
@@ -210,8 +214,10 @@ class Proxy:
             if session:
                 session.failed += 1
             await refuse(send, asked, failure.status, str(failure))
-            return {}
-        return reader.end() if reader and response.status_code < REFUSED else {}
+            return None
+        if response.status_code >= REFUSED:
+            return None
+        return reader.end() if reader else {}
 
     def _status(self, status: int, session: Session | None) -> None:
         self.sessions.refused += status >= REFUSED

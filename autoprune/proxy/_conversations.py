@@ -17,8 +17,8 @@ from hashlib import blake2b
 from itertools import count
 
 from autoprune.conversation.messages import without_marks
-from autoprune.economics import CACHE_LIFE
 from autoprune.errors import SettingsError
+from autoprune.proxy._caches import Cache
 from autoprune.tokens import calibration
 
 STEADY = 0.15  # a calibration changes what is cleared, so it stays until it is off by as much
@@ -32,12 +32,13 @@ DIGEST_BYTES = 8
 
 @dataclass
 class Conversation:
-    """What is known of a conversation from its requests before: pauses, when the last came, the calibration."""
+    """What is known of a conversation from earlier requests: pauses, the cache, when the last came, the calibration."""
 
     name: str
     pauses: dict[int, float] = field(default_factory=dict)
     asked: float | None = None
     calibration: float = 1.0
+    cache: Cache = field(default_factory=Cache)
     counted: int = 0
     cleared: set[str] = field(default_factory=set)
 
@@ -54,17 +55,18 @@ class Conversation:
             return 0.0
         known = self.pauses.get(messages)
         self.pauses = {before: pause for before, pause in self.pauses.items() if before <= messages}
-        if known is None or known <= CACHE_LIFE < pause:
+        if known is None or known <= self.cache.life < pause:
             self.pauses[messages] = pause
         self.asked = at
         return self.pauses[messages]
 
     def is_cold(self, at: float) -> bool:
         """Return whether nothing of the conversation is cached any more."""
-        return self.asked is None or at - self.asked > CACHE_LIFE
+        return self.asked is None or at - self.asked > self.cache.life
 
     def answered(self, usage: object) -> None:
-        """Note what an answer says of the size of the prompt."""
+        """Note what an answer says of the cache, and of the size of the prompt."""
+        self.cache.answered(usage)
         if self.counted < LEAST_MEASURED:
             return
         try:

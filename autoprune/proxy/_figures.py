@@ -18,7 +18,8 @@ Label: TypeAlias = tuple[str, str]  # a client's name, and a model's
 class Figures:
     """Conversations, their requests, the tokens of their prompts without pruning and with it, results cleared.
 
-    `saved` is the net of their ledgers in input tokens. `seconds` were spent on pruning, and `times` counts requests by
+    `saved` is the net of their ledgers in input tokens, and `saved_cold` that of the prunes at `cold` requests, before
+    which the cache had died. `seconds` were spent on pruning, and `times` counts requests by
     theirs: those up to the first of `BUCKETS`, from there up to the second, and so on, and those above the last.
     """
 
@@ -28,6 +29,8 @@ class Figures:
     after: int = 0
     cleared: int = 0
     saved: float = 0.0
+    cold: int = 0
+    saved_cold: float = 0.0
     seconds: float = 0.0
     times: tuple[int, ...] = NO_TIMES
 

@@ -32,6 +32,18 @@ EACH: tuple[tuple[str, str, str, Callable[[Figures], float]], ...] = (
         "What pruning has saved less all that it has cost, in input tokens; below zero, it has lost.",
         lambda each: each.saved,
     ),
+    (
+        "autoprune_cold_requests_total",
+        "counter",
+        "Requests of conversations before which the provider's cache had died.",
+        lambda each: each.cold,
+    ),
+    (
+        "autoprune_saved_cold_input_tokens",
+        "gauge",
+        "The part of autoprune_saved_input_tokens that is from prunes at cold requests.",
+        lambda each: each.saved_cold,
+    ),
 )
 TIMES = "autoprune_pruning_seconds"
 

@@ -11,6 +11,7 @@ import zlib
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import count
 from typing import Any
 
@@ -18,14 +19,14 @@ from autoprune.conversation.calls import target
 from autoprune.conversation.recall import content_id
 from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import Prices, Sent, prices
-from autoprune.errors import SettingsError
+from autoprune.proxy._caches import Cache, asked
 from autoprune.proxy._conversations import Conversation, Conversations
 from autoprune.proxy._payloads import QUICK, Payloads
 from autoprune.proxy._settings import Settings
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.result import Result
-from autoprune.requests import place, prune_request
-from autoprune.settings import PruneArgs, usual_zone
+from autoprune.requests import Place, place, prune_request
+from autoprune.settings import PruneArgs, cache_ttl, usual_zone, variables
 from autoprune.strategies.by_name import clearing_named
 
 REMEMBERED = 64  # conversations
@@ -58,7 +59,10 @@ WARMING = Job("/v1/messages", {}, WARM_BODY, "autoprune", 0.0)
 
 @dataclass(frozen=True)
 class Cleared:
-    """A result that was cleared, for a person: `id` recalls it from the proxy as long as that keeps it."""
+    """A result that was cleared, for a person: `id` recalls it from the proxy as long as that keeps it.
+
+    `is_cold` says that the cache had died before, so that the rewrite was paid for anyway.
+    """
 
     request: int
     tool: str
@@ -66,6 +70,7 @@ class Cleared:
     tokens: int
     reason: str
     id: str
+    is_cold: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,11 @@ class Done:
 
 @dataclass(frozen=True)
 class Account:
-    """What a prune came to, for people: the tokens before and after, what was cleared and why, what a ledger takes."""
+    """What a prune came to, for people: the tokens before and after, what was cleared and why, what a ledger takes.
+
+    `prices` are those for the life of this conversation's cache, and `life_from` says how that is known, as in "as its
+    answers say"; "" where it is what is usual for the model.
+    """
 
     model: str | None
     safe_zone: int
@@ -100,6 +109,12 @@ class Account:
     cleared: tuple[Cleared, ...]
     results: int
     decisions: tuple[str, ...]
+    life_from: str = ""
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether the cache had died before the request."""
+        return self.pause > self.prices.life
 
 
 @dataclass(frozen=True)
@@ -110,6 +125,8 @@ class Open:
     conversation: Conversation
     model: str | None
     pause: float
+    life: float
+    life_from: str
 
 
 @dataclass
@@ -140,9 +157,10 @@ class Work:
     def __init__(self, settings: Settings) -> None:
         """Begin with nothing known."""
         self._settings = settings
-        args = PruneArgs() if settings.safe_zone is None else PruneArgs(settings.safe_zone)
+        self._args = PruneArgs() if settings.safe_zone is None else PruneArgs(settings.safe_zone)
+        self._environ = variables(None)
         self._strategy = clearing_named(settings.strategy)
-        self._pruner = AgenticConversationPruner(args, remember=REMEMBERED)
+        self._pruner = AgenticConversationPruner(self._args, remember=REMEMBERED)
         self._conversations = Conversations(REMEMBERED)
         self._payloads = Payloads(KEPT_BYTES)
         self._numbers = count(1)
@@ -208,10 +226,11 @@ class Work:
             report.tokens_before,
             report.tokens_after,
             sent,
-            prices(None, prune.model),
+            prices(None, prune.model, prune.life),
             tuple(self._cleared(prune.result, known)),
             report.results,
             tuple(report.decisions),
+            prune.life_from,
         )
         last = self._last.get(known.name)
         if last and last.done and last.done.number == number:
@@ -235,23 +254,36 @@ class Work:
         if len(messages) > MOST_MESSAGES:
             return Done(note=f"the conversation has more than {MOST_MESSAGES:,} messages: it goes on unread")
         known = self._conversations.of(f"{job.session}/{found.model}", messages)
+        cache = self._cache(known, found, body, len(messages))
         pause = known.waited(len(messages), job.at, counts_only=found.counts_only)
         zone = usual_zone(found.model) if self._settings.safe_zone is None else None
+        told: dict[str, Any] = {"cache_ttl": cache.first} | ({} if zone is None else {"safe_zone": zone})
         pruned = prune_request(
-            self._pruner if zone is None else self._pruner.filled_in(safe_zone=zone),
+            self._pruner.filled_in(**told),
             body,
             job.path,
             job.headers,
             strategy=self._strategy,
             calibration=known.calibration,
             pauses=known.pauses,
+            cache_ttls=cache.changes,
         )
         if pruned.result is None:
             return Done(note=pruned.note)
         notes = pruned.result.report.fallbacks
         changed = None if pruned.body is body else encoded(pruned.body)
-        number = 0 if pruned.counts_only else self._opened(Open(pruned.result, known, found.model, pause))
+        prune = Open(pruned.result, known, found.model, pause, cache.life, cache.known_from)
+        number = 0 if pruned.counts_only else self._opened(prune)
         return Done(pruned.headers, changed, known.name, number, notes[0] if notes else "", pruned.counts_only)
+
+    def _cache(self, known: Conversation, found: Place, body: Mapping[str, Any], messages: int) -> Cache:
+        """Return the cache of a conversation, once it is known what a request asks for."""
+        if not found.counts_only:
+            usual = usual_prices(found.model)
+            known.cache.usual = usual.life
+            known.cache.given = cache_ttl(self._args, self._environ)
+            known.cache.ask(asked(found, body, is_charged=usual.write > 1), messages)
+        return known.cache
 
     def _opened(self, prune: Open) -> int:
         """Return the number of a prune whose account will be asked for; where many are not yet, the first is made."""
@@ -300,3 +332,9 @@ def encoded(body: object) -> bytes:
 def cleared(part: ToolResult, request: int, reason: str, id: str) -> Cleared:
     """Return what is told of a cleared result."""
     return Cleared(request, part.tool, target(part.call), part.tokens, reason, id)
+
+
+@lru_cache(maxsize=64)
+def usual_prices(model: str | None) -> Prices:
+    """Return the prices of a model with the life that its vendor's cache has where nobody says anything."""
+    return prices(None, model)

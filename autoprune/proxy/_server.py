@@ -12,6 +12,7 @@ from functools import partial
 
 import uvicorn
 
+from autoprune.economics import Clock
 from autoprune.errors import SettingsError
 from autoprune.proxy._app import Proxy, lifespan
 from autoprune.proxy._connections import Connection, Crowd
@@ -41,9 +42,9 @@ class Running:
         return tuple(self.traffic)
 
 
-def server(settings: Settings) -> tuple[uvicorn.Server, Proxy]:
-    """Return a server that is not started yet, with its application."""
-    proxy = Proxy(settings)
+def server(settings: Settings, clock: Clock = time.time) -> tuple[uvicorn.Server, Proxy]:
+    """Return a server that is not started yet, with its application; `clock` gives seconds, for pauses."""
+    proxy = Proxy(settings, clock)
     config = uvicorn.Config(
         lifespan(proxy, pages(proxy)),
         http=partial(Connection, crowd=Crowd(most_connections())),  # type: ignore[arg-type]  # it is called, no more
@@ -71,13 +72,13 @@ def most_connections() -> int:
 
 
 @contextmanager
-def running(settings: Settings) -> Iterator[Running]:
-    """Run a proxy in a thread of this process while the context lasts.
+def running(settings: Settings, clock: Clock = time.time) -> Iterator[Running]:
+    """Run a proxy in a thread of this process while the context lasts; `clock` gives seconds, for pauses.
 
     Raises SettingsError where it cannot listen on its address, or cannot reach any upstream.
     """
     with listen(settings) as listening:
-        known, proxy = server(settings)
+        known, proxy = server(settings, clock)
         thread = threading.Thread(target=known.run, args=([listening],), name="autoprune-proxy", daemon=True)
         thread.start()
         while not known.started and thread.is_alive():

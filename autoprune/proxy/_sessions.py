@@ -6,6 +6,7 @@ questions of an assistant do not count as its work.
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,7 +23,10 @@ MOST_POINTS, MOST_CLEARED = 2_000, 5_000  # of a conversation
 
 @dataclass(frozen=True)
 class Point:
-    """One request: the tokens of its prompt without pruning and with it, and what was decided."""
+    """One request: the tokens of its prompt without pruning and with it, and what was decided.
+
+    `is_cold` says that the cache had died before.
+    """
 
     request: int
     at: float
@@ -31,6 +35,7 @@ class Point:
     cleared: int
     seconds: float
     note: str = ""
+    is_cold: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,8 @@ class Session:
 
     `ledger` says what pruning has saved, `points` what each request came to; `cleared` are numbered by the request of
     this conversation at which they were. `refused` counts answers with a status of 400 and more, `failed` the requests
-    that the upstream did not answer.
+    that the upstream did not answer: neither are in the ledger. `life_from` says how the life of the cache is known,
+    which is that of the ledger's prices, as in "as its answers say"; "" where it is what is usual for the model.
     """
 
     name: str
@@ -64,8 +70,12 @@ class Session:
     decisions: tuple[str, ...] = ()
     notes: dict[str, int] = field(default_factory=dict)
     usage: Mapping[str, Any] | None = None
+    life_from: str = ""
+    _before: tuple[Ledger, Mapping[str, Any] | None] | None = field(default=None, repr=False)
+    _sent: Sent | None = field(default=None, repr=False)  # by the last request
+    _is_unanswered: bool = False
     _figures: Figures = field(default=Figures(), repr=False)
-    _total: Entry | None = field(default=None, repr=False)
+    _totals: tuple[Entry, Entry] | None = field(default=None, repr=False)
 
     @property
     def label(self) -> Label:
@@ -79,36 +89,59 @@ class Session:
 
     @property
     def total(self) -> Entry:
-        """The sum of the ledger. It is made up once for each request, since a page may ask for it often."""
-        if self._total is None:
-            self._total = self.ledger.total
-        return self._total
+        """The sum of the ledger."""
+        return self._summed[0]
+
+    @property
+    def cold(self) -> Entry:
+        """The sum of the prunes at cold requests."""
+        return self._summed[1]
+
+    @property
+    def _summed(self) -> tuple[Entry, Entry]:
+        """Both sums. They are made up once for each request, since a page may ask for them often."""
+        if self._totals is None:
+            self._totals = self.ledger.total, self.ledger.cold
+        return self._totals
 
     @property
     def figures(self) -> Figures:
         """The sums over all requests, also over those of which `points` are not kept any more."""
-        return replace(self._figures, saved=self.total.net)
+        return replace(self._figures, saved=self.total.net, saved_cold=self.cold.net)
 
     def sent(self, account: Account, done: Done, job: Job) -> None:
         """Note a request that is sent now."""
         if not self.requests:
             self.model, self.ledger = account.model, Ledger(account.prices)
         self.requests += 1
-        self.safe_zone = account.safe_zone
-        self._account(Measured(account.sent), {account.messages: account.pause})
+        self.safe_zone, self.life_from = account.safe_zone, account.life_from
+        self._account(account)
         figures = account.before, account.after, len(account.cleared), done.seconds
-        self.points.append(Point(self.requests, job.at, *figures, done.note))
+        self.points.append(Point(self.requests, job.at, *figures, done.note, account.is_cold))
         is_new = int(self.requests == 1)
-        self._figures += Figures(is_new, 1, *figures[:3], seconds=done.seconds, times=timed(done.seconds))
-        self._total = None
-        self.cleared += (replace(each, request=self.requests) for each in account.cleared)
+        cold = int(account.is_cold)
+        self._figures += Figures(is_new, 1, *figures[:3], cold=cold, seconds=done.seconds, times=timed(done.seconds))
+        self.cleared += (replace(each, request=self.requests, is_cold=account.is_cold) for each in account.cleared)
         self.decisions = account.decisions
         if done.note:
             self.notes[done.note] = self.notes.get(done.note, 0) + 1
         del self.points[:-MOST_POINTS], self.cleared[:-MOST_CLEARED]
 
-    def _account(self, measured: Measured, pauses: Mapping[int, float]) -> None:
+    def take_back(self, request: int) -> None:
+        """Take a request out of the ledger that was not answered, and costs nothing, if no other followed it."""
+        if request == self.requests and self._before:
+            self.ledger, self.usage = self._before
+            self._before, self._is_unanswered, self._totals = None, True, None
+
+    def _account(self, account: Account) -> None:
         """Enter a prune into the ledger, with the usage of the answer before, where that can be read."""
+        # Of a request that is sent again it is the first prune that tells what it cleared.
+        is_again = self._is_unanswered and self._sent and self._sent.sent == account.sent.sent
+        self._sent = self._sent if is_again else account.sent
+        self._before = copy(self.ledger), self.usage
+        self._is_unanswered, self._totals = False, None
+        self.ledger.prices = account.prices
+        measured, pauses = Measured(self._sent or account.sent), {account.messages: account.pause}
         try:
             self.ledger.add(measured, usage=self.usage, pauses=pauses)
         except SettingsError:

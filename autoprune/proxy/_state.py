@@ -9,11 +9,14 @@ from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from autoprune.conversation.reasons import sentence
+from autoprune.economics import lifetime
+from autoprune.proxy._pruning import Cleared
 from autoprune.proxy._sessions import Session, Sessions
 from autoprune.proxy._settings import Settings
 
 Json: TypeAlias = dict[str, Any]
 DIGEST_BYTES = 8
+PAID = "the rewrite was paid for anyway"
 NUMBERED = re.compile(r"^request (\d+)(?=:)")  # how a strategy begins a decision; it counts requests from 0
 
 
@@ -59,6 +62,7 @@ def told(session: Session, *, in_full: bool) -> Json:
         "prompt": {"before": last.before, "after": last.after},
         "results_cleared": figures.cleared,
         "saved": saved(session),
+        "cache": {"life": lifetime(session.ledger.prices.life), "from": session.life_from},
     }
     return {**sums, **_details(session)} if in_full else sums
 
@@ -66,11 +70,13 @@ def told(session: Session, *, in_full: bool) -> Json:
 def saved(session: Session) -> Json:
     """Return what pruning has saved, below zero what it has lost: input tokens, dollars, a share of the bill.
 
-    `pays_from` is the number of the request from which on it pays; None where it never will.
+    `pays_from` is the number of the request from which on it pays; None where it never will. `cold` are the tokens that
+    prunes at cold requests have saved.
     """
     total, unpruned = session.total, session.ledger.unpruned
     return {
         "tokens": total.net,
+        "cold": session.cold.net,
         "money": total.money,
         "share": total.net / unpruned if unpruned else 0.0,
         "pays_from": None if math.isinf(total.pays_from) else total.pays_from,
@@ -81,10 +87,19 @@ def saved(session: Session) -> Json:
 def _details(session: Session) -> Json:
     return {
         "points": [vars(each) for each in session.points],
-        "cleared": [{**vars(each), "reason": sentence(each.reason)} for each in session.cleared],
+        "cleared": [{**vars(each), "reason": why(each)} for each in session.cleared],
         "decisions": [*map(counted_from_one, session.decisions)],
         "notes": _notes(session.notes),
     }
+
+
+def why(cleared: Cleared) -> str:
+    """Return why a result was cleared, and that it cost nothing to write the prompt anew where that had to be."""
+    reason = sentence(cleared.reason)
+    if not cleared.is_cold or PAID in reason:
+        return reason
+    rest = reason.removeprefix("cold")
+    return f"cold: {PAID}{rest}" if rest.startswith(",") else f"{reason}; cold: {PAID}"
 
 
 def _notes(notes: Mapping[str, int]) -> Iterable[Json]:

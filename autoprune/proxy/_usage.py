@@ -2,8 +2,9 @@
 
 Reported in one JSON body, or in events of a stream: Anthropic says the prompt's tokens in the first event and the
 answer's in a later one, OpenAI in the last chunk or in `response.completed`, Gemini in each chunk. What was said last
-of each figure counts. An answer that cannot be read here is passed over: one that is encoded in another way than the
-proxy offers to the provider, one that is too large unpacked, one that is broken.
+of each figure counts, also of those inside others, such as `cache_creation`. An answer that cannot be read here is
+passed over: one that is encoded in another way than the proxy offers to the provider, one that is too large unpacked,
+one that is broken.
 """
 
 import json
@@ -15,6 +16,7 @@ from zstandard import ZstdDecompressor
 
 MOST = 64_000_000  # bytes of an answer, unpacked, that are read
 SLICE = 1_024  # bytes that are unpacked at once, which become 32 MB at most
+DEEPEST = 2  # how far inside a usage a figure may be: input_tokens_details.cache_write_tokens_details
 LINE = b"data:"
 HINTS = (b"usage", b"Usage")  # an event without these words is not parsed
 GZIP = zlib.MAX_WBITS | 16
@@ -88,7 +90,19 @@ class UsageReader:
         except (ValueError, RecursionError):
             return
         for each in said if isinstance(said, list) else [said]:
-            self.usage.update(reported(each))
+            merge(self.usage, reported(each))
+
+
+def merge(known: dict[str, Any], said: Mapping[str, Any], deepest: int = DEEPEST) -> None:
+    """Enter figures into known ones, also those inside others: what is zero, or null, says nothing."""
+    for name, value in said.items():
+        if deepest and isinstance(value, Mapping):
+            before = known.get(name)
+            inside = dict(before) if isinstance(before, dict) else {}
+            merge(inside, value, deepest - 1)
+            value = inside
+        if value:
+            known[name] = value
 
 
 def reported(said: object) -> Mapping[str, Any]:
@@ -97,6 +111,6 @@ def reported(said: object) -> Mapping[str, Any]:
         inner = next((said[name] for name in ("message", "response") if isinstance(said.get(name), Mapping)), None)
         if inner is None:
             found = said.get("usage") or said.get("usageMetadata")
-            return {name: value for name, value in found.items() if value} if isinstance(found, Mapping) else {}
+            return found if isinstance(found, Mapping) else {}
         said = inner
     return {}

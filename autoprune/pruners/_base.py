@@ -3,6 +3,7 @@
 import operator
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from types import ModuleType
@@ -20,7 +21,7 @@ from autoprune.pruners._choice import Choice, either
 from autoprune.pruners._progress import REMEMBERED, Memory
 from autoprune.pruners._reading import Reading
 from autoprune.pruners._statistics import cleanup_statistics
-from autoprune.pruners._terms import Terms, adapted, notes, ratio
+from autoprune.pruners._terms import Terms, adapted, checked_lives, notes, ratio
 from autoprune.pruners.events import BeforePrune, Callbacks, OnPruned
 from autoprune.pruners.result import Result
 from autoprune.settings import (
@@ -233,6 +234,17 @@ class Pruner(Copied):
             self._text("format"),
             resolve("thinking_policy", partial(policy, model=self._text("model")), self.args, self._environ),
             tuple(filter(None, (fallback, estimate, missing_safe_zone(self.args, self._environ), *notes(chosen)))),
+        )
+
+    def _terms_of(self, strategy: object, calibration: float, cache_ttls: Mapping[int, float] | None) -> Terms:
+        """What the prune depends on, of a cache whose life changes in mid-conversation."""
+        terms = self._terms(strategy, calibration)
+        if not cache_ttls:
+            return terms
+        chosen, model = self._chosen(strategy)[0], self._text("model")
+        return replace(
+            terms,
+            later=tuple((at, adapted(chosen, model, ttl)) for at, ttl in sorted(checked_lives(cache_ttls).items())),
         )
 
     def _chosen(self, strategy: object) -> tuple[Any, str | None]:

@@ -1,24 +1,27 @@
 """Everything that a prune depends on besides the conversation. Reads no conversation."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.economics import prices
-from autoprune.errors import SettingsError
+from autoprune.errors import SettingsError, is_number
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import Strategy, option
 from autoprune.providers import ThinkingPolicy
 from autoprune.pruners._reading import Reading
+from autoprune.settings import duration
 
 
 @dataclass(frozen=True)
 class Terms:
     """The strategy and the settings of one prune, checked, and how it reads messages.
 
-    `fallbacks` say in words what was not taken as asked.
+    `fallbacks` say in words what was not taken as asked. `later` is the strategy for other lives of the cache, each
+    from so many messages on.
     """
 
     strategy: Strategy
@@ -30,6 +33,7 @@ class Terms:
     format: str | None
     thinking: ThinkingPolicy
     fallbacks: tuple[str, ...]
+    later: tuple[tuple[int, Strategy], ...] = ()
 
     @cached_property
     def limit(self) -> int:
@@ -44,7 +48,7 @@ class Terms:
     @cached_property
     def key(self) -> object:
         """What a remembered history must have been made with."""
-        return (self.strategy, self.limit, self.overhead, self.placeholder, self.format, self.thinking)
+        return (self.strategy, self.later, self.limit, self.overhead, self.placeholder, self.format, self.thinking)
 
 
 def ratio(calibration: float) -> float:
@@ -58,6 +62,13 @@ def adapted(strategy: Any, model: str | None, cache_ttl: float | None) -> Any:
     """Return a strategy as it is for a model and its cache; itself where it does not depend on prices."""
     adapt = getattr(strategy, "for_prices", None)
     return adapt(prices(None, model, cache_ttl)) if callable(adapt) else strategy
+
+
+def checked_lives(cache_ttls: Mapping[int, float]) -> Mapping[int, float | None]:
+    """Return the lives of a cache in seconds, by the index of a message. Raises SettingsError for others."""
+    if not isinstance(cache_ttls, Mapping) or not all(map(is_number, cache_ttls)):
+        raise SettingsError(f"cache_ttls is {cache_ttls!r}: give the seconds that it lives by the index of a message")
+    return {at: duration(ttl) for at, ttl in cache_ttls.items()}
 
 
 def notes(strategy: object) -> tuple[str, ...]:

@@ -57,6 +57,7 @@ class AgenticConversationPruner(Pruner):
         validate: bool | Provider = False,
         conversation_id: object = None,
         pauses: Mapping[int, float] | None = None,
+        cache_ttls: Mapping[int, float] | None = None,
     ) -> Result:
         """Prune a conversation: `.conversation` to send, `.report` and `.plan` of what was done and why.
 
@@ -65,12 +66,15 @@ class AgenticConversationPruner(Pruner):
         its provider, or of a `Provider`.
         `pauses` are the seconds that passed without a request, by the index of the message before which they lie
         (`economics.Pauses`): after a long one the provider's cache is cold, and a strategy may prune for free.
+        `cache_ttls` are for a cache whose life changes in mid-conversation: how many seconds it lives, by the index of
+        the message from which on it does. Until the first of these it lives as long as the settings say, so that what
+        was decided there stays.
 
         Raises ConversationError or SettingsError, and RuleError where `validate` finds that the provider would refuse
         the result; the caller's messages are never changed.
         """
         started = self._clock()
-        terms = self._terms(strategy, calibration)
+        terms = self._terms_of(strategy, calibration, cache_ttls)
         key = _key(terms, checked(conversation))
         waited = checked_pauses(pauses)
         progress = self._memory.walked(key, conversation, partial(_start, terms, conversation), waited)
@@ -116,9 +120,10 @@ class AgenticConversationPruner(Pruner):
         *,
         calibration: float = 1.0,
         pauses: Mapping[int, float] | None = None,
+        cache_ttls: Mapping[int, float] | None = None,
     ) -> Plan:
         """Return what `prune` would do: a dry run, without the memo."""
-        terms = self._terms(strategy, calibration)
+        terms = self._terms_of(strategy, calibration, cache_ttls)
         progress = _start(terms, checked(conversation), is_bounded=False)
         progress.walk.pauses = checked_pauses(pauses)
         progress.walk.extend(conversation, progress.read(conversation) or [])
@@ -151,7 +156,7 @@ def _start(terms: Terms, conversation: list[Any], *, is_bounded: bool = True) ->
     is_exact = isinstance(terms.reading.count.count, ExactCounter) and terms.calibration == 1.0
     looks_back = terms.thinking in (ThinkingPolicy.DROP_BLOCK, ThinkingPolicy.STRIP)
     may_wait = is_bounded and is_exact and not looks_back and _waits(terms.strategy)
-    walk = Walk(terms.strategy, terms.limit, fixed, terms.placeholder, thinking=terms.thinking)
+    walk = Walk(terms.strategy, terms.limit, fixed, terms.placeholder, thinking=terms.thinking, later=terms.later)
     parser = terms.reading.parser(running(conversation), wants_inputs=terms.wants_inputs)
     return Progress(parser, walk, fixed if may_wait else math.inf)
 

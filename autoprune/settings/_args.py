@@ -87,8 +87,8 @@ class PruneArgs:
     for each. `thinking_policy` says what becomes of thinking blocks behind an edit: one of `thinking.ThinkingPolicy`.
     `window`: the context window in tokens, `200_000` or `"1m"`, where that of `model` is not known or another one.
 
-    `cache_ttl` is how long the provider's prompt cache lives: `"5m"`, `"1h"` or seconds, where the vendor's default does
-    not hold. Strategies that weigh the cache use it, with what an hour costs to write.
+    `cache_ttl` is how long the provider's prompt cache lives: `"5m"`, `"1h"` or seconds, where the vendor's default
+    does not hold. Strategies that weigh the cache use it, with what an hour costs to write.
 
     What is not given here is looked up in the AUTOPRUNE_* variables that the pruner was made with.
 

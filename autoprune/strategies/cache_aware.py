@@ -82,9 +82,8 @@ class CacheAware:
 
     def for_prices(self, known: Prices) -> "CacheAware":
         """Return the strategy with these prices and the life of their cache, unless it has its own."""
-        own = prices(self.prices) if self.prices is not None else known
-        life = known.life if self.cache_life is None else self.cache_life
-        return replace(self, prices=own, cache_life=life)
+        own = known if self.prices is None else prices(self.prices)
+        return replace(self, prices=own, cache_life=known.life if self.cache_life is None else self.cache_life)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -126,6 +125,10 @@ class Account:
         self._fetched_again: set[int] = set()  # results by identity
         self._open: Mapping[Candidate, float] = {}  # the candidates at this request, with their worth
         self._decisions: list[str] = []
+
+    def reprice(self, strategy: CacheAware) -> None:
+        """Go on with the prices of a strategy that is the same but for them."""
+        self._prices = prices(strategy.prices, life=strategy.cache_life)
 
     def step(self, view: View) -> Iterator[Replace]:
         """Return nothing, or one batch of edits."""

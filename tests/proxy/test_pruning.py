@@ -50,7 +50,7 @@ def test_the_usage_of_an_answer_calibrates_the_next_prune():
 
 def test_after_a_long_pause_more_goes():
     after = []
-    for pause in (5.0, 3_600.0):
+    for pause in (5.0, 3_700.0):
         work = Work(Settings(safe_zone="20k", strategy="cache_aware(stay=0, start_at=0)"))
         for results in range(1, 20):
             pruned(work, results, 5.0 * results)

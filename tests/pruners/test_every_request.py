@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from profiles import examples
 from rounds import WIRE, Step
 
-from autoprune import AgenticConversationPruner
+from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.conversation.edits import Replace
 from autoprune.economics import LISTS, Prices
 from autoprune.planning.view import Strategy, View
@@ -82,6 +82,7 @@ CACHE_AWARE = (
     CacheAware(threshold=1_000, patience=0.5, stay=2, start_at=0),
     CacheAware(start_at=500),
 )
+PATIENT = CacheAware(threshold=1_000, patience=10**6, stay=0, start_at=0)  # clears where the cache is cold alone
 STRATEGIES = (*STATELESS, Priced(), Priced(0, LISTS["openai-0.5"]), *CACHE_AWARE)
 
 
@@ -97,7 +98,7 @@ class Case:
 
     def pruned(self, messages: list[Any], pruner: AgenticConversationPruner | None = None, **more: Any) -> Any:
         ours = pruner or self.pruner()
-        return ours.prune(messages, self.strategy, pauses={**self.pauses, **more.get("pauses", {})})
+        return ours.prune(messages, self.strategy, **{**more, "pauses": {**self.pauses, **more.get("pauses", {})}})
 
 
 @st.composite
@@ -153,6 +154,27 @@ def test_cleared_results_stay_cleared_wherever_the_conversation_is_pruned(format
         gone = cleared
 
 
+@pytest.mark.parametrize("format", EACH)
+@examples(15)
+@given(data=st.data())
+def test_what_was_cleared_stays_cleared_when_the_cache_comes_to_live_longer_or_shorter(
+    format: str, data: st.DataObject
+):
+    messages = data.draw(conversations(format))
+    pauses = {at: data.draw(st.sampled_from((0.0, 400.0, 4_000.0))) for at in requests(messages)}
+    case = Case(messages, data.draw(st.sampled_from((PATIENT, PATIENT, EAGER))), pauses)
+    warm, lives = AgenticConversationPruner(PruneArgs(case.safe_zone, model="claude-sonnet-4-5")), {}
+    gone: set[object] = set()
+    for at in requests(messages):
+        lives |= data.draw(st.sampled_from(({}, {at: 300.0}, {at: 3_600.0})))
+        result = case.pruned(messages[:at], warm, cache_ttls=lives)
+        cleared = {edit.part.location for edit in result.plan.edits}
+        assert gone <= cleared
+        fresh = AgenticConversationPruner(warm.args)
+        assert facts(case.pruned(messages[:at], fresh, cache_ttls=lives)) == facts(result)
+        gone = cleared
+
+
 @every_case
 def test_with_and_without_the_memo_the_same_is_decided(case: Case):
     """Message by message: also where a request was looked for and none stands there later."""
@@ -205,6 +227,35 @@ def test_a_dry_run_is_told_of_pauses_too():
     planned = ours.plan(messages, WhileCold(), pauses=pauses)
     assert [edit.part.location.message for edit in planned.edits] == [2]
     assert ours.plan(messages, WhileCold()).edits == ()
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Clears nothing, and notes the life of the cache at each request."""
+
+    noted: list[float]
+    life: float = 0.0
+    name = "reading"
+    every_request = True
+
+    def for_prices(self, known: Prices) -> "Reading":
+        return replace(self, life=known.life)
+
+    def step(self, view: View) -> list[Replace]:
+        self.noted.append(self.life)
+        return []
+
+
+def test_the_cache_lives_as_long_as_the_settings_say_until_a_change_is_told():
+    messages = WIRE["openai_chat"]([[Step("read_file", {"path": "a.py"}, "a line\n")] for _ in range(4)])
+    strategy = Reading([])
+    ours = AgenticConversationPruner(PruneArgs(10**9, cache_ttl="10m"))
+    ours.plan(messages, strategy, cache_ttls={3: 300.0, 7: 3_600.0})
+    assert requests(messages) == [1, 3, 5, 7, 9]
+    assert strategy.noted == [600, 300, 300, 3_600, 3_600]
+    for wrong in ([300], {"first": 300.0}, {3: -1.0}):
+        with pytest.raises(SettingsError, match="cache_ttl"):
+            ours.plan(messages, strategy, cache_ttls=wrong)
 
 
 OTHER_PROCESS = """

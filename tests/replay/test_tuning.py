@@ -98,8 +98,8 @@ class Mine:
     prices: object = None
     name = "mine"
 
-    def for_model(self, model):
-        return self if self.prices is not None else replace(self, prices=prices(None, model))
+    def for_prices(self, known):
+        return self if self.prices is not None else replace(self, prices=known)
 
     def step(self, view):
         return [each.cleared("mine") for each in view.candidates()]
@@ -159,7 +159,10 @@ def used(code: str, names: dict[str, Any]) -> Any:
 def expected(written: str, known: Prices, model: str | None) -> Any:
     """The strategy that was replayed."""
     strategy = Policy(written).strategy()
-    return replace(strategy, prices=known) if getattr(strategy, "prices", "") is None else strategy
+    if not hasattr(strategy, "for_prices"):
+        return strategy
+    lives = strategy.for_prices(prices(None, model))
+    return replace(lives, prices=known if strategy.prices is None else strategy.prices)
 
 
 def figures_of(strategy: Any) -> dict[str, Any]:

@@ -41,6 +41,7 @@ SAID = {
     "AUTOPRUNE_OVERHEAD_TOKENS": "3_000",
     "AUTOPRUNE_FORMAT": "openai_chat",
     "AUTOPRUNE_THINKING_POLICY": "strip",
+    "AUTOPRUNE_CACHE_TTL": "1h",
     "AUTOPRUNE_STRATEGY": "low_water",
 }
 
@@ -58,6 +59,7 @@ BY_NAME = [
     ("provider", "provider", "openai", "azure", None),
     ("window", "window", 204_800, 100_000, None),
     ("overhead_tokens", "overhead_tokens", 3_000, 7, 0),
+    ("cache_ttl", "cache_ttl", 3_600, 300, None),
     ("format", "format", "openai_chat", "anthropic_messages", None),
     ("thinking_policy", "thinking_policy", "strip", "refuse", None),
 ]
@@ -96,6 +98,7 @@ def test_every_setting_has_a_variable_and_a_place_in_the_list():
         (3_000, "environment", "AUTOPRUNE_OVERHEAD_TOKENS"),
         (None, "default", ""),
         ("strip", "environment", "AUTOPRUNE_THINKING_POLICY"),
+        (3_600.0, "environment", "AUTOPRUNE_CACHE_TTL"),
         ("best", "call", "strategy="),
     ]
 

@@ -3,6 +3,7 @@
 import re
 from collections import UserDict
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from types import MappingProxyType, SimpleNamespace
 from unittest.mock import MagicMock
@@ -21,7 +22,17 @@ from autoprune import (
     effective_settings,
     prune_history,
 )
-from autoprune.settings import SAFE_ZONE_TOKENS, Setting, Source, budget_tokens, group_size, overhead_tokens, safe_zone
+from autoprune.settings import (
+    SAFE_ZONE_TOKENS,
+    Setting,
+    Source,
+    budget_tokens,
+    cache_ttl,
+    duration,
+    group_size,
+    overhead_tokens,
+    safe_zone,
+)
 
 WINDOW = 128_000  # of gpt-4o, in genai-prices
 HELLO = [{"role": "user", "content": "Hello."}]
@@ -383,3 +394,27 @@ def test_an_overhead_that_is_nothing_like_a_number_is_refused_in_prune_args_only
     assert overhead_tokens(SimpleNamespace(overhead_tokens=value)) == 0
     with pytest.raises(SettingsError, match="overhead_tokens is"):
         overhead_tokens(PruneArgs(overhead_tokens=value))
+
+
+# The life of the cache
+
+
+@each_row(
+    ("given", "seconds"),
+    [("5m", 300), ("1h", 3_600), ("90s", 90), ("90", 90), (300, 300), (0.5, 0.5), ("1.5 H", 5_400), (None, None)],
+)
+def test_a_cache_life_is_a_number_of_seconds(given: object, seconds: float | None):
+    assert cache_ttl(PruneArgs(cache_ttl=given)) == seconds
+
+
+@each_row("given", ["long", "", "5d", "-5m", -1, True, float("nan"), float("inf")])
+def test_what_is_no_time_is_refused(given: object):
+    with pytest.raises(SettingsError, match=r'cache_ttl is .*: write it as "5m", "1h", or a number of seconds'):
+        duration(given)
+
+
+def test_the_strategy_is_told_of_the_life_of_the_cache_and_of_what_it_costs():
+    args = PruneArgs("50k", model="claude-sonnet-4-5", cache_ttl="1h")
+    plain, hour = (AgenticConversationPruner(each) for each in (replace(args, cache_ttl=None), args))
+    known = [each._terms("cache_aware", 1.0).strategy for each in (plain, hour)]
+    assert [(each.prices.write, each.cache_life) for each in known] == [(1.25, 300), (2.0, 3_600.0)]

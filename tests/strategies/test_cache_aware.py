@@ -70,7 +70,7 @@ def test_a_file_that_was_touched_lately_is_worth_more():
     old, worked_on = plain(12, "old.txt"), plain(12, "work.txt")
     edit = Step("edit", {"path": "/home/me/work.txt"}, "ok")
     given = messages(old, worked_on, *[SMALL] * 12, edit, *[SMALL] * 15)
-    assert cleared(given, at_once(threshold=1.2)) == [0]
+    assert cleared(given, at_once(threshold=2)) == [0]
     assert cleared(given, at_once(threshold=4)) == [0, 1]
 
 
@@ -170,9 +170,9 @@ def test_a_placeholder_that_is_longer_than_the_standard_one_is_not_taken_for_wha
 
 
 def test_where_it_costs_nothing_more_what_would_soon_be_worth_too_little_goes_as_well():
-    given = with_much_behind(plain(60), plain(14), requests=10)  # worth 0.4 and 2.5 at the last request
-    assert cleared(given, eager(threshold=2), pauses={len(given): 301.0}) == [0, 1]
-    assert cleared(given, eager(threshold=1.9), pauses={len(given): 301.0}) == [0]
+    given = with_much_behind(plain(60), plain(14), requests=10)  # worth 0.5 and 2.9 at the last request
+    assert cleared(given, eager(threshold=2.4), pauses={len(given): 301.0}) == [0, 1]
+    assert cleared(given, eager(threshold=2.1), pauses={len(given): 301.0}) == [0]
 
 
 def test_prose_is_worth_something_without_names():
@@ -234,7 +234,7 @@ def test_its_decisions_are_told_with_their_numbers_and_what_each_result_is_worth
     result = AgenticConversationPruner(HUGE).prune(given, eager(prices="anthropic"), pauses={len(given): 1_200.0})
     (edit, *_), told = result.plan.edits, result.plan.told
     assert edit.reason.startswith("cold, worth 0.")
-    assert told.decisions[0].startswith("results worth under 2.6 may go")
+    assert told.decisions[0].startswith("results worth under 4.5 may go")
     assert (
         f"so 4 results go ({sum(edit.saved for edit in result.plan.edits):,} tokens less) for nothing"
         in told.decisions[-1]

@@ -27,7 +27,8 @@ export function draw(svg, points, zone) {
 export function told(point) {
   const took = `${Math.max(1, Math.round(1_000 * point.seconds))} ms`;
   const cleared = point.cleared ? ` ${counted(point.cleared, "result")} cleared,` : "";
-  return `Request ${count(point.request)}: ${count(point.after)} tokens sent, ${count(point.before)} without pruning;${cleared} ${took}.`;
+  const cold = point.is_cold && point.cleared ? " Cold: the rewrite was paid for anyway." : "";
+  return `Request ${count(point.request)}: ${count(point.after)} tokens sent, ${count(point.before)} without pruning;${cleared} ${took}.${cold}`;
 }
 
 function mark(pointed, point, x) {

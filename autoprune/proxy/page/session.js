@@ -54,6 +54,8 @@ function figures(session) {
     ["pruning takes", `${Math.max(1, Math.round(1_000 * median))} ms`, "in the median"],
     ["refused · failed", `${count(session.refused)} · ${count(session.failed)}`, "by the provider · on the way to it"],
   ];
+  if (session.cache.from) rows.push(["cache lives", session.cache.life, session.cache.from]);
+  if (session.saved.cold) rows.push(["saved when cold", tokens(session.saved.cold), "the rewrite was paid for anyway"]);
   at("figures").replaceChildren(
     ...rows.map(([name, value, beside]) => element("div", "", element("dt", "", name), element("dd", "", value, element("small", "", beside)))),
   );

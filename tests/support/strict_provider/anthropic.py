@@ -1,8 +1,10 @@
 """Anthropic's Messages: its answers and its prompt cache. `anthropic_rules` and `_thinking` refuse."""
 
+from dataclasses import replace
+
 from strict_provider import anthropic_rules
 from strict_provider.anthropic_thinking import Originals, Prefix, Seen, has_beta, is_on, seen, thinking
-from strict_provider.caching import Piece, PromptCache, Share, marks, piece
+from strict_provider.caching import HOUR_TTL, Piece, PromptCache, Share, lives, marks, piece
 from strict_provider.counting import tokens
 from strict_provider.exchange import Json, RefusalError, Request
 from strict_provider.scripts import Play, Turn
@@ -48,6 +50,8 @@ class Messages:
         if request.path == COUNT:
             return {"input_tokens": sum(each.tokens for each in prompt)}
         share = self.cache.marked(body["model"], prompt, cache_minimum(body["model"]))
+        if self.play.keeps:
+            share = replace(share, hourly=share.written if self.play.keeps == HOUR_TTL else 0)
         spoken = sum(message["role"] == "assistant" for message in body["messages"])
         content = reply(self.play.turn(request, spoken), view.prefix, is_on(body))
         self.originals.add(content)
@@ -66,7 +70,8 @@ def pieces(body: Json, view: Seen) -> list[Piece]:
     prompt += [piece(block, "system") for block in anthropic_rules.blocks({"content": body.get("system") or []})]
     prompt += [piece(block, message["role"]) for message in view.messages for block in message["content"]]
     if body.get("cache_control") and not any(marks(block) for block in view.messages[-1]["content"][-1:]):
-        prompt[-1] = Piece(prompt[-1].mark, prompt[-1].tokens, is_marked=True)
+        (ttl,) = lives({"cache_control": body["cache_control"]})
+        prompt[-1] = Piece(prompt[-1].mark, prompt[-1].tokens, is_marked=True, ttl=ttl)
     return prompt
 
 
@@ -95,7 +100,10 @@ def message(model: str, prefix: Prefix, content: list[Json], share: Share) -> Js
             "input_tokens": share.fresh,
             "cache_read_input_tokens": share.read,
             "cache_creation_input_tokens": share.written,
-            "cache_creation": {"ephemeral_5m_input_tokens": share.written, "ephemeral_1h_input_tokens": 0},
+            "cache_creation": {
+                "ephemeral_5m_input_tokens": share.written - share.hourly,
+                "ephemeral_1h_input_tokens": share.hourly,
+            },
             "output_tokens": tokens(content),
             "service_tier": "standard",
         },

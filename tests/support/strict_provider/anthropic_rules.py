@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
 
-from strict_provider.caching import marks
+from strict_provider.caching import HOUR_TTL, USUAL_TTL, lives, marks
 from strict_provider.exchange import Json, RefusalError
 
 TOP_FIELDS = {
@@ -18,6 +18,10 @@ TOP_FIELDS = {
     *("output_format", "user_profile_id", "workspace_id"),
 }
 MOST_MARKS = 4
+LIVES_IN_ORDER = (
+    "cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that "
+    "blocks are processed in the following order: `tools`, `system`, `messages`."
+)
 SYSTEM_TURNS, OWN_EFFORT = "mid-conversation-", "per-turn-control-"  # how betas begin that Claude Code asks for
 ID_PATTERN = "^[a-zA-Z0-9_-]+$"
 
@@ -92,6 +96,13 @@ def _check_top(body: Json) -> None:
     found = marks([body.get("tools"), body.get("system"), body["messages"]]) + bool(body.get("cache_control"))
     if found > MOST_MARKS:
         raise RefusalError(f"A maximum of {MOST_MARKS} blocks with cache_control may be provided. Found {found}.")
+    asked = lives(
+        [body.get("tools"), body.get("system"), body["messages"], {"cache_control": body.get("cache_control")}]
+    )
+    if strange := {*asked} - {USUAL_TTL, HOUR_TTL}:
+        raise RefusalError(f"cache_control.ephemeral.ttl: Input should be '5m' or '1h', not {min(strange)!r}")
+    if asked != sorted(asked, key=[HOUR_TTL, USUAL_TTL].index):
+        raise RefusalError(LIVES_IN_ORDER)
 
 
 def _check_shape(message: Json, path: str, betas: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from strict_provider.counting import PIECE_TOKENS, tokens
 from strict_provider.seals import digest, plain
 
+USUAL_TTL, HOUR_TTL = "5m", "1h"
 LOOK_BACK = (
     20  # blocks in which an entry is looked for, counted from the mark. Source: Anthropic's prompt caching guide
 )
@@ -15,37 +16,49 @@ LOOK_BACK = (
 
 @dataclass(frozen=True)
 class Piece:
-    """A message or block of a prompt. A cache entry may end behind one; a mark asks for that."""
+    """A message or block of a prompt. A cache entry may end behind one; a mark asks for that, and for how long."""
 
     mark: str
     tokens: int
     is_marked: bool = False
+    ttl: str = USUAL_TTL
 
 
 @dataclass(frozen=True)
 class Share:
-    """Tokens of one prompt: read from the cache, written to it, and neither."""
+    """Tokens of one prompt: read from the cache, written to it, and neither. `hourly` of those written live for 1h."""
 
     read: int
     written: int
     fresh: int
+    hourly: int = 0
 
 
 def piece(value: Any, context: str = "") -> Piece:
     """The piece that a JSON value is; `context` tells equal values in different places (roles) apart."""
     content = plain(value)
-    return Piece(digest(context, content), PIECE_TOKENS + tokens(content), marks(value) > 0)
+    asked = lives(value)
+    return Piece(
+        digest(context, content), PIECE_TOKENS + tokens(content), bool(asked), asked[-1] if asked else USUAL_TTL
+    )
 
 
 def marks(value: Any) -> int:
     """How many `cache_control` marks a JSON value has in it."""
+    return len(lives(value))
+
+
+def lives(value: Any) -> list[str]:
+    """The lives that the `cache_control` marks in a JSON value ask for, in order."""
     match value:
         case dict():
-            return sum(marks(item) if key != "cache_control" else item is not None for key, item in value.items())
+            inner = [ttl for key, item in value.items() if key != "cache_control" for ttl in lives(item)]
+            own = value.get("cache_control")
+            return inner if own is None else [*inner, own.get("ttl") or USUAL_TTL]
         case list():
-            return sum(map(marks, value))
+            return [ttl for item in value for ttl in lives(item)]
         case _:
-            return 0
+            return []
 
 
 class PromptCache:
@@ -72,7 +85,9 @@ class PromptCache:
         hit = max((n for n in near if prefixes[n - 1] in self._known), default=0)
         self._known.update(prefixes[n - 1] for n in asked)
         last = max(asked, default=0)
-        return Share(read=ends[hit], written=ends[last] - ends[hit], fresh=ends[-1] - ends[last])
+        hour = max((n for n in asked if pieces[n - 1].ttl == HOUR_TTL), default=0)
+        hourly = max(0, ends[hour] - ends[hit])
+        return Share(read=ends[hit], written=ends[last] - ends[hit], fresh=ends[-1] - ends[last], hourly=hourly)
 
 
 def _prefixes(model: str, pieces: Sequence[Piece]) -> list[str]:

@@ -46,10 +46,14 @@ ASIDE = Turn("Very well.")  # to what an assistant asks beside its conversation:
 
 @dataclass
 class Play:
-    """A script on the stage, and how often each named conversation was answered."""
+    """A script on the stage, and how often each named conversation was answered.
+
+    What Anthropic's cache is given it `keeps` for "5m" or "1h", whatever was asked, as behind some gateways.
+    """
 
     script: Script
     strict_alternation: bool = False
+    keeps: str = ""
     answered: Counter[str] = field(default_factory=Counter)
     is_aside: Callable[[Request], bool] = lambda request: False
 

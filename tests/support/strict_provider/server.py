@@ -91,14 +91,15 @@ class Provider:
 
 
 @contextmanager
-def serve(script: Script, *, strict_alternation: bool = False, port: int = 0) -> Iterator[Provider]:
+def serve(script: Script, *, strict_alternation: bool = False, port: int = 0, keeps: str = "") -> Iterator[Provider]:
     """A provider that plays `script`, on 127.0.0.1 while the context lasts. Port 0 takes a free one.
 
+    `keeps` is the life of Anthropic's cache where it is not that which is asked for.
     With `strict_alternation` user and assistant must take turns, as gateways and local chat templates want it.
     Base URLs: `url + "/v1"` for openai, `url` for anthropic, google-genai and boto3.
     """
     with _Server(("127.0.0.1", port), BaseHTTPRequestHandler) as server:
-        provider = Provider(f"http://127.0.0.1:{server.server_port}", Play(script, strict_alternation))
+        provider = Provider(f"http://127.0.0.1:{server.server_port}", Play(script, strict_alternation, keeps))
         server.RequestHandlerClass = partial(_Handler, provider)
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
