@@ -51,6 +51,7 @@ from autoprune.requests import place
 COMPACTION = ("x-interaction-type", "conversation-compaction")  # how Copilot marks its own
 SIGNED = "AWS4-"  # a signature of the whole request, its body too
 REFUSED = 400
+LAST_ACCOUNTS = 10.0  # seconds that the last requests may take to be accounted for when the proxy ends
 MOST_FIELDS = 256  # of a request's head: assistants send some thirty, and what is done with them takes their square
 NO_UPGRADE = 426  # by which Codex knows at once that it must go on over HTTP; after any other it tries five times
 
@@ -97,6 +98,7 @@ class Proxy:
         self._client = new_client()
         self.lanes = Lanes(settings)
         self._clock = clock
+        self._noting: set[asyncio.Future[int]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -115,7 +117,9 @@ class Proxy:
             await self._serve(asked, receive, send)
 
     async def close(self) -> None:
-        """Close the connections, and end the lanes."""
+        """Close the connections, and end the lanes, once the accounts of what was sent are made."""
+        if self._noting:
+            await asyncio.wait(self._noting, timeout=LAST_ACCOUNTS)
         await self._client.aclose()
         await asyncio.to_thread(self.lanes.close)
 
@@ -130,11 +134,13 @@ class Proxy:
         taken = replace(taken, done=done, job=job)
         gone = asyncio.ensure_future(disconnected(receive))
         noting = asyncio.ensure_future(self._note(taken))
+        self._noting.add(noting)
+        noting.add_done_callback(self._noting.discard)
         try:
             usage = await self._forward(asked, sending.pop(), send, gone, taken.session)
         finally:
             gone.cancel()
-            number = await noting
+            number = await asyncio.shield(noting)  # the server cancels what takes long when it ends
         if taken.session and usage is None:
             taken.session.take_back(number)
         if taken.session and usage:

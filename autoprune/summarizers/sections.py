@@ -241,8 +241,8 @@ def most_that_fits(render: Callable[[int], str], most: int, brief: Brief) -> int
         return brief.count(render(most - left_out)) <= brief.max_tokens
 
     start = bisect_left(range(most + 1), True, key=fits)
-    # Counts need not fall with every line: what the search found is looked at once more.
-    return next((most - left_out for left_out in range(start, most + 1) if fits(left_out)), None)
+    # Counts need not fall with every line: what the search found is looked at once more, and then all else.
+    return next((most - left_out for left_out in (*range(start, most + 1), *range(start)) if fits(left_out)), None)
 
 
 def one_line(text: str, most: int) -> str:
