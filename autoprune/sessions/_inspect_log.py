@@ -57,7 +57,7 @@ def _messages(sample: Object) -> list[Message]:
 def _moments(sample: Object, model: str) -> Iterator[Moment]:
     """Return what the events tell of the messages: answers by their ids, results by those of their calls.
 
-    `model` is the evaluation's, which answers have whose message and event name none.
+    `model` is the evaluation's, for answers whose message and event name none.
     """
     known: dict[str, Moment] = {}
     for event in objects(sample.get("events")):
@@ -76,22 +76,22 @@ def _moments(sample: Object, model: str) -> Iterator[Moment]:
 
 
 def _answer(event: Object, time: float | None, model: str) -> Answer:
-    """Return what the event of a call of the model tells: the log has the request as it was sent, and the response."""
+    """Return what the event of a model call tells; it holds the request as it was sent and the provider's response."""
     output, call = fields(event.get("output")), fields(event.get("call"))
     usage = _usage(fields(output.get("usage")), fields(fields(call.get("response")).get("usage")))
     named = text(output.get("model")) or text(event.get("model")) or model
     return Answer(time, named, usage, cache_life=asked_life(fields(call.get("request"))))
 
 
-def _usage(usage: Object, response: Object) -> Usage | None:
+def _usage(usage: Object, own: Object) -> Usage | None:
     """Return the usage of an output; what providers count as input differs, but the total holds the whole prompt.
 
-    Which cache was written is told by the provider's own `response` alone.
+    Only the provider's `own` usage says which cache was written.
     """
     made = tokens(usage.get("output_tokens"))
     prompt = max(tokens(usage.get("total_tokens")) - made, 0)
     cached, written = usage.get("input_tokens_cache_read"), usage.get("input_tokens_cache_write")
-    split = fields(response.get("cache_creation"))
+    split = fields(own.get("cache_creation"))
     return used(prompt, cached, written, made, split=split, cost=usage.get("total_cost"))
 
 

@@ -74,7 +74,7 @@ def _moment(record: Object, config: Object) -> Moment:
 
 
 def _asked_life(config: Object) -> float | None:
-    """Return for how many seconds requests ask to be cached: by marks on their last message, or by their arguments."""
+    """Return how many seconds a run's requests ask to be cached: by marks that it sets, or by their arguments."""
     marked = {"cache_control": {"type": "ephemeral"}} if config.get("set_cache_control") else {}
     return asked_life({**fields(config.get("model_kwargs")), **marked})
 

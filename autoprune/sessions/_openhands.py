@@ -11,12 +11,12 @@ from operator import itemgetter
 
 from autoprune.sessions._json import Object, fields, listed, objects, text
 from autoprune.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Message, Reader, bad_record, note, stretch
-from autoprune.sessions._requests import Answer, Moment, reported, seconds
+from autoprune.sessions._requests import Answer, Moment, dollars, reported, seconds
 from autoprune.sessions.as_chat import call, conversation, image, result, said
 
 Event = Object
 SPOKEN = "message"
-DIGITS = 9  # of a cost in dollars: a difference of sums has noise behind them
+DIGITS = 9  # of dollars, so that differences have no floating-point noise
 # Events that no model sees.
 UNSENT_ACTIONS = frozenset(
     ("change_agent_state", "condensation", "condensation_request", "loop_recovery", "null", "pause", "recall", "resume")
@@ -62,7 +62,7 @@ def _stretches(events: Sequence[Event], run: Object) -> list[Conversation]:
 
 
 def _moment(event: Event, message: Message, answered: Mapping[str, Answer]) -> Moment:
-    """Return what the log says of an event; `answered` says by its id what is known of a response, by "" of others."""
+    """Return what the log says of an event; `answered` is keyed by ids of responses, "" for actions without one."""
     time, response = seconds(event.get("timestamp")), text(_response(event).get("id"))
     if message["role"] != "assistant":
         return time
@@ -70,22 +70,22 @@ def _moment(event: Event, message: Message, answered: Mapping[str, Answer]) -> M
 
 
 def _answers(events: Sequence[Event], run: Object) -> dict[str, Answer]:
-    """Return what is known of each response: its usage stands beside it, and else in the run's metrics.
+    """Return what is known of each response by its id: its usage is in it, or else in the run's metrics.
 
-    What it cost is what the costs of the run have grown by.
+    The cost of a response is the increase of the run's accumulated cost.
     """
     metered = {text(each.get("response_id")): each for each in objects(fields(run.get("metrics")).get("token_usages"))}
     model = text(fields(fields(run.get("metadata")).get("llm_config")).get("model"))
     answered = {"": Answer(model=model)}
     spent = 0.0
     for event in events:
-        response, costs = _response(event), fields(event.get("llm_metrics")).get("accumulated_cost")
+        response, total = _response(event), dollars(fields(event.get("llm_metrics")).get("accumulated_cost"))
         name = text(response.get("id"))
         if name and name not in answered:
             counted = fields(response.get("usage")) or fields(metered.get(name))
-            cost = round(costs - spent, DIGITS) if isinstance(costs, int | float) else None
+            cost = round(total - spent, DIGITS) if total else None
             answered[name] = Answer(model=text(response.get("model")) or model, usage=reported(counted, cost))
-        spent = costs if isinstance(costs, int | float) else spent
+        spent = total or spent
     return answered
 
 

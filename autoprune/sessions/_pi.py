@@ -135,7 +135,7 @@ def _moment(entry: Object) -> Moment:
 
 
 def _split(usage: Object) -> Object:
-    """Return how much was written to which cache, in Anthropic's words; nothing where pi does not tell."""
+    """Return Anthropic's `cache_creation` for the counts of pi, which newer versions split; else nothing."""
     if "cacheWrite1h" not in usage:
         return NOTHING
     long = tokens(usage.get("cacheWrite1h"))

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from autoprune.sessions._json import NOTHING, Object, fields, objects, text
 
 LATEST = 1e15  # milliseconds: what is larger has never been a time
+DEAREST = 1e6  # dollars: no request costs that
 # Seconds, by Anthropic's `ttl` and OpenAI's `prompt_cache_retention`, whose "in_memory" promises no time.
 LIVES: Mapping[str, float] = {"5m": 300.0, "1h": 3_600.0, "24h": 86_400.0}
 DEFAULT_TTL = "5m"  # of Anthropic's `cache_control` without a `ttl`
@@ -19,7 +20,7 @@ DEFAULT_TTL = "5m"  # of Anthropic's `cache_control` without a `ttl`
 class Usage:
     """The tokens that the provider reported for one request, in its own units (0 if unknown), and what they cost.
 
-    Where `written` is not 0 but `written_5m` and `written_1h` are, the log does not tell which cache was written.
+    If `written` is not 0 but `written_5m` and `written_1h` are, the log does not tell which cache was written.
     """
 
     prompt: int  # the whole prompt, cached parts included
@@ -84,7 +85,7 @@ def requests(places: Mapping[int, int], moments: Sequence[Moment]) -> tuple[Requ
         parts = {at: part for at, part in run if isinstance(part, Answer)}
         kept = [at for at in parts if at in places]
         if kept and places[kept[0]] > last + 1:
-            # A part behind it that became no message may be the one that tells the usage, as a call cut off in Codex.
+            # Codex logs usage behind the last part of an answer, which may be a call that was cut off.
             answer = _joined([part for at, part in parts.items() if at >= kept[0]])
             pause = _pause(given, asked, worked, answer.time) if found else None
             found.append(Request(places[kept[0]], answer.time, pause, answer.model, answer.usage, answer.cache_life))
@@ -146,7 +147,7 @@ def milliseconds(value: object) -> float | None:
 
 
 def epoch(value: object) -> float | None:
-    """Return a time in seconds since the epoch; None for what is no time of this age."""
+    """Return a time in seconds since the epoch; None if it is none."""
     return milliseconds(1000 * value) if isinstance(value, int | float) else None
 
 
@@ -156,8 +157,8 @@ def tokens(value: object) -> int:
 
 
 def dollars(value: object) -> float | None:
-    """Return a cost; None for what is none, and for 0, which loggers write where they do not know the price."""
-    return float(value) if isinstance(value, int | float) and value > 0 else None
+    """Return a cost; None if it is none, or 0, which agents write for models whose price they do not know."""
+    return float(value) if isinstance(value, int | float) and 0 < value < DEAREST else None
 
 
 def used(
@@ -169,21 +170,23 @@ def used(
     split: Object = NOTHING,
     cost: object = None,
 ) -> Usage | None:
-    """Return the usage that a log's counts tell; None where there are none.
+    """Return the usage that a log's counts tell; None if there are none.
 
-    `split` is Anthropic's `cache_creation`, which tells what went to the five-minute and the one-hour cache.
+    `split` is Anthropic's `cache_creation`, which tells what went to the five-minute and the one-hour cache. A prompt
+    that is smaller than its cached parts was counted without them.
     """
     short, long = tokens(split.get("ephemeral_5m_input_tokens")), tokens(split.get("ephemeral_1h_input_tokens"))
-    whole = tokens(written) or short + long
-    usage = Usage(tokens(prompt), tokens(cached), whole, tokens(output), short, long, dollars(cost))
+    read, new = tokens(cached), tokens(written) or short + long
+    sent = tokens(prompt) if tokens(prompt) >= read + new else tokens(prompt) + read + new
+    usage = Usage(sent, read, new, tokens(output), short, long, dollars(cost))
     return usage if usage != Usage(0) else None
 
 
 def reported(usage: Object, cost: object = None) -> Usage | None:
     """Return the `usage` of a response of Chat Completions or Responses, with what gateways add to it.
 
-    The names are OpenAI's, LiteLLM's, OpenRouter's, Portkey's and OpenHands'. `cost` is what the log states beside it.
-    A prompt that was counted without its cached parts is made whole.
+    The names are those of OpenAI, LiteLLM, OpenRouter, Portkey and OpenHands. `cost` is what the log states beside it.
+    The cached parts of a prompt are added to it if the total shows that they were counted apart.
     """
     details = fields(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
     prompt = _first(usage, "prompt_tokens", "input_tokens")
@@ -193,7 +196,7 @@ def reported(usage: Object, cost: object = None) -> Usage | None:
         usage, "cache_creation_input_tokens", "cache_write_tokens"
     )
     apart = cached + written
-    if prompt < apart or prompt + apart + output == tokens(usage.get("total_tokens")):
+    if prompt + apart + output == tokens(usage.get("total_tokens")):
         prompt += apart
     split = fields(details.get("cache_creation_token_details") or usage.get("cache_creation"))
     return used(prompt, cached, written, output, split=split, cost=dollars(cost) or usage.get("cost"))
@@ -205,9 +208,9 @@ def _first(counts: Object, *names: str) -> int:
 
 
 def asked_life(request: Object) -> float | None:
-    """Return for how many seconds the body of a request asks the provider to cache its prompt; None if it does not.
+    """Return how many seconds the body of a request asks the provider to cache its prompt; None if it does not.
 
-    Of several marks of Anthropic's the last one counts, which covers the most.
+    Of several `cache_control` marks the last one counts, because it covers the most.
     """
     if retention := text(request.get("prompt_cache_retention")):
         return LIVES.get(retention)
@@ -217,7 +220,7 @@ def asked_life(request: Object) -> float | None:
 
 
 def _marks(blocks: object) -> Iterator[Object]:
-    """Return the marks for the cache on blocks, messages or tools and in their contents, in the order of the prompt."""
+    """Return the `cache_control` of blocks, messages or tools and of their contents, in the order of the prompt."""
     for block in objects(blocks):
         yield from _marks(block.get("content"))
         if mark := fields(block.get("cache_control")):

@@ -40,7 +40,7 @@ def _moments(records: Sequence[Object], model: str) -> list[Moment]:
 
 
 def _model(config: object) -> str:
-    """Return the model that a run's configuration names, which is an object or its JSON; "" for none."""
+    """Return the model that a run's configuration, an object or its JSON, names; "" for none."""
     whole = fields(parse_or_none(config) if isinstance(config, str) else config)
     name = text(fields(fields(whole.get("agent")).get("model")).get("name"))
     return "" if name in NO_MODELS else name

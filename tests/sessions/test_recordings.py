@@ -145,7 +145,9 @@ def test_a_conversation_and_its_sub_agent_write_different_caches():
 
 
 @each_row("costs, cost", [((0.25, 0.25), 0.25), ((0.25, None), 0.25), ((None, 0.25), 0.25), ((0, 0), None)])
-def test_a_response_on_several_lines_costs_what_one_of_them_says(costs: tuple[Value, Value], cost: float | None):
+def test_a_response_on_several_lines_has_the_cost_that_any_of_them_states(
+    costs: tuple[Value, Value], cost: float | None
+):
     spoken = [claude(2, "2", "1", words("I look."), "m1"), claude(3, "3", "2", words("I see."), "m1")]
     billed = [{**line, "costUSD": each} for line, each in zip(spoken, costs, strict=True)]
     [(_, [request])] = stretches(lines(claude(0, "1", None, "go"), *billed))
@@ -281,7 +283,7 @@ def test_a_count_that_codex_repeats_is_not_the_next_answers():
     assert requests == (by_gpt(1, 3, None, 50), by_gpt(6, 12, 4), by_gpt(8, 22, 8, 80))
 
 
-def test_the_usage_of_an_answer_is_known_though_the_call_that_it_stands_behind_was_cut_off():
+def test_usage_that_codex_logs_behind_a_call_that_was_cut_off_belongs_to_the_answer():
     text = lines(*CODEX, spoke(12, "assistant", "And d."), called(13, "d"), counted(14, 120, 70))
     [(said, requests)] = stretches(text)
     assert said[-1] == "assistant:And d."
@@ -444,7 +446,7 @@ def test_openhands_is_recorded_in_stretches_between_condensations():
     ]
 
 
-def test_a_response_of_openhands_costs_what_the_run_has_cost_more_since_and_a_condenser_is_not_in_it():
+def test_an_openhands_response_costs_the_increase_of_the_runs_cost_without_the_condensers_share():
     def metered(event: Value, spent: float) -> Value:
         return {**event, "llm_metrics": {"accumulated_cost": spent}}
 
@@ -463,7 +465,7 @@ def test_a_response_of_openhands_costs_what_the_run_has_cost_more_since_and_a_co
     assert [request.usage for request in found] == [Usage(60, output=5, cost=cost) for cost in (0.1, 0.2, None)]
 
 
-def test_what_anthropic_counts_beside_the_prompt_of_trae_is_part_of_it():
+def test_prompts_that_trae_sends_to_anthropic_include_their_cached_parts():
     usage = {"input_tokens": 5, "cache_read_input_tokens": 30, "cache_creation_input_tokens": 7, "output_tokens": 4}
     given = [{"role": "user", "content": "go"}]
     exchange = {"provider": "anthropic", "input_messages": given, "response": {"content": "Done.", "usage": usage}}
@@ -532,7 +534,9 @@ BLOCKS = [{"type": "text", "text": "go", "cache_control": MARK}]
         ({"prompt_cache_retention": "in_memory"}, None),
     ],
 )
-def test_inspect_holds_the_requests_and_so_how_long_they_asked_to_be_cached(request: Value, seconds: float | None):
+def test_the_cache_life_that_was_asked_for_is_read_from_the_requests_in_an_inspect_log(
+    request: Value, seconds: float | None
+):
     output = {"choices": [{"message": {"id": "x"}}]}
     messages = [{"role": "user", "content": "go"}, {"role": "assistant", "id": "x", "content": "Done."}]
     events = [{"event": "model", "model": "m", "output": output, "call": {"request": request}}]
@@ -540,7 +544,7 @@ def test_inspect_holds_the_requests_and_so_how_long_they_asked_to_be_cached(requ
     assert stretches(text)[0][1] == (Request(1, model="m", cache_life=seconds),)
 
 
-def test_the_model_of_a_sample_without_events_is_the_messages_or_the_evaluations():
+def test_without_events_the_model_is_that_of_the_message_or_the_evaluation():
     answers = [{"role": "assistant", "content": "A.", "model": "m"}, {"role": "assistant", "content": "B."}]
     messages = [{"role": "user", "content": "go"}, answers[0], {"role": "user", "content": "and?"}, answers[1]]
     text = json.dumps({"eval": {"model": "openai/n"}, "samples": [{"messages": messages}]})
@@ -593,11 +597,12 @@ COUNTS = {"prompt_tokens": 50, "completion_tokens": 4, "total_tokens": 54}
             Usage(50, 0, 9, 4, written_1h=9),
         ),
         ({"input_tokens": 50, "output_tokens": 4, "input_tokens_details": {"cached_tokens": 30}}, Usage(50, 30, 0, 4)),
+        ({**COUNTS, "cost": 10**400}, Usage(50, output=4)),
         ({"prompt_tokens": None, "prompt_tokens_details": None, "cost": 0}, None),
         (None, None),
     ],
 )
-def test_the_usage_of_a_response_is_read_in_the_words_of_every_gateway(counts: Value, usage: Usage | None):
+def test_usage_is_read_by_the_field_names_of_every_gateway(counts: Value, usage: Usage | None):
     [(_, [request])] = stretches(mini(GO, answered(model="m", usage=counts)))
     assert request == Request(1, model="m", usage=usage)
 
@@ -622,7 +627,7 @@ def test_mini_swe_agent_1_is_recorded_with_the_times_of_its_responses_and_the_co
         ({"model_kwargs": {"prompt_cache_retention": "24h"}}, 86_400),
     ],
 )
-def test_the_configuration_of_mini_swe_agent_says_how_long_its_requests_ask_to_be_cached(config: Value, seconds: Value):
+def test_the_configuration_of_mini_swe_agent_tells_the_cache_life_that_was_asked_for(config: Value, seconds: Value):
     assert stretches(mini(GO, answered(), **config))[0][1] == (Request(1, cache_life=seconds),)
 
 
@@ -701,7 +706,7 @@ def test_pi_is_recorded_in_stretches_without_thoughts(ids: bool):
         ({"cost": {"total": 0}}, USED),
     ],
 )
-def test_pi_tells_what_a_request_cost_and_of_late_which_cache_it_wrote(more: Value, usage: Usage):
+def test_pi_states_costs_and_newer_versions_the_cache_that_was_written(more: Value, usage: Usage):
     entries = [pi(0, "user", "one"), pi(2, "assistant", words("A."), usage=PI_USAGE | more)]
     [(_, [request])] = stretches(lines({"type": "session", "id": "s"}, *chained(*entries)))
     assert request.usage == usage
