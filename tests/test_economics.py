@@ -10,7 +10,7 @@ from profiles import examples
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, SettingsError
-from autoprune.economics import CACHE_LIFE, DEFAULT, LISTS, Pauses, Prices, checked_pauses, prices
+from autoprune.economics import CACHE_LIFE, DEFAULT, LISTS, Pauses, Prices, checked_pauses, lifetime, prices
 
 # Prices
 
@@ -74,6 +74,29 @@ def test_what_is_not_known_of_a_model_is_said():
 def test_a_vendor_that_names_no_price_for_writing_takes_that_of_an_input_token():
     found = prices(None, "gpt-4o")
     assert (found.write, found.read) == (1, pytest.approx(0.5))
+
+
+@each_row(
+    ("model", "write", "life"),
+    [
+        ("claude-sonnet-4-5", 1.25, 300),
+        ("gpt-4o", 1, 3_600),
+        ("gpt-5.6-sol", 1.25, 1_800),  # OpenAI's models that charge for writing
+        ("openai/gpt-5.6-sol", 1.25, 1_800),
+    ],
+)
+def test_how_long_the_cache_of_a_model_lives_and_what_longer_costs(model: str, write: float, life: float):
+    known, longer = prices(None, model), prices(None, model, 43_200)
+    assert (known.write, known.life) == (write, life)
+    assert (longer.write, longer.life) == (2 if "claude" in model else write, 43_200)
+
+
+@each_row(
+    ("seconds", "words"),
+    [(300, "5 min"), (3_600, "1 h"), (86_400, "24 h"), (90, "90 s"), (0.5, "0.5 s"), (0, "0 s")],
+)
+def test_a_life_in_words(seconds: float, words: str):
+    assert lifetime(seconds) == words
 
 
 @each_row(

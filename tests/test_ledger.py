@@ -118,6 +118,33 @@ def test_where_the_cache_is_cold_a_prune_saves_the_price_of_writing_and_costs_no
     assert ledger.entries[0].net == pytest.approx((2 * 1.25 + 0.1) * 950)
 
 
+def test_the_table_says_of_a_prune_at_a_cold_request_that_the_rewrite_was_paid_for_anyway():
+    ledger = Ledger(PRICES, cache_life=3_600)
+    before = messages(100, 1_000, 5_000, 600)
+    ledger.add(prompt(before))
+    warm = changed(before, 3, 0)
+    ledger.add(prompt(before, warm), pauses={4: 3_600.0})
+    ledger.add(prompt(before, changed(warm, 1, 50), placeholders=50), pauses={4: 3_601.0})
+    assert [each.is_cold for each in ledger.entries] == [False, True]
+    assert (ledger.cold.net, ledger.cold.removed) == (pytest.approx(1.25 * 950), 1_000)
+    rows = [line.split() for line in str(ledger).splitlines()[1:4]]
+    assert [row[6] for row in rows] == ["0", "cold", "0"]
+    words = " ".join(str(ledger).split())
+    assert "cold: the cache had died, so that the rewrite was paid for anyway" in words
+    assert "the cache is taken to live 1 h." in words
+    assert words.endswith("Cold, the rewrite was paid for anyway: 1 prune of these saved 1,188 input tokens ($0.0024).")
+    assert max(map(len, str(ledger).splitlines())) <= 80
+
+
+def test_prices_that_change_hold_from_the_next_request_on():
+    ledger = Ledger(PRICES)
+    sent = cut(ledger, 1_000, 500)
+    ledger.prices = replace(PRICES, write=2, life=3_600)
+    ledger.add(prompt(messages(100, 1_000, 500), changed(sent, 0, 40)), pauses={3: 400.0})
+    assert [each.rewriting for each in ledger.entries] == [pytest.approx(1.15 * 500), pytest.approx(1.9 * 540)]
+    assert not ledger.entries[1].is_cold
+
+
 def test_with_free_reading_a_prune_in_front_of_others_never_pays():
     ledger = Ledger(FREE)
     sent = cut(ledger, 1_000, 500)
@@ -546,6 +573,17 @@ def test_a_ledger_is_kept_as_json_and_taken_up_again():
     for each in (ledger, again):
         goes_on(each, [*sent, ("x", 5)], 10)
     assert again.total == ledger.total
+
+
+def test_a_record_of_an_older_version_is_read():
+    ledger = Ledger(PRICES)
+    cut(ledger, 1_000, 500, 20)
+    older = json.loads(json.dumps(ledger.as_json()))
+    del older["prices"]["life"], older["entries"][0]["is_cold"]
+    for life, expected in (({}, 300), ({"cache_life": 60}, 60)):
+        again = Ledger.of_json({**older, **life})
+        assert (again.prices.life, again.entries[0].is_cold) == (expected, False)
+        assert again.total.net == ledger.total.net
 
 
 def test_a_record_from_which_something_is_missing_is_refused_by_name():

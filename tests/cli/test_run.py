@@ -24,6 +24,7 @@ from strict_provider.server import Provider, serve
 
 from autoprune import AgenticConversationPruner
 from autoprune.cli.run import account
+from autoprune.economics import Ledger
 from autoprune.proxy import Point, Session
 
 SCRIPT = [*(Turn(calls=(Call("read", {"path": f"{number}.log"}),)) for number in range(8)), Turn("All is read.")]
@@ -310,6 +311,13 @@ def test_of_conversations_of_one_request_the_largest_is_the_one():
         "autoprune: /v1/messages: 1 request, the last prompt 9,000 tokens, 9,000 without pruning, safe zone 0",
         "autoprune: 1 side question besides",
     ]
+
+
+def test_the_life_of_a_cache_is_said_where_it_is_not_as_usual():
+    known = Session("", "", "/v1/messages", 0.0, requests=1, points=[Point(1, 0.0, 9, 9, 0, 0.1)])
+    known.life_from, known.ledger = "as its answers say", Ledger(cache_life=3_600)
+    (line,) = account(SimpleNamespace(sessions=(known,)))
+    assert line.endswith("safe zone 0, its cache lives 1 h, as its answers say")
 
 
 def test_of_several_conversations_the_longest_has_its_ledger_and_the_others_a_line():

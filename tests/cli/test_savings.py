@@ -6,6 +6,7 @@ import stat
 import time
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import run_text
@@ -18,18 +19,27 @@ from autoprune.proxy import Session
 
 DAY = datetime(2026, 11, 20, 12).timestamp()
 SECRET = "sk-live-0123456789"
+CONVERSATION: list[Any] = [{"role": "user", "content": "Read."}]
+for at in range(6):
+    call = {"id": f"c{at}", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    CONVERSATION.append({"role": "assistant", "content": "word " * 300, "tool_calls": [call]})
+    CONVERSATION.append({"role": "tool", "tool_call_id": f"c{at}", "content": f"{SECRET} {at}\n" * 20})
 
 
-def session(name: str, *, client: str = "mini/2.4.6 (linux)", model: str = "m", price: float | None = 1e-3) -> Session:
+def session(
+    name: str,
+    *,
+    client: str = "mini/2.4.6 (linux)",
+    model: str = "m",
+    price: float | None = 1e-3,
+    pause: float = 0.0,
+    life: float = 300,
+) -> Session:
     """A conversation that lost money: its results went behind a long one that the cache had to be given again."""
-    ledger = Ledger(Prices(1.25, 0.1, 5, input_price=price))
+    ledger = Ledger(Prices(1.25, 0.1, 5, input_price=price, life=life))
     pruner = AgenticConversationPruner("2k")
-    messages = [{"role": "user", "content": "Read."}]
-    for at in range(6):
-        call = {"id": f"c{at}", "type": "function", "function": {"name": "read", "arguments": "{}"}}
-        messages.append({"role": "assistant", "content": "word " * 300, "tool_calls": [call]})
-        messages.append({"role": "tool", "tool_call_id": f"c{at}", "content": f"{SECRET} {at}\n" * 20})
-        ledger.add(pruner.prune(messages))
+    for at in range(3, len(CONVERSATION) + 1, 2):
+        ledger.add(pruner.prune(CONVERSATION[:at]), pauses={at: pause})
     return Session(name, client, "/v1/chat/completions", DAY, model=model, requests=6, ledger=ledger)
 
 
@@ -125,6 +135,42 @@ def test_savings_are_told_by_client_and_model_with_a_total(state: Path, kept: Le
         f"Since 2026-11-20 pruning has lost {-3 * net:,.0f} input tokens (${-2 * net * 1e-3:,.2f}) in 3 sessions. "
         "The prices of 1 of them are not known."
     )
+
+
+def test_caches_that_live_otherwise_than_usual_and_cold_requests_are_told(state: Path, kept: Ledgers):
+    long, short = session("long", pause=3_601.0, life=3_600), session("short")
+    long.life_from = "as its answers say"
+    kept.write([long, short])
+    found, shown = json.loads(savings(state, "--json").stdout), " ".join(savings(state).stdout.split())
+    assert found["cache_lives"] == [{"life": 3_600, "from": "as its answers say", "sessions": 1}]
+    assert "The cache lives 1 h in 1 session, as its answers say." in shown
+    assert found["total"]["cold"] == pytest.approx(long.ledger.cold.net)
+    assert long.ledger.cold.net > 0
+    assert shown.endswith(
+        f"Of this {long.ledger.cold.net:,.0f} were saved at cold requests: the rewrite was paid for anyway."
+    )
+
+
+def test_a_file_of_an_older_version_is_read(kept: Ledgers):
+    kept.write([session("one")])
+    (path,) = kept.folder.iterdir()
+    record = json.loads(path.read_text())
+    del record["life_from"], record["ledger"]["prices"]["life"]
+    record["ledger"]["cache_life"] = 600
+    for entry in record["ledger"]["entries"]:
+        del entry["is_cold"]
+    path.write_text(json.dumps(record))
+    (account,), unread = read_ledgers(kept.folder)
+    assert (account.ledger.prices.life, account.life_from, account.ledger.cold.net, unread) == (600, "", 0, [])
+
+
+def test_a_ledger_is_written_again_when_its_last_request_was_refused(kept: Ledgers):
+    known = session("one")
+    kept.write([known])
+    known.refused, known.ledger = 1, Ledger()
+    kept.write([known])
+    (account,), _ = read_ledgers(kept.folder)
+    assert account.ledger.requests == 0
 
 
 def test_since_leaves_out_what_has_not_gone_on_since_then(state: Path, kept: Ledgers):

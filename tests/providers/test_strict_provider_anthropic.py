@@ -54,7 +54,8 @@ def unexpected(path: str, id: str) -> str:
     )
 
 
-MARKED = text("Go on.") | {"cache_control": {"type": "ephemeral"}}
+MARK = {"type": "ephemeral"}
+MARKED = text("Go on.") | {"cache_control": MARK}
 EMPTY = "all messages must have non-empty content except for the optional final assistant message"
 HELLO = {"role": "assistant", "content": "Hello."}
 
@@ -370,6 +371,25 @@ def test_an_automatic_mark_follows_the_conversation(strict_provider: Provider, a
     second = anthropic_client.messages.create(messages=[user(text(LONG)), HELLO, USER], **request).usage
     assert second.cache_read_input_tokens == first.cache_creation_input_tokens > 1_024
     assert second.input_tokens == 0
+
+
+def test_anthropic_keeps_what_is_marked_for_an_hour_apart(strict_provider: Provider, anthropic_client: Any):
+    strict_provider.play.script = [Turn("Done.")]
+
+    def wrote(*lives: str | None) -> tuple[int, int]:
+        """Tokens written for an hour and for five minutes, for new blocks with marks for these lives."""
+        blocks = [text(f"{lives} {LONG}") | {"cache_control": MARK | ({"ttl": each} if each else {})} for each in lives]
+        found = anthropic_client.messages.create(model=UNBOUND, max_tokens=100, messages=[user(*blocks)]).usage
+        return found.cache_creation.ephemeral_1h_input_tokens, found.cache_creation.ephemeral_5m_input_tokens
+
+    hour, none = wrote("1h")
+    assert (hour > 1_024, none) == (True, 0)
+    assert wrote(None)[0] == wrote("5m")[0] == 0
+    first, second = wrote("1h", None)
+    assert first == pytest.approx(second, abs=20)
+    for wrong, words in ((("5m", "1h"), "must not come after a ttl='5m'"), (("2h",), "should be '5m' or '1h'")):
+        with pytest.raises(anthropic.BadRequestError, match=words):
+            wrote(*wrong)
 
 
 def test_anthropic_counts_tokens_as_it_bills_them(strict_provider: Provider, anthropic_client: Any):

@@ -20,7 +20,7 @@ from proxy.conftest import body, eventually, messages
 from raw_upstream import Connection, always, answer, serving
 
 from autoprune import AgenticConversationPruner, PruneArgs
-from autoprune.proxy import Running, Settings, _forward, running
+from autoprune.proxy import Running, Session, Settings, _forward, running
 from autoprune.proxy._guard import Guard
 from autoprune.proxy._lanes import Lanes
 from autoprune.proxy._upstream import address
@@ -56,6 +56,27 @@ def test_where_nothing_is_said_the_prefix_changes_as_seldom_as_with_cache_aware(
     with serving(always(answer())) as upstream, running(Settings(upstream.url, "30k")) as proxy:
         assert send(proxy.url, recorded()) == len(upstream.requests) == 42
     assert prefix_changes(upstream) == 3
+
+
+def test_a_request_that_is_refused_for_now_and_sent_again_is_one_request_of_the_ledger(proxy_to: ProxyTo) -> None:
+    answers = iter([answer(), *[answer(b"{}", "429 Too Many Requests")] * 2, *[answer()] * 5])
+
+    def play(connection: Connection) -> None:
+        while connection.request():
+            connection.send(next(answers))
+
+    def session(url: str, *sizes: int) -> Session:
+        proxy = proxy_to(url, strategy="low_water")
+        for results in sizes:
+            httpx.post(f"{proxy.url}/v1/messages", content=body(results))
+        eventually(lambda: sum(each.requests for each in proxy.sessions) == len(sizes))
+        return proxy.sessions[0]
+
+    with serving(play) as upstream:
+        repeating, plain = session(upstream.url, 1, 3, 3, 3, 4), session(upstream.url, 1, 3, 4)
+    assert (repeating.refused, repeating.ledger.requests, plain.ledger.requests) == (2, 3, 3)
+    assert repeating.ledger.entries == plain.ledger.entries
+    assert repeating.ledger.entries[0].request == 2
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """The sums over what went through: they stay when conversations go, and their labels stay few."""
 
+from dataclasses import replace
+
 import pytest
 
 from autoprune.economics import DEFAULT, Sent
@@ -7,7 +9,7 @@ from autoprune.proxy._figures import MOST_LABELS, MOST_LETTERS, OTHERS, product
 from autoprune.proxy._metrics import metrics
 from autoprune.proxy._pruning import Account, Cleared, Done, Job
 from autoprune.proxy._sessions import MOST_POINTS, MOST_SESSIONS, Sessions
-from autoprune.proxy._state import counted_from_one, revision
+from autoprune.proxy._state import PAID, counted_from_one, revision, told, why
 
 PROMPT = [("digest", 100)]
 CLEARED = Cleared(request=0, tool="read", target="a.py", tokens=50, reason="over_safe_zone", id="1")
@@ -70,6 +72,57 @@ def test_the_usage_of_an_answer_is_entered_once():
     session.usage = {"input_tokens": 50}
     went_through(sessions, "one", 2)
     assert len(session.ledger.reported) == 1
+
+
+def test_what_was_saved_at_cold_requests_is_counted_and_said():
+    sessions = Sessions()
+    went_through(sessions, "one", 2)
+    (session,) = sessions
+    job, done = Job("/v1/chat/completions", {}, b"", "", 0.0), Done(conversation="one")
+    cut = Account("m", 60, 1, 301.0, 100, 50, Sent(PROMPT, [("shorter", 50)]), DEFAULT, (CLEARED,), 1, (), "as asked")
+    session.sent(cut, done, job)
+    assert (
+        [each.is_cold for each in session.points] == [each.is_cold for each in session.cleared] == [False, False, True]
+    )
+    ((_, found),) = sessions.figures().items()
+    assert (found.cold, found.saved_cold) == (1, session.ledger.cold.net)
+    assert found.saved_cold == found.saved == pytest.approx(1.25 * 50)
+    text = metrics(sessions)
+    assert 'autoprune_cold_requests_total{client="mini",model="m"} 1' in text
+    assert 'autoprune_saved_cold_input_tokens{client="mini",model="m"} 62.5' in text
+    shown = told(session, in_full=True)
+    assert (shown["cache"], shown["saved"]["cold"]) == ({"life": "5 min", "from": "as asked"}, 62.5)
+    assert [PAID in each["reason"] for each in shown["cleared"]] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("cold, worth 1.2", "cold: the rewrite was paid for anyway, worth 1.2"),
+        ("largest first", "largest first; cold: the rewrite was paid for anyway"),
+        ("cold: the rewrite was paid for anyway", "cold: the rewrite was paid for anyway"),
+        ("colder than before", "colder than before; cold: the rewrite was paid for anyway"),
+    ],
+)
+def test_why_something_was_cleared_at_a_cold_request(reason: str, said: str):
+    assert why(replace(CLEARED, reason=reason, is_cold=True)) == said
+    assert why(replace(CLEARED, reason=reason)) == reason
+
+
+def test_a_request_that_was_not_answered_is_not_in_the_ledger():
+    sessions = Sessions()
+    went_through(sessions, "one", 2)
+    (session,) = sessions
+    session.usage = {"input_tokens": 50}
+    before = session.ledger.as_json()
+    went_through(sessions, "one")
+    session.take_back(2)  # another one followed
+    assert session.ledger.requests == 3
+    session.take_back(3)
+    assert (session.ledger.as_json(), session.usage, session.requests) == (before, {"input_tokens": 50}, 3)
+    session.take_back(3)
+    went_through(sessions, "one")
+    assert (session.ledger.requests, len(session.ledger.reported), session.usage) == (3, 1, None)
 
 
 def test_a_label_is_short_whatever_clients_say():

@@ -25,6 +25,16 @@ ANTHROPIC = (
     {"type": "content_block_delta", "delta": {"text": "the word usage\n\ndata: {}"}},
     {"type": "message_delta", "usage": {"output_tokens": 42}},
 )
+WRITTEN = {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 900}
+WRITTEN_FIRST = (
+    {"type": "message_start", "message": {"usage": {"input_tokens": 5, "cache_creation": WRITTEN}}},
+    {"type": "message_delta", "usage": {"output_tokens": 42, "cache_creation": dict.fromkeys(WRITTEN, 0)}},
+)
+DETAILS = (
+    {"response": {"usage": {"input_tokens": 95, "input_tokens_details": {"cache_write_tokens_details": None}}}},
+    {"response": {"usage": {"input_tokens_details": {"cache_write_tokens_details": {"ttl_30m_tokens": 7}}}}},
+    {"response": {"usage": {"input_tokens_details": {"cached_tokens": 3}}}},
+)
 CHAT = ({"choices": [], "usage": None}, {"choices": [], "usage": {"prompt_tokens": 95, "completion_tokens": 42}})
 RESPONSES = ({"type": "response.completed", "response": {"usage": {"input_tokens": 95, "output_tokens": 42}}},)
 GEMINI = (
@@ -72,6 +82,26 @@ def test_what_says_no_usage_or_cannot_be_read_is_passed_over(kind: str, encoding
     reader = UsageReader(kind, encoding)
     reader.feed(data)
     assert reader.end() == {}
+
+
+def test_figures_inside_others_are_read_and_zeros_take_none_of_them_away():
+    for said, expected in (
+        (
+            WRITTEN_FIRST,
+            {"input_tokens": 5, "output_tokens": 42, "cache_creation": {"ephemeral_1h_input_tokens": 900}},
+        ),
+        (
+            DETAILS,
+            {
+                "input_tokens": 95,
+                "input_tokens_details": {"cache_write_tokens_details": {"ttl_30m_tokens": 7}, "cached_tokens": 3},
+            },
+        ),
+        (({"usage": {"cache_creation": {"ephemeral_1h_input_tokens": 0}}},), {}),
+    ):
+        stream = UsageReader("text/event-stream", "")
+        stream.feed(events(said))
+        assert stream.end() == expected
 
 
 def test_a_long_event_is_put_together_once():

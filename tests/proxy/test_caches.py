@@ -1,0 +1,378 @@
+"""How long a cache lives: what a request asks for, what an answer says, and what is taken of both."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import anthropic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from profiles import examples
+from proxy.conftest import eventually, messages
+from strict_provider.scripts import Turn
+from strict_provider.server import Provider, serve
+
+from autoprune.proxy import Running, Session, Settings, running
+from autoprune.proxy._caches import Cache, asked, written
+from autoprune.proxy._pruning import Account, Job, Work
+from autoprune.requests import place
+
+SHORT, HOUR = 300.0, 3_600.0
+MODEL = "claude-opus-4-8"
+
+
+def mark(ttl: object = None) -> dict[str, Any]:
+    return {"cache_control": {"type": "ephemeral"} | ({} if ttl is None else {"ttl": ttl})}
+
+
+def said(text: str, ttl: object = None, *, is_marked: bool = True) -> dict[str, Any]:
+    block = {"type": "text", "text": text}
+    return {"role": "user", "content": [block | mark(ttl) if is_marked else block]}
+
+
+PLAIN = said("Go on.", is_marked=False)
+RESULT = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "a"} | mark("1h")]}
+POINT = {"cachePoint": {"type": "default", "ttl": "1h"}}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "life"),
+    [
+        ("/v1/messages", {"messages": [PLAIN]}, None),
+        ("/v1/messages", {"messages": [said("a")]}, None),
+        ("/v1/messages", {"messages": [said("a", "1h")]}, HOUR),
+        ("/v1/messages", {"messages": [{"role": "user", "content": [RESULT]}]}, HOUR),
+        # That of most messages counts, and that of the system prompt where none is marked.
+        ("/v1/messages", {"messages": [PLAIN, PLAIN, said("a", "1h"), said("b", "5m")]}, HOUR),
+        ("/v1/messages", {"messages": [said("a", "1h"), PLAIN, PLAIN, said("b", "5m")]}, SHORT),
+        ("/v1/messages", {"messages": [said("a", "1h"), PLAIN, PLAIN], **mark()}, None),
+        ("/v1/messages", {"messages": [PLAIN], **mark("1h")}, HOUR),
+        ("/v1/messages", {"messages": [PLAIN], "system": [said("a", "1h")["content"][0]]}, HOUR),
+        ("/v1/messages", {"messages": [said("a", "5m")], "system": [said("a", "1h")["content"][0]]}, SHORT),
+        ("/v1/messages", {"messages": [said("a", "2 weeks")]}, None),
+        ("/v1/messages", {"messages": [said("a", [1])]}, None),
+        ("/v1/messages", {"messages": [{"role": "user", "content": [{"cache_control": "1h"}, 5]}, 7]}, None),
+        ("/model/m/converse", {"messages": [{"role": "user", "content": [{"text": "a"}, POINT]}]}, HOUR),
+        ("/v1/chat/completions", {"messages": [said("a", "1h")]}, HOUR),  # a gateway to Anthropic
+        ("/v1/chat/completions", {"messages": [PLAIN], "prompt_cache_retention": "24h"}, 86_400.0),
+        ("/v1/responses", {"input": [PLAIN], "prompt_cache_retention": "in_memory"}, None),
+        ("/v1/responses", {"input": [PLAIN], "prompt_cache_options": {"ttl": "30m"}}, 1_800.0),
+        ("/v1beta/models/gemini-3-pro:generateContent", {"contents": [{"parts": [{"text": "a"}]}]}, None),
+    ],
+)
+def test_what_a_request_asks_for(path: str, body: dict[str, Any], life: float | None):
+    found = place(path, body)
+    assert found
+    assert asked(found, body, is_charged=False) == life
+
+
+def test_models_that_charge_for_writing_take_no_notice_of_how_long_others_retain_a_cache():
+    body = {"input": [PLAIN], "prompt_cache_retention": "24h"}
+    found = place("/v1/responses", body)
+    assert found
+    assert asked(found, body, is_charged=True) is None
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        (
+            {"cache_creation": {"ephemeral_5m_input_tokens": 40, "ephemeral_1h_input_tokens": 900}},
+            {300: 40, 3_600: 900},
+        ),
+        ({"cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": "9"}}, {}),
+        ({"prompt_tokens_details": {"cache_creation_token_details": {"ephemeral_1h_input_tokens": 7}}}, {3_600: 7}),
+        ({"input_tokens_details": {"cache_write_tokens_details": {"ttl_12h_tokens": 7}}}, {43_200: 7}),
+        ({"cacheDetails": [{"ttl": "1h", "inputTokens": 7}, {"ttl": "5m", "inputTokens": 2}]}, {3_600: 7, 300: 2}),
+        ({"cacheDetails": [{"ttl": "soon", "inputTokens": 7}]}, {}),
+        ({"input_tokens": 7, "cache_creation": None}, {}),
+        ([[[[[{"ephemeral_1h_input_tokens": 7}]]]]], {}),
+        ("ephemeral_1h_input_tokens", {}),
+    ],
+)
+def test_what_an_answer_says(usage: object, tokens: dict[float, int]):
+    assert written(usage) == tokens
+
+
+def wrote(**tokens: int) -> dict[str, Any]:
+    """The usage of an answer that wrote so many tokens for five minutes (`m5`), for an hour (`h1`)."""
+    named = {"ephemeral_5m_input_tokens": tokens.get("m5", 0), "ephemeral_1h_input_tokens": tokens.get("h1", 0)}
+    return {"cache_creation": named}
+
+
+def test_an_answer_counts_more_than_a_request_and_that_more_than_what_is_usual():
+    cache = Cache()
+    cache.ask(None, 1)
+    assert (cache.life, cache.known_from) == (SHORT, "")
+    cache.ask(HOUR, 3)
+    assert (cache.life, cache.known_from) == (HOUR, "as its requests ask")
+    cache.answered(wrote(m5=9_000))
+    cache.ask(HOUR, 5)
+    assert (cache.life, cache.known_from) == (SHORT, "")
+    assert (cache.first, cache.changes) == (SHORT, {3: HOUR, 5: SHORT})
+    cache.answered(wrote(h1=9_000))
+    cache.ask(HOUR, 7)
+    assert (cache.life, cache.known_from) == (HOUR, "as its answers say")
+
+
+def test_what_the_settings_say_counts_most():
+    cache = Cache(given=600.0)
+    cache.answered(wrote(h1=9_000))
+    cache.ask(HOUR, 1)
+    assert (cache.life, cache.known_from, cache.first, cache.changes) == (600, "as the settings say", 600, {})
+
+
+def test_where_an_answer_names_two_lives_the_request_says_which_one_the_messages_have():
+    for wanted, usage in ((SHORT, wrote(m5=40, h1=9_000)), (HOUR, wrote(m5=40, h1=9_000))):
+        cache = Cache()
+        cache.ask(wanted, 1)
+        cache.answered(usage)
+        cache.ask(wanted, 3)
+        assert cache.life == wanted
+
+
+def test_a_side_question_with_a_short_cache_does_not_make_the_conversations_cold():
+    cache = Cache()
+    for at in (1, 3):
+        cache.ask(HOUR, at)
+        cache.answered(wrote(h1=900))
+    cache.ask(None, 4)
+    cache.answered(wrote(m5=50))
+    cache.ask(HOUR, 5)
+    assert (cache.life, cache.changes) == (HOUR, {})
+    for at in (7, 9):  # and from here on the client asks for a short one
+        cache.ask(None, at)
+    assert (cache.life, cache.changes) == (SHORT, {9: SHORT})
+
+
+def test_a_request_that_is_sent_again_keeps_its_life_and_a_history_that_was_cut_forgets_the_later_ones():
+    cache = Cache()
+    for at in (1, 3, 5):
+        cache.ask(None, at)
+    cache.answered(wrote(h1=900))
+    cache.ask(None, 5)
+    assert cache.life == SHORT
+    cache.ask(None, 7)
+    assert (cache.life, cache.changes) == (HOUR, {7: HOUR})
+    cache.ask(None, 2)
+    assert (cache.life, cache.changes) == (HOUR, {2: HOUR})
+
+
+# In a lane
+
+
+@dataclass
+class Lane:
+    """A lane that prunes one conversation, growing, at times of its own."""
+
+    strategy: str = "cache_aware(threshold=1000,patience=1000000,stay=0,start_at=0)"
+    work: Work = field(init=False)
+    now: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.work = Work(Settings(safe_zone="100k", strategy=self.strategy))
+
+    def ask(self, results: int, pause: float, ttl: str | None = None) -> tuple[str, Account, list[Any]]:
+        """Send a conversation with so many results; return its name, its account, and the messages that go on."""
+        self.now += pause
+        given = messages(results)
+        if ttl:
+            given[-1] = given[-1] | {"content": marked(given[-1]["content"], ttl)}
+        known = json.dumps({"model": MODEL, "messages": given}).encode()
+        done = self.work.prune(Job("/v1/messages", {}, known, "s", self.now))
+        account = self.work.account(done.number)
+        assert account, done.note
+        return done.conversation, account, json.loads(done.body)["messages"] if done.body else given
+
+
+def marked(content: Any, ttl: str) -> list[Any]:
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return [*blocks[:-1], blocks[-1] | mark(ttl)]
+
+
+def cleared(sent: list[Any]) -> set[int]:
+    """The messages of a conversation in which a result was cleared."""
+    results = ((at, each["content"][0]) for at, each in enumerate(sent) if at and each["role"] == "user")
+    return {at for at, result in results if "[Cleared at" in str(result["content"])}
+
+
+@pytest.mark.parametrize(("ttl", "goes"), [(None, True), ("5m", True), ("1h", False)])
+def test_a_pause_finds_the_cache_cold_only_after_its_own_life(ttl: str | None, goes: bool):
+    lane = Lane()
+    for results in range(1, 8):
+        lane.ask(results, 5.0, ttl)
+    _, account, sent = lane.ask(8, 1_000.0, ttl)
+    assert (account.is_cold, bool(cleared(sent))) == (goes, goes)
+    write, life = (2.0, HOUR) if ttl == "1h" else (1.25, SHORT)
+    assert (account.prices.write, account.prices.life) == (write, life)
+    assert lane.ask(9, 4_000.0, ttl)[1].is_cold
+
+
+def test_a_variable_says_how_long_the_cache_lives(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("AUTOPRUNE_CACHE_TTL", "2h")
+    lane = Lane()
+    for results, pause in ((7, 0.0), (8, 7_000.0)):
+        _, account, sent = lane.ask(results, pause, "5m")
+    assert (account.prices.life, account.life_from, cleared(sent)) == (7_200, "as the settings say", set())
+    assert cleared(lane.ask(9, 7_300.0, "5m")[2])
+
+
+def test_what_is_sent_again_is_cold_by_the_life_of_its_own_cache():
+    body = json.dumps({"model": MODEL, "messages": [*messages(3)[:-1], said("a", "1h")]}).encode()
+    work = Work(Settings(safe_zone="100k"))
+    first = work.prune(Job("/v1/messages", {}, body, "s", 0.0, b"mark"))
+    assert work.account(first.number)
+    assert work.again(b"mark", 3_000.0)
+    assert work.again(b"mark", 7_000.0) is None
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from((5.0, 400.0, 4_000.0)),
+        st.sampled_from((None, "5m", "1h")),
+        st.sampled_from(({}, wrote(m5=900), wrote(h1=900))),
+    ),
+    min_size=4,
+    max_size=9,
+)
+
+
+@given(STEPS, st.sampled_from((Lane.strategy, "cache_aware(threshold=1000,patience=0.5,stay=1,start_at=0)")))
+@examples(25)
+def test_whatever_is_asked_and_answered_in_mid_conversation_what_was_cleared_stays_cleared(
+    steps: list[tuple[float, str | None, dict[str, Any]]], strategy: str
+):
+    lane, gone = Lane(strategy), set()
+    for results, (pause, ttl, usage) in enumerate(steps, 1):
+        name, account, sent = lane.ask(results, pause, ttl)
+        assert gone <= cleared(sent)
+        assert account.is_cold == (account.pause > account.prices.life)
+        gone = cleared(sent)
+        lane.work.answered(name, usage)
+
+
+# Through the proxy, with a real client and a provider that keeps caches as they are asked for
+
+
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Agent:
+    """A client of Anthropic's that sends a growing conversation through a proxy, marked at its last message."""
+
+    client: anthropic.Anthropic
+    proxy: Running
+    clock: Clock
+    tag: str
+    ttl: str | None
+    session: str = "claude"
+    results: int = 0
+    name: str = ""
+
+    def ask(self, pause: float = 5.0) -> Any:
+        self.clock.now += pause
+        self.results += 1
+        known = messages(self.results, tag=self.tag)
+        known[-1] = known[-1] | {
+            "content": marked(known[-1]["content"], self.ttl) if self.ttl else known[-1]["content"]
+        }
+        noted, names = sum(each.requests for each in self.proxy.sessions), {each.name for each in self.proxy.sessions}
+        headers = {"x-claude-code-session-id": self.session}
+        answer = self.client.messages.create(
+            model=MODEL, max_tokens=100, messages=known, extra_headers=headers, tools=TOOLS
+        )
+        eventually(lambda: sum(each.requests for each in self.proxy.sessions) > noted)
+        self.name = self.name or next(each.name for each in self.proxy.sessions if each.name not in names)
+        return answer
+
+    @property
+    def conversation(self) -> Session:
+        return next(each for each in self.proxy.sessions if each.name == self.name)
+
+
+TOOLS: list[Any] = [{"name": "read", "input_schema": {"type": "object"}}]
+PATIENT = {"safe_zone": "100k", "strategy": Lane.strategy}
+
+
+@pytest.fixture
+def provider(request: pytest.FixtureRequest) -> Iterator[Provider]:
+    with serve([Turn("Go on.")], keeps=getattr(request, "param", "")) as known:
+        yield known
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def proxy(provider: Provider, clock: Clock) -> Iterator[Running]:
+    with running(Settings(provider.url, **PATIENT), clock) as known:
+        yield known
+
+
+@pytest.fixture
+def client(proxy: Running) -> Iterator[anthropic.Anthropic]:
+    with anthropic.Anthropic(base_url=proxy.url, api_key="none", max_retries=0) as known:
+        yield known
+
+
+def test_a_conversation_and_its_sub_agent_have_caches_of_their_own(
+    client: anthropic.Anthropic, proxy: Running, clock: Clock, provider: Provider
+):
+    main, helper = (Agent(client, proxy, clock, tag, ttl) for tag, ttl in ((" main", "1h"), (" helper", "5m")))
+    for _ in range(6):
+        usage = main.ask().usage.cache_creation
+        assert (usage.ephemeral_1h_input_tokens > 0, usage.ephemeral_5m_input_tokens) == (True, 0)
+    for _ in range(5):
+        helper.ask()
+    main.ask(pause=1_000.0)
+    helper.ask(pause=1.0)
+    helper.ask(pause=1_000.0)
+    assert provider.refusals == []
+    of_main, of_helper = main.conversation, helper.conversation
+    assert (of_main.ledger.prices.write, of_main.ledger.prices.life) == (2.0, HOUR)
+    assert (of_helper.ledger.prices.write, of_helper.ledger.prices.life) == (1.25, SHORT)
+    assert (of_main.life_from, of_helper.life_from) == ("as its answers say", "")
+    assert ([each.is_cold for each in of_main.points], of_main.cleared) == ([False] * 7, [])
+    assert [each.is_cold for each in of_helper.points] == [*[False] * 5, True, True]
+    assert of_helper.ledger.cold.net == of_helper.ledger.total.net > 0
+    assert of_main.ledger.cold.net == 0
+
+
+@pytest.mark.parametrize("provider", ["5m"], indirect=True)
+def test_a_gateway_that_keeps_a_cache_for_less_than_is_asked_is_believed(
+    client: anthropic.Anthropic, proxy: Running, clock: Clock
+):
+    agent = Agent(client, proxy, clock, "", "1h")
+    agent.ask()
+    assert agent.conversation.ledger.prices.life == HOUR
+    eventually(lambda: agent.conversation.usage)
+    for _ in range(6):
+        agent.ask()
+    agent.ask(pause=400.0)
+    assert agent.conversation.points[-1].is_cold
+    assert agent.conversation.cleared
+    assert (agent.conversation.ledger.prices.life, agent.conversation.life_from) == (SHORT, "")
+
+
+@pytest.mark.parametrize("provider", ["1h"], indirect=True)
+def test_a_stream_says_how_long_its_cache_lives_too(client: anthropic.Anthropic, proxy: Running, clock: Clock):
+    known = [said("Go on. " * 2_000)]
+    for _ in range(2):
+        with client.messages.stream(model=MODEL, max_tokens=100, messages=known) as stream:
+            stream.until_done()
+        eventually(lambda: proxy.sessions[0].usage)
+        known = [*known, {"role": "assistant", "content": "Yes."}, said("And now? " * 2_000)]
+    (session,) = proxy.sessions
+    assert (session.requests, session.ledger.prices.life, session.life_from) == (2, HOUR, "as its answers say")
