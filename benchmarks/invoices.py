@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -86,7 +87,7 @@ def _compared(recording: Recording, known: Episode, *, is_told: bool) -> Compare
 
 def _shrunk(requests: Sequence[Request]) -> int:
     sizes = [each.usage.prompt for each in requests if each.usage]
-    return sum(now < SHRUNK * then for then, now in zip(sizes, sizes[1:], strict=False))
+    return sum(now < SHRUNK * then for then, now in pairwise(sizes))
 
 
 def lines(found: Sequence[Compared]) -> Iterator[str]:

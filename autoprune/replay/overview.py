@@ -15,8 +15,9 @@ class Overview:
     """Sums over the episodes of some sessions; tokens are counted ones.
 
     `lives` counts the episodes by the life of their caches, such as "1 h recorded", and `unnamed` those whose log names
-    no model. `recorded` is the share of the prompts that the providers read from their caches, in the `recording` sessions that
-    say so, and `simulated` the share in a replay of the same sessions without pruning; None where no session says it.
+    no model. `recorded` is the share of the prompts that the providers read from their caches, in the `recording`
+    sessions that say so, and `simulated` the share in a replay of the same sessions without pruning; None where no
+    session says it.
     """
 
     files: int

@@ -79,7 +79,7 @@ class Policy:
         return self.is_clairvoyant or is_named(self.name, REFERENCES)
 
     def for_episode(self, episode: Episode, prices: Prices) -> tuple[Any, Callable[[], Any]]:
-        """Return the strategy and what makes a pruner for it, with the episode's safe zone and what stands before it."""
+        """Return the strategy and what makes a pruner for it, with the episode's safe zone and head."""
         strategy = (
             clairvoyant(episode, prices, passages=self.name != "clairvoyant")
             if self.is_clairvoyant

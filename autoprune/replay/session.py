@@ -45,8 +45,8 @@ class ReplayArgs:
 class Shape:
     """What an episode is made of. Tokens are counted ones; `recorded_*` are the provider's, 0 where not recorded.
 
-    `cache_life` is that of most requests, in seconds. It is "recorded", "requested", "given" or "assumed", as `life_from`
-    says; and so is the model, by `model_from`.
+    `cache_life` is that of most requests, in seconds; `life_from` says that it is "recorded", "requested", "given" or
+    "assumed", and `model_from` the same of the model.
     """
 
     requests: int = 0

@@ -22,7 +22,8 @@ from autoprune.proxy import Running, Settings
 from autoprune.proxy._lanes import MOST_LATER, Lanes, Queue, beginning, digest
 from autoprune.proxy._payloads import Payloads
 from autoprune.proxy._processes import LOST, Nursery, Process
-from autoprune.proxy._pruning import WARMING, Job, Work, zone_of
+from autoprune.proxy._pruning import WARMING, Job, Work
+from autoprune.settings import usual_zone
 from autoprune.tokens import ExactCounter
 
 ProxyTo = Callable[..., Running]
@@ -227,6 +228,6 @@ def test_the_newest_payloads_are_kept_up_to_so_many_bytes():
 
 
 def test_the_safe_zone_is_a_share_of_the_models_window():
-    assert zone_of("gpt-4o") == 0.6 * 128_000
-    assert zone_of("a model of nobody's") == 100_000
-    assert zone_of(None) == 100_000
+    assert usual_zone("gpt-4o") == 0.6 * 128_000
+    assert usual_zone("a model of nobody's") == 100_000
+    assert usual_zone(None) == 100_000

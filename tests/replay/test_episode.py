@@ -1,7 +1,5 @@
 """What is replayed: which stretch of a recording, with which head, pauses and safe zone."""
 
-from typing import Any
-
 import pytest
 from episodes import USER, in_words, reading
 from tables import each_row

@@ -1,12 +1,15 @@
 """The report: figures that agree, three ways to print it, plain JSON, one log line."""
 
 import json
+import pickle
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from loguru import logger
 from rich.console import Console
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, PruneEvent, Report, calibration
 
@@ -186,3 +189,36 @@ def test_a_call_with_nothing_to_do_is_a_line_for_debugging(records: list[Any]):
     logger.enable("autoprune")
     report(safe_zone=1_000_000)
     assert [record["level"].name for record in records] == ["DEBUG"]
+
+
+# What the literal rule costs with a prompt cache
+
+
+def test_a_rule_that_breaks_the_cache_at_each_request_is_warned_of_with_its_bill():
+    known = report(9_000, 30, strategy="tool_output_cleanup")
+    (note,) = known.notes
+    found = re.fullmatch(
+        r"with the provider's prompt cache this costs more than no pruning: ([\d,]+) input tokens so far, against "
+        r'([\d,]+) \((\d\.\d\d) times as much\); strategy="cache_aware" clears only when that pays',
+        note,
+    )
+    assert found, note
+    pruned, unpruned, times = (float(each.replace(",", "")) for each in found.groups())
+    assert pruned / unpruned == pytest.approx(times, abs=0.005)
+    assert known.fallbacks == ()
+    assert known.to_dict()["notes"] == [note]
+    assert pickle.loads(pickle.dumps(known)).notes == known.notes
+
+
+@each_row(
+    ("zone", "strategy", "model"),
+    [
+        (9_000, "cache_aware", None),
+        (9_000, "low_water", None),
+        (10**9, "tool_output_cleanup", None),
+        (9_000, "tool_output_cleanup", "gpt-4-turbo"),  # without a cache
+    ],
+)
+def test_what_saves_or_does_nothing_is_not_warned_of(zone: int, strategy: str, model: str | None):
+    found = AgenticConversationPruner(PruneArgs(zone, model=model)).prune(conversation(30), strategy).report
+    assert [note for note in found.notes if "prompt cache" in note] == []

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from autoprune.conversation.transcript import Location, ToolCall
-from autoprune.formats import new_parser, parse
 from autoprune.economics import Prices
+from autoprune.formats import new_parser, parse
 from autoprune.replay.episode import Episode, answers_of
 from autoprune.replay.recorded import Billing
 
