@@ -21,7 +21,7 @@ class Report(Copied):
     """The outcome of one prune. Tokens are the provider's if a calibration or a usage was given, else counted ones.
 
     `tokens_before` and `tokens_after` are what the safe zone is compared with. `fallbacks` says in words whatever was
-    not done as asked, and `notes` holds that and what else the caller should know. `seconds` is the time the prune took.
+    not done as asked, and `notes` holds that and what else the caller should know. `seconds` is the time it took.
     Where the bytes of the messages alone showed that there is nothing to do, the report counts when it is first asked.
     """
 
