@@ -31,7 +31,6 @@ from autoprune.requests import Place
 from autoprune.settings import duration
 
 Life: TypeAlias = float | None  # seconds; None where nothing is said
-MARKS = ("cache_control", "cachePoint")  # Anthropic's, also through gateways, and Bedrock's
 WRITTEN = re.compile(r"(?:ephemeral|ttl)_(\d{1,6}[smh])(?:_input)?_tokens")  # as Anthropic and OpenAI name them
 DEEPEST = 3  # how far inside a usage the tokens are: input_tokens_details.cache_write_tokens_details.ttl_30m_tokens
 ANSWERS, REQUESTS, SETTINGS, USUAL = "as its answers say", "as its requests ask", "as the settings say", ""
@@ -125,17 +124,30 @@ def _marked(found: Place, body: Mapping[str, Any]) -> Life:
     return max(covered, key=lambda life: covered[life])
 
 
-def _lives(value: object, inside: int = 2) -> Iterator[Life]:
-    """Yield the lives that the marks in a message ask for: those of its blocks, and of blocks inside results, too."""
-    if not isinstance(value, dict):
-        return
+def _lives(message: object) -> list[Life]:
+    """Return the lives that the marks in a message ask for: those of its blocks, and of blocks inside results, too."""
+    if not isinstance(message, dict):
+        return []
+    found: list[Life] = []
+    for block in _blocks(message):
+        if isinstance(block, dict):
+            for inner in _blocks(block):
+                found += _life(inner)
+            found += _life(block)
+    return found + _life(message)
+
+
+def _blocks(value: dict[str, Any]) -> list[object]:
     content = value.get("content")
-    if inside and isinstance(content, list):
-        for block in content:
-            yield from _lives(block, inside - 1)
-    for name in MARKS:
-        if isinstance(mark := value.get(name), dict):
-            yield seconds(mark.get("ttl"))
+    return content if isinstance(content, list) else []
+
+
+def _life(block: object) -> list[Life]:
+    """Return the life that the mark of a block asks for, in a list; an empty one where it has no mark."""
+    if not isinstance(block, dict):
+        return []
+    mark = block.get("cache_control") or block.get("cachePoint")  # Anthropic's, also through gateways; Bedrock's
+    return [seconds(mark.get("ttl"))] if isinstance(mark, dict) else []
 
 
 def written(usage: object) -> Mapping[float, int]:
