@@ -132,7 +132,7 @@ def test_smolagents():
     )
     assert agent.run(TASK) == "Done."
     sizes = [pruner.count_tokens([{"role": "user", "content": prompt}]) for prompt in prompts]
-    check(sizes, round(1.03 * SAFE_ZONE))  # calls are sent as text, a little longer than they count
+    check(sizes, round(1.05 * SAFE_ZONE))  # calls are sent as text, a little longer than they count
     seen = [step.observations for step in agent.memory.steps if isinstance(step, ActionStep)]
     assert 20 < sum(text.startswith("[Cleared at request ") for text in seen) < CALLS
 
