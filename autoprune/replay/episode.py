@@ -12,7 +12,7 @@ from autoprune.conversation.transcript import Speaker, Transcript
 from autoprune.economics import CACHE_LIFE
 from autoprune.formats import new_parser, parse
 from autoprune.replay.evidence import Evidence, evidence
-from autoprune.replay.facts import Fact, facts
+from autoprune.replay.protected import Protected, protected
 from autoprune.sessions import Recording, Request
 from autoprune.tokens import Count
 
@@ -74,9 +74,9 @@ class Episode:
         return evidence(self.transcript, self.requests, self.walked)
 
     @cached_property
-    def facts(self) -> tuple[tuple[Fact, ...], ...]:
-        """The protected facts at each request."""
-        return facts(self.transcript, self.requests, self.walked)
+    def protected(self) -> tuple[tuple[Protected, ...], ...]:
+        """What is protected at each request."""
+        return protected(self.transcript, self.requests, self.walked)
 
     def is_cold(self, start: int, life: float = CACHE_LIFE) -> bool:
         """Return whether the pause before the message at `start` was longer than the cache lives."""

@@ -8,6 +8,7 @@ from typing import Any
 from autoprune.conversation.calls import paths
 from autoprune.economics import CACHE_LIFE, DEFAULT, Prices
 from autoprune.errors import AutopruneError
+from autoprune.replay.atoms import GROUPS, Group
 from autoprune.replay.episode import Episode, episode, longest
 from autoprune.replay.figures import Figures, figures
 from autoprune.replay.play import play
@@ -151,7 +152,7 @@ def shape(known: Episode, recording: Recording) -> Shape:
         recorded_prompt=sum(each.prompt for each in used),
         recorded_cached=sum(each.cached for each in used),
         models=tuple(dict.fromkeys(each.model for each in recording.requests if each.model)),
-        atoms=len(known.evidence.needs),
-        free_atoms=known.evidence.free,
-        unsupported_atoms=known.evidence.unsupported,
+        atoms=known.evidence.needed(Group.CODE),
+        free_atoms=sum(known.evidence.free.get(kind, 0) for kind in GROUPS[Group.CODE]),
+        unsupported_atoms=sum(known.evidence.unsupported.get(kind, 0) for kind in GROUPS[Group.CODE]),
     )
