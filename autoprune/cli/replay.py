@@ -14,7 +14,7 @@ import autoprune.cli.replay_options as shared
 from autoprune.cli.files import write
 from autoprune.cli.output import show, show_json
 from autoprune.cli.replay_run import ON_PAGE, dearest, replayed
-from autoprune.cli.replay_tables import facts_table, legend, noted, notes, shape, skipped, verdict_table
+from autoprune.cli.replay_tables import details_table, legend, noted, notes, shape, skipped, verdict_table
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError
 from autoprune.replay import BUILT_IN, FED_BACK, FULL, Policy, ReplayArgs, SessionFigures
@@ -139,7 +139,7 @@ def _show(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overview,
         show(shape(whole))
         for each, rows in placed.items():
             show(verdict_table(each, rows, _unpruned(sessions, str(each))))
-        show(facts_table(placed[args.prices[0]]))
+        show(details_table(placed[args.prices[0]]))
         show(legend())
     show(skipped(shared.left_out(sessions)), to_stderr=True, wraps=False)
     if placed:

@@ -8,11 +8,11 @@ from rich.table import Table
 from rich.text import Text
 
 from autoprune.economics import DEFAULT, Prices
-from autoprune.replay import Interval, ReplayArgs
+from autoprune.replay import Interval, ReplayArgs, atoms
 from autoprune.replay.bill import OWN
-from autoprune.replay.facts import FACT_NAMES
 from autoprune.replay.overview import Overview
 from autoprune.replay.policies import AT
+from autoprune.replay.protected import PROTECTED_NAMES
 from autoprune.replay.recorded import UNKNOWN_HEAD
 from autoprune.replay.verdict import BANDS, NONE, Standing, advice, called
 from autoprune.report.tables import printable
@@ -20,14 +20,19 @@ from autoprune.sessions import READABLE
 from autoprune.settings import SHARE, UNKNOWN_ZONE
 
 WORST = BANDS[-2]  # evidence below which all strategies stand together
+MAIN = (atoms.Group.CODE, atoms.Group.EDITS, atoms.Group.FACTS)  # evidence that stands beside the bill
+MOST_SHARE = 11  # characters of a share with its interval
 MOST_SKIPPED = 10  # files that are named for one reason
 LEGEND = """\
 bill      cost as a share of the unpruned one, and what 95 of 100 draws of the
           sessions give; ≈ is not to be told apart from the row above
 re-read   the same with what the agent would fetch again
+code      how much of what the recorded actions rested on stays in view, in %:
+          names, paths, errors and the old texts of edits
+edits     the same for the old texts of edits, shell edits for those in commands
+facts     the same for figures, names, quotes and keys in what the agent wrote;
+          rows stand in bands by the lowest of the four
 worst     the bill of the session that came off worst
-evidence  how much of what the recorded actions rested on stays in view, in %
-edits     the same for the old texts of edits; rows stand in bands by the lower
 breaks    requests at which the prompt's cache broke"""
 
 
@@ -85,7 +90,7 @@ def verdict_table(prices: Prices, placed: Sequence[Standing], unpruned: float) -
     """Draw the strategies at some prices, in bands of evidence, and the sentence of advice."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("strategy", overflow="fold", max_width=44)
-    for name in ("bill", "re-read", "worst", "evidence", "edits", "breaks"):
+    for name in ("bill", "re-read", *MAIN):
         table.add_column(name, justify="right", no_wrap=True)
     heads = [_head(each) for each in placed]
     for each, head, above in zip(placed, heads, ["", *heads], strict=False):
@@ -96,18 +101,18 @@ def verdict_table(prices: Prices, placed: Sequence[Standing], unpruned: float) -
     return Group(_at(prices, unpruned), table, *broken, "", Text(advice(placed), style="bold"), "")
 
 
-def facts_table(placed: Sequence[Standing]) -> RenderableType:
-    """Draw how many of the protected facts stayed whole in view; nothing where none was needed."""
-    if not any(each.row.facts for each in placed):
-        return Group()
+def details_table(placed: Sequence[Standing]) -> RenderableType:
+    """Draw the worst bill, the cache breaks, and what stayed in view of shell edits and of protected content."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
-    table.add_column("protected facts in view, %", overflow="fold", max_width=30)
-    for name in FACT_NAMES.values():
-        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("in view, %", overflow="fold", max_width=30)
+    for name in ("worst", "breaks", atoms.Group.SHELL_EDITS, *PROTECTED_NAMES.values()):
+        table.add_column(name, justify="right", max_width=MOST_SHARE)
     for each in placed:
-        shares = (each.row.facts.get(kind) for kind in FACT_NAMES)
+        strategy = Text(printable(called(each.row)), style="dim" if each.is_clairvoyant else "")
+        shares = (each.row.protected.get(kind) for kind in PROTECTED_NAMES)
         cells = (_share(known, 1) if known else "–" for known in shares)
-        table.add_row(Text(printable(called(each.row)), style="dim" if each.is_clairvoyant else ""), *cells)
+        shell_edits = _share(each.row.shell_edits, each.needed[atoms.Group.SHELL_EDITS])
+        table.add_row(strategy, f"{each.row.worst:.2f}", f"{each.row.cache_breaks:,}", shell_edits, *cells)
     return Group(table, "")
 
 
@@ -133,10 +138,10 @@ def _cells(each: Standing) -> tuple[Text | str, ...]:
         Text(printable(called(row))),
         Text(bill, style=style),
         f"{each.rereads.value:.3f}",
-        f"{row.worst:.2f}",
-        _share(row.evidence, each.needed),
-        _share(row.edits, each.edits_needed),
-        f"{row.cache_breaks:,}",
+        *(
+            _share(share, each.needed[group])
+            for group, share in zip(MAIN, (row.code, row.edits, row.facts), strict=True)
+        ),
     )
 
 

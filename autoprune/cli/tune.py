@@ -29,7 +29,9 @@ EXAMPLES = options.examples(
 LEGEND = """\
 bill      cost as a share of the unpruned one
 re-read   the same with what the agent would fetch again; the lowest is chosen
-evidence  how much of what the recorded actions rested on stays in view, in %
+code      how much of what the recorded actions rested on stays in view, in %
+edits     the same for the old texts of edits
+facts     the same for figures, names, quotes and keys that the agent stated
 Only settings are shown that no other beats in both."""
 
 
@@ -49,7 +51,7 @@ def tune_settings(
     ] = None,
     cache_life: shared.CacheLife = None,
     floor: Annotated[
-        float, typer.Option(metavar="SHARE", min=0, max=1, help="The least evidence, of all and of edits.")
+        float, typer.Option(metavar="SHARE", min=0, max=1, help="The least evidence of each kind.")
     ] = FLOOR,
     as_json: options.AsJson = False,
     here: shared.Here = False,
@@ -92,12 +94,17 @@ def _show(tuned: Tuning, args: ReplayArgs) -> None:
 def _drawn(tuned: Tuning, args: ReplayArgs) -> RenderableType:
     """Draw the frontier, what is recommended and how far it can be trusted."""
     table = table_of(
-        ("setting", "left"), ("bill", "right"), ("re-read", "right"), ("evidence", "right"), ("edits", "right")
+        ("setting", "left"),
+        ("bill", "right"),
+        ("re-read", "right"),
+        ("code", "right"),
+        ("edits", "right"),
+        ("facts", "right"),
     )
     for row in tuned.frontier:
         style = "bold" if row.strategy == tuned.recommended else ""
         table.add_row(*(Text(cell, style=style) for cell in _cells(row)))
-    asked = f"at least {tuned.floor:.0%} of the evidence and of that of edits, prices {args.prices[0]}"
+    asked = f"at least {tuned.floor:.0%} of each kind of evidence, prices {args.prices[0]}"
     return Group(
         Text(f"{len(tuned.rows) - 1} settings on {_count(tuned.sessions, 'session')}; {asked}", style="bold"),
         table,
@@ -116,21 +123,22 @@ def _recommended(tuned: Tuning) -> str:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    shares = (f"{100 * each.value:.1f}" for each in (row.evidence, row.edits))
+    shares = (f"{100 * each.value:.1f}" for each in (row.code, row.edits, row.facts))
     return row.strategy, f"{row.bill.value:.3f}", f"{row.with_rereads:.3f}", *shares
 
 
 def _trust(tuned: Tuning) -> str:
     """Say what the recommended setting brought on sessions by which it was not chosen."""
-    if not (tuned.bill and tuned.evidence and tuned.edits):
+    if not (tuned.bill and tuned.code and tuned.edits and tuned.facts):
         return "It was chosen and judged on the same session: what it brings on others is not known."
     folds = sum(count for _, count in tuned.picks)
     same = dict(tuned.picks).get(tuned.recommended, 0)
     few = "" if tuned.sessions >= 2 * FOLDS else f" {tuned.sessions} sessions are few: expect other figures on others."
     return (
         f"Chosen on the other sessions and judged on those left out, {folds} times, settings cost "
-        f"{_range(tuned.bill, 1, '.3f')} of the unpruned bill and kept {_range(tuned.evidence, 100, '.1f')} % of the "
-        f"evidence and {_range(tuned.edits, 100, '.1f')} % of that of edits; {same} of {folds} times it was this "
+        f"{_range(tuned.bill, 1, '.3f')} of the unpruned bill and kept {_range(tuned.code, 100, '.1f')} % of the "
+        f"evidence of code, {_range(tuned.edits, 100, '.1f')} % of that of edits and "
+        f"{_range(tuned.facts, 100, '.1f')} % of that of facts; {same} of {folds} times it was this "
         f"setting.{few}"
     )
 

@@ -7,6 +7,8 @@ An *atom* is one of
     identifier   a name in a shell command, or in what is searched for
     code         a name in text that is being written
     error        an error message that the model quotes in its own words
+    shell edit   the old text of an edit by a shell command, or else the name of the file (see `shell_edits`)
+    fact, quote, row   what the model states, and the keys that it uses (see `stated`)
 
 A *name* is a word of at least 7 characters with an underscore or a capital letter inside.
 """
@@ -20,6 +22,7 @@ from autoprune.conversation.calls import arguments, paths
 from autoprune.conversation.commands import command
 from autoprune.conversation.names import names
 from autoprune.conversation.transcript import ToolCall
+from autoprune.replay.shell_edits import shell_edits
 
 LEAST_EDIT = 8  # characters that are no space
 LEAST_PATH = 6  # characters
@@ -60,6 +63,33 @@ class Kind(StrEnum):
     IDENTIFIER = "identifier"
     CODE = "code"
     ERROR = "error"
+    SHELL_EDIT = "shell edit"
+    FACT = "fact"
+    QUOTE = "quote"
+    ROW = "row"
+
+
+class Group(StrEnum):
+    """Kinds of atoms that are counted together."""
+
+    CODE = "code"
+    EDITS = "edits"
+    SHELL_EDITS = "shell edits"
+    FACTS = "facts"
+
+
+GROUPS: Mapping[Group, frozenset[Kind]] = {
+    Group.CODE: frozenset((Kind.EDIT, Kind.PATH, Kind.IDENTIFIER, Kind.CODE, Kind.ERROR)),
+    Group.EDITS: frozenset((Kind.EDIT,)),
+    Group.SHELL_EDITS: frozenset((Kind.SHELL_EDIT,)),
+    Group.FACTS: frozenset((Kind.FACT, Kind.QUOTE, Kind.ROW)),
+}
+
+
+# What an agent states, which counts only if it is scarce.
+STATED = GROUPS[Group.FACTS]
+# What an agent would fetch a result again for. It can tell what a document says without quoting it to the letter.
+FETCHED = frozenset(Kind) - {Kind.QUOTE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +117,7 @@ def _of_call(call: ToolCall) -> Iterator[Atom]:
     if script and not is_patch(script):
         yield from (Atom(Kind.PATH, word) for word in path_words(script))
         yield from (Atom(Kind.IDENTIFIER, name) for name in names(script))
+        yield from (Atom(Kind.SHELL_EDIT, text) for text in shell_edits(script))
 
 
 def _inside(value: object, depth: int, name: str = "", beside: Mapping[object, object] = NOTHING) -> Iterator[Atom]:

@@ -19,7 +19,7 @@ from autoprune.replay.session import ReplayArgs, SessionFigures, replay_session
 from autoprune.strategies.scaffold import is_in_file
 
 T = TypeVar("T")
-FORMAT = 2  # of figures: another number where what they say of the same session has changed
+FORMAT = 3  # of figures: another number where what they say of the same session has changed
 TOO_SHORT = "no stretch of 20 requests or more without a compaction"
 
 

@@ -12,7 +12,7 @@ from autoprune.conversation.transcript import Speaker, Transcript
 from autoprune.economics import DEFAULT, Prices
 from autoprune.formats import new_parser, parse
 from autoprune.replay.evidence import Evidence, evidence
-from autoprune.replay.facts import Fact, facts
+from autoprune.replay.protected import Protected, protected
 from autoprune.replay.recorded import WARM, Billing, Size, billings, size
 from autoprune.sessions import Recording, Request
 from autoprune.settings import usual_zone
@@ -82,9 +82,9 @@ class Episode:
         return evidence(self.transcript, self.requests, self.walked)
 
     @cached_property
-    def facts(self) -> tuple[tuple[Fact, ...], ...]:
-        """The protected facts at each request."""
-        return facts(self.transcript, self.requests, self.walked)
+    def protected(self) -> tuple[tuple[Protected, ...], ...]:
+        """What is protected at each request."""
+        return protected(self.transcript, self.requests, self.walked)
 
     def is_cold(self, request: int, life: float | None = None) -> bool:
         """Return whether a request finds nothing of its prompt cached.

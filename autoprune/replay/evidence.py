@@ -1,13 +1,21 @@
-"""What each recorded action rested on, and where that stood: found once for an episode, whatever is pruned later."""
+"""What each recorded action rested on, and where that stood: found once for an episode, whatever is pruned later.
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+An atom that somebody said before is *free*, one that stands in no earlier result *unsupported*. What an agent states
+counts only if it is *scarce*: one that more than three earlier results show is *common*, and points to none of them.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from autoprune.conversation.calls import arguments
 from autoprune.conversation.transcript import Transcript
 from autoprune.formats.words import texts
-from autoprune.replay.atoms import Atom, atoms, hunks, is_patch
-from autoprune.replay.visible import Texts, strings
+from autoprune.replay.atoms import GROUPS, STATED, Atom, Group, Kind, atoms, hunks, is_patch
+from autoprune.replay.stated import stated
+from autoprune.replay.visible import Texts, numbers, strings
+
+MOST_SOURCES = 3  # earlier results that show what an agent states
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +33,16 @@ class Need:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The needs of an episode. `free` atoms stood in somebody's own words, `unsupported` ones nowhere at all."""
+    """The needs of an episode, and how many other atoms of each kind were free, unsupported or common."""
 
     needs: tuple[Need, ...]
-    free: int
-    unsupported: int
+    free: Mapping[Kind, int] = field(default_factory=dict)
+    unsupported: Mapping[Kind, int] = field(default_factory=dict)
+    common: Mapping[Kind, int] = field(default_factory=dict)
+
+    def needed(self, group: Group) -> int:
+        """Return how many atoms of a group were needed."""
+        return sum(need.atom.kind in GROUPS[group] for need in self.needs)
 
 
 def evidence(transcript: Transcript, requests: Sequence[int], walked: Sequence[int]) -> Evidence:
@@ -39,7 +52,7 @@ def evidence(transcript: Transcript, requests: Sequence[int], walked: Sequence[i
     """
     results, spoken = Texts(), Texts()
     needs: list[Need] = []
-    free = unsupported = 0
+    free, unsupported, common = Counter[Kind](), Counter[Kind](), Counter[Kind]()
     at = 0
     stops = (*requests, len(transcript.entries))
     for request, (start, number) in enumerate(zip(requests, walked, strict=True)):
@@ -49,16 +62,18 @@ def evidence(transcript: Transcript, requests: Sequence[int], walked: Sequence[i
             for said in _said(transcript, message):
                 spoken.append(said)
         end = _answer_ends(transcript, start, stops[request + 1])
-        for atom in _atoms(transcript, start, end):
+        for atom in _atoms(transcript, start, end, results):
             if spoken.showing(atom):
-                free += 1
-            elif sources := results.showing(atom):
+                free[atom.kind] += 1
+            elif not (sources := results.showing(atom)):
+                unsupported[atom.kind] += 1
+            elif atom.kind in STATED and len(sources) > MOST_SOURCES:
+                common[atom.kind] += 1
+            else:
                 newest = transcript.results[sources[-1]]
                 needs.append(Need(request, atom, sources, number - newest.request))
-            else:
-                unsupported += 1
         at = start
-    return Evidence(tuple(needs), free, unsupported)
+    return Evidence(tuple(needs), free, unsupported, common)
 
 
 def _answer_ends(transcript: Transcript, start: int, stop: int) -> int:
@@ -68,12 +83,12 @@ def _answer_ends(transcript: Transcript, start: int, stop: int) -> int:
     return end
 
 
-def _atoms(transcript: Transcript, start: int, end: int) -> tuple[Atom, ...]:
+def _atoms(transcript: Transcript, start: int, end: int, results: Texts) -> tuple[Atom, ...]:
     calls = [call for entry in transcript.entries[start:end] for call in entry.calls]
     words = "\n".join(
         text for at in range(start, end) for text in texts(transcript.messages[at], transcript.entries[at])
     )
-    return atoms(calls, words)
+    return *atoms(calls, words), *stated(calls, words, lambda atom: bool(results.showing(atom)))
 
 
 def _said(transcript: Transcript, message: int) -> Iterator[str]:
@@ -84,5 +99,7 @@ def _said(transcript: Transcript, message: int) -> Iterator[str]:
         known = arguments(call)
         said = "\n".join(strings(dict(known))) if known else str(call.arguments)
         yield said
+        if counted := "\n".join(numbers(known)):
+            yield counted
         if is_patch(said):
             yield "\n".join(after for _, after in hunks(said))

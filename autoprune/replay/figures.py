@@ -1,12 +1,12 @@
 """The figures of one episode under one strategy, as JSON: what tables, pages and tuning are made of."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from statistics import median
 from typing import Any
 
 from autoprune.economics import Prices
-from autoprune.replay.atoms import Kind
+from autoprune.replay.atoms import GROUPS, Group
 from autoprune.replay.bill import OWN, Bill, bill
 from autoprune.replay.evidence import Need
 from autoprune.replay.play import Run
@@ -36,9 +36,9 @@ class Kept:
 class Figures:
     """An episode under a strategy. Bills are in input tokens, by the name of their prices; times in seconds.
 
-    `session` is the name of the session's file, which may hold several episodes. `evidence` is by group: all, edits,
-    actions (all atoms of a request), and by the lag of the newest source. `facts` are the protected facts by their
-    kind, each asked for at each request.
+    `session` is the name of the session's file, which may hold several episodes. `evidence` is by group: code, edits,
+    shell edits, facts; of code also actions (all atoms of a request), and by the lag of the newest source. `protected`
+    is the protected content by its kind, which is asked for at each request.
     `prompts` are the tokens of each request's prompt, `held` those that its cache held.
     """
 
@@ -56,7 +56,7 @@ class Figures:
     held: tuple[int, ...] = field(default=(), repr=False)
     seconds: float = 0.0
     slowest: float = 0.0
-    facts: Mapping[str, Kept] = field(default_factory=dict)
+    protected: Mapping[str, Kept] = field(default_factory=dict)
 
     def called(self, strategy: str) -> "Figures":
         """Return the same figures under another name."""
@@ -68,13 +68,15 @@ class Figures:
 
     @classmethod
     def of_json(cls, known: Mapping[str, Any]) -> "Figures":
-        """Return the figures that `as_json` wrote; older ones have no facts."""
+        """Return the figures that `as_json` wrote. Older ones called code `all`, and protected content `facts`."""
         bills = {name: Bill(**each) for name, each in known["bills"].items()}
-        evidence, facts = (
-            {name: Kept(**each) for name, each in known.get(group, {}).items()} for group in ("evidence", "facts")
-        )
+        evidence = {
+            str(Group.CODE) if name == "all" else name: Kept(**each) for name, each in known["evidence"].items()
+        }
+        protected = {name: Kept(**each) for name, each in known.get("protected", known.get("facts", {})).items()}
         lists = {name: tuple(known[name]) for name in ("violations", "prompts", "held")}
-        return cls(**{**known, **lists, "bills": bills, "evidence": evidence, "facts": facts})
+        given = {name: each for name, each in known.items() if name != "facts"}
+        return cls(**{**given, **lists, "bills": bills, "evidence": evidence, "protected": protected})
 
 
 def figures(run: Run, strategy: str, prices: Sequence[Prices], *, style: str) -> Figures:
@@ -98,22 +100,24 @@ def figures(run: Run, strategy: str, prices: Sequence[Prices], *, style: str) ->
         tuple(map(round, cached)),
         median(seconds) if seconds else 0.0,
         max(seconds, default=0.0),
-        {str(kind): Kept(whole + lost, whole, whole) for kind, (whole, lost) in run.facts.items()},
+        {str(kind): Kept(whole + lost, whole, whole) for kind, (whole, lost) in run.protected.items()},
     )
 
 
 def _evidence(run: Run) -> dict[str, Kept]:
-    found = {name: Kept() for name in ("all", "edits", "actions", "lag 1-5", "lag 6-20", "lag > 20")}
+    found = {name: Kept() for name in (*map(str, GROUPS), "actions", "lag 1-5", "lag 6-20", "lag > 20")}
     actions: dict[int, list[tuple[bool, bool]]] = {}
     for need, kept, in_results in zip(run.episode.evidence.needs, run.retained, run.in_results, strict=True):
-        for name in ("all", *_groups(need)):
+        for name in _groups(need):
             found[name] += Kept(1, int(kept), int(in_results))
-        actions.setdefault(need.request, []).append((kept, in_results))
+        if need.atom.kind in GROUPS[Group.CODE]:
+            actions.setdefault(need.request, []).append((kept, in_results))
     for each in actions.values():
         found["actions"] += Kept(1, int(all(kept for kept, _ in each)), int(all(whole for _, whole in each)))
     return found
 
 
-def _groups(need: Need) -> tuple[str, ...]:
-    lag = "lag 1-5" if need.lag <= NEAREST else "lag 6-20" if need.lag <= NEAR else "lag > 20"
-    return ("edits", lag) if need.atom.kind is Kind.EDIT else (lag,)
+def _groups(need: Need) -> Iterator[str]:
+    yield from (str(name) for name, kinds in GROUPS.items() if need.atom.kind in kinds)
+    if need.atom.kind in GROUPS[Group.CODE]:
+        yield "lag 1-5" if need.lag <= NEAREST else "lag 6-20" if need.lag <= NEAR else "lag > 20"

@@ -12,10 +12,11 @@ lines between them are one. Where lines are left out, a line says how many:
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from autoprune.replay.atoms import Atom, Kind
+from autoprune.replay.atoms import STATED, Atom, Kind
 from autoprune.replay.visible import LINE_NUMBER, Text
 
 LEAST_LINES = 12  # of a passage
+MOST_BROKEN = 4  # lines on which a quote may stand
 LEAST_GAP = 3  # lines; fewer are not left out
 Span = tuple[int, int]  # lines
 
@@ -23,12 +24,13 @@ Span = tuple[int, int]  # lines
 def shortened(text: str, atoms: Iterable[Atom]) -> str | None:
     """Return the passages of a text that show some atoms; None if they cannot be had by leaving lines out."""
     lines = text.replace("\r", "").split("\n")
+    texts = list(map(Text, lines))
     numbered = [LINE_NUMBER.sub("", line) for line in lines]
     spans: list[Span] = []
     for atom in atoms:
         if any(Text("\n".join(lines[start:stop])).shows(atom) for start, stop in spans):
             continue
-        found = _place(atom, lines) or _place(atom, numbered)
+        found = _shortest(atom, texts) if atom.kind in STATED else _place(atom, lines) or _place(atom, numbered)
         if found is None:
             return None
         spans = joined([*spans, _around(found, len(lines))])
@@ -43,6 +45,19 @@ def _place(atom: Atom, lines: Sequence[str]) -> Span | None:
         return None
     start = whole.count("\n", 0, at[0])
     return start, start + whole.count("\n", *at) + 1
+
+
+def _shortest(atom: Atom, lines: Sequence[Text]) -> Span | None:
+    """Return the first line that shows what an agent stated, or else the first few lines that do."""
+    found = next((at for at, line in enumerate(lines) if line.shows(atom)), None)
+    if found is not None:
+        return found, found + 1
+    spans = ((at, at + count) for count in range(2, MOST_BROKEN + 1) for at in range(len(lines) - count + 1))
+    return next((span for span in spans if _joined(lines[slice(*span)]).shows(atom)), None)
+
+
+def _joined(lines: Sequence[Text]) -> Text:
+    return Text("\n".join(line.raw for line in lines))
 
 
 def _offsets(atom: Atom, text: str) -> Iterator[Span]:

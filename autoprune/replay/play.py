@@ -8,10 +8,11 @@ from time import perf_counter
 from typing import Any
 
 from autoprune.planning.view import folds
+from autoprune.replay.atoms import FETCHED
 from autoprune.replay.episode import Episode
 from autoprune.replay.evidence import Need
-from autoprune.replay.facts import FactKind
 from autoprune.replay.laws import Laws
+from autoprune.replay.protected import ProtectedKind
 from autoprune.replay.scale import Scale, shared
 from autoprune.replay.sight import Sight
 from autoprune.tokens import Count
@@ -34,7 +35,7 @@ class Run:
 
     `retained` says of each need whether it was in sight, `in_results` whether it was so without the words of
     placeholders and summaries. `rereads` are results that would have been fetched again, each with the request.
-    `facts` counts the protected facts that were whole in view, and those that were not, over all requests.
+    `protected` counts the protected content that was whole in view, and that was not, over all requests.
     """
 
     episode: Episode = field(repr=False)
@@ -43,7 +44,7 @@ class Run:
     in_results: tuple[bool, ...] = field(repr=False)
     rereads: tuple[tuple[int, int], ...] = ()
     violations: tuple[str, ...] = ()
-    facts: Mapping[FactKind, tuple[int, int]] = field(default_factory=dict)
+    protected: Mapping[ProtectedKind, tuple[int, int]] = field(default_factory=dict)
 
 
 def play(
@@ -96,10 +97,10 @@ class _Seen:
         self._retained: list[bool] = []
         self._in_results: list[bool] = []
         self._rereads: list[tuple[int, int]] = []
-        self._facts: Counter[tuple[FactKind, bool]] = Counter()
+        self._protected: Counter[tuple[ProtectedKind, bool]] = Counter()
 
     def look(self, request: int, messages: Sequence[Any]) -> None:
-        """Look at the prompt of a request for what its action rested on, and for protected facts."""
+        """Look at the prompt of a request for what its action rested on, and for protected content."""
         self._sight.look(messages)
         missing: list[Need] = []
         for need in self._needs.get(request, ()):
@@ -107,13 +108,13 @@ class _Seen:
             is_there = is_whole or self._sight.shows(need)
             self._in_results.append(is_whole)
             self._retained.append(is_there)
-            missing += () if is_there else (need,)
+            missing += () if is_there or need.atom.kind not in FETCHED else (need,)
         self._rereads += _fetched(request, missing, self._rereads)
-        self._facts.update((fact.kind, self._sight.has(fact)) for fact in self._episode.facts[request])
+        self._protected.update((each.kind, self._sight.has(each)) for each in self._episode.protected[request])
 
     def run(self, prompts: Sequence[Prompt], violations: Sequence[str]) -> Run:
         """Return the run in which these prompts were sent."""
-        counts = {kind: (self._facts[kind, True], self._facts[kind, False]) for kind in FactKind}
+        counts = {kind: (self._protected[kind, True], self._protected[kind, False]) for kind in ProtectedKind}
         return Run(
             *(self._episode, tuple(prompts), tuple(self._retained), tuple(self._in_results), tuple(self._rereads)),
             *(tuple(violations), counts),

@@ -8,6 +8,7 @@ from typing import Any
 from autoprune.conversation.calls import paths
 from autoprune.economics import Prices
 from autoprune.errors import AutopruneError
+from autoprune.replay.atoms import GROUPS, Group
 from autoprune.replay.bill import OWN
 from autoprune.replay.episode import Episode, episode, longest
 from autoprune.replay.figures import Figures, figures
@@ -172,7 +173,7 @@ def shape(known: Episode, recording: Recording, args: ReplayArgs) -> Shape:
         life_from=life_from,
         model_from=model_from,
         models=tuple(dict.fromkeys(each.model for each in recording.requests if each.model)),
-        atoms=len(known.evidence.needs),
-        free_atoms=known.evidence.free,
-        unsupported_atoms=known.evidence.unsupported,
+        atoms=known.evidence.needed(Group.CODE),
+        free_atoms=sum(known.evidence.free.get(kind, 0) for kind in GROUPS[Group.CODE]),
+        unsupported_atoms=sum(known.evidence.unsupported.get(kind, 0) for kind in GROUPS[Group.CODE]),
     )

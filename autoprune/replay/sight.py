@@ -1,4 +1,4 @@
-"""What can be seen in a prompt of an episode: whole results, facts, and what was shortened or written anew."""
+"""What can be seen in a prompt: whole results, protected content, and what was shortened or written anew."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from autoprune.formats import new_parser
 from autoprune.formats.words import texts
 from autoprune.replay.episode import Episode
 from autoprune.replay.evidence import Need
-from autoprune.replay.facts import Fact
+from autoprune.replay.protected import Protected
 from autoprune.replay.visible import Text
 
 
@@ -34,9 +34,9 @@ class Sight:
         places = ((source, self._results[source].location.message) for source in need.sources)
         return any(at in self._whole or self._holds(self._results[source].text) for source, at in places)
 
-    def has(self, fact: Fact) -> bool:
-        """Return whether a fact stands there whole: in its message as it was, or elsewhere."""
-        return fact.message in self._whole or any(all(map(self._holds, form)) for form in fact.forms)
+    def has(self, item: Protected) -> bool:
+        """Return whether protected content stands there whole: in its message as it was, or elsewhere."""
+        return item.message in self._whole or any(all(map(self._holds, form)) for form in item.forms)
 
     def shows(self, need: Need) -> bool:
         """Return whether what is needed can be seen in what was changed or written anew."""

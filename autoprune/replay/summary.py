@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from autoprune.replay.atoms import Group
 from autoprune.replay.bootstrap import Interval, Pair, interval
-from autoprune.replay.facts import FactKind
 from autoprune.replay.figures import Figures, Kept
+from autoprune.replay.protected import ProtectedKind
 
 DEARER = 1.0 + 1e-9  # a bill above the unpruned one
 
@@ -14,7 +15,8 @@ DEARER = 1.0 + 1e-9  # a bill above the unpruned one
 class Row:
     """A strategy over all episodes: bills are shares of the unpruned one, evidence is shares of the atoms needed.
 
-    `facts` are shares of the protected facts by their kind, of those kinds that were needed at all.
+    Evidence is by group: `code` (with `edits`), `shell_edits` and `facts`. `in_results` and `far` are of code.
+    `protected` are shares of the protected content by its kind, of those kinds that were needed at all.
     """
 
     strategy: str
@@ -24,15 +26,22 @@ class Row:
     with_rereads: float
     worst: float
     dearer: float
-    evidence: Interval
+    code: Interval
     edits: Interval
+    shell_edits: Interval
+    facts: Interval
     in_results: float
     far: float
     cache_breaks: int
     rereads: int
     violations: int
     slowest: float
-    facts: Mapping[str, Interval] = field(default_factory=dict)
+    protected: Mapping[str, Interval] = field(default_factory=dict)
+
+    @property
+    def least(self) -> float:
+        """The lowest share of all groups of evidence."""
+        return min(each.value for each in (self.code, self.edits, self.shell_edits, self.facts))
 
 
 def summarize(figures: Iterable[Figures], prices: str) -> list[Row]:
@@ -54,7 +63,7 @@ def _row(strategy: str, style: str, found: Sequence[Figures], unpruned: dict[str
     bills = [(each.bills[prices].total, unpruned[each.episode]) for each in found]
     shares = [bill / whole for bill, whole in bills]
     again = sum(each.bills[prices].with_rereads for each in found)
-    everything = _sum(found, "all")
+    code = _sum(found, Group.CODE)
     return Row(
         strategy,
         style,
@@ -63,27 +72,33 @@ def _row(strategy: str, style: str, found: Sequence[Figures], unpruned: dict[str
         again / sum(whole for _, whole in bills),
         max(shares),
         sum(share > DEARER for share in shares) / len(shares),
-        _kept(found, [each.evidence["all"] for each in found]),
-        _kept(found, [each.evidence["edits"] for each in found]),
-        everything.in_results / everything.needed if everything.needed else 1.0,
+        _evidence(found, Group.CODE),
+        _evidence(found, Group.EDITS),
+        _evidence(found, Group.SHELL_EDITS),
+        _evidence(found, Group.FACTS),
+        code.in_results / code.needed if code.needed else 1.0,
         _sum(found, "lag > 20").share,
         sum(each.bills[prices].cache_breaks for each in found),
         sum(each.rereads for each in found),
         sum(len(each.violations) for each in found),
         max(each.slowest for each in found),
-        dict(_facts(found)),
+        dict(_protected(found)),
     )
 
 
-def _facts(found: Sequence[Figures]) -> Iterator[tuple[str, Interval]]:
-    for kind in FactKind:
-        kept = [each.facts.get(kind, Kept()) for each in found]
+def _protected(found: Sequence[Figures]) -> Iterator[tuple[str, Interval]]:
+    for kind in ProtectedKind:
+        kept = [each.protected.get(kind, Kept()) for each in found]
         if any(each.needed for each in kept):
             yield str(kind), _kept(found, kept)
 
 
 def _sum(found: Sequence[Figures], group: str) -> Kept:
     return sum((each.evidence[group] for each in found), Kept())
+
+
+def _evidence(found: Sequence[Figures], group: Group) -> Interval:
+    return _kept(found, [each.evidence.get(group, Kept()) for each in found])
 
 
 def _kept(found: Sequence[Figures], kept: Iterable[Kept]) -> Interval:

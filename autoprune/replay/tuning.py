@@ -1,8 +1,8 @@
 """Which setting is best for somebody's own sessions, and how much of that is luck.
 
-How it works. Each setting of a grid was replayed on each session. The best one is the cheapest whose evidence and
-edits stay at or above a floor. What it will bring on sessions to come is not what it brought on those it was chosen by,
-so the sessions are dealt into folds: for each fold a setting is chosen on the other folds, and judged on this one
+How it works. Each setting of a grid was replayed on each session. The best one is the cheapest whose evidence of each
+group stays at or above a floor. What it will bring on sessions to come is not what it brought on those it was chosen
+by, so the sessions are dealt into folds: for each fold a setting is chosen on the other folds, and judged on this one
 alone. The held-out figures together are the honest estimate; their interval, and how often the same setting was chosen,
 say how far it can be trusted. Figures of one session always stay in one fold.
 """
@@ -27,7 +27,7 @@ from autoprune.strategies.by_name import config
 from autoprune.strategies.scaffold import is_in_file
 
 FOLDS = 5
-FLOOR = 0.95  # of the evidence, and of that of edits
+FLOOR = 0.95  # of each group of evidence
 ZONES = ("40k", "60k", "80k", "120k")
 GRID = (
     "none",
@@ -44,10 +44,10 @@ GRID = (
 class Tuning:
     """The outcome: all settings as rows, those on the frontier, and the one that is recommended.
 
-    `recommended` is "none" where no setting is cheaper than no pruning within the floor. `bill`, `evidence` and `edits`
-    are held-out: of settings that were chosen without the sessions that they are judged on; None where there are too
-    few sessions for that. `picks` counts how often each setting was chosen. `snippet` is the recommended setting as
-    Python code.
+    `recommended` is "none" where no setting is cheaper than no pruning within the floor. `bill`, `code`, `edits` and
+    `facts` are held-out: of settings that were chosen without the sessions that they are judged on; None where there
+    are too few sessions for that. `picks` counts how often each setting was chosen. `snippet` is the recommended
+    setting as Python code.
     """
 
     rows: tuple[Row, ...]
@@ -56,8 +56,9 @@ class Tuning:
     sessions: int
     floor: float
     bill: Interval | None = None
-    evidence: Interval | None = None
+    code: Interval | None = None
     edits: Interval | None = None
+    facts: Interval | None = None
     picks: tuple[tuple[str, int], ...] = ()
     snippet: str = ""
 
@@ -81,9 +82,8 @@ def tune(
         return outcome
     held_out, picks = _held_out(found, sessions, prices, floor, folds)
     judged = next(row for row in summarize(held_out, prices) if row.strategy == HELD_OUT)
-    return replace(
-        outcome, bill=judged.bill, evidence=judged.evidence, edits=judged.edits, picks=tuple(picks.most_common())
-    )
+    outcome = replace(outcome, bill=judged.bill, picks=tuple(picks.most_common()))
+    return replace(outcome, code=judged.code, edits=judged.edits, facts=judged.facts)
 
 
 HELD_OUT = "chosen on other sessions"
@@ -108,15 +108,15 @@ def _held_out(
 
 def choice(found: Sequence[Figures], prices: str, floor: float) -> str:
     """Return the cheapest setting within the floor, what would be fetched again included; "none" where none is."""
-    fine = [row for row in summarize(found, prices) if row.evidence.value >= floor and row.edits.value >= floor]
+    fine = [row for row in summarize(found, prices) if row.least >= floor]
     return min(fine, key=lambda row: row.with_rereads).strategy if fine else "none"
 
 
 def frontier(rows: Sequence[Row]) -> list[Row]:
     """Return the rows that no other row beats in both bill and evidence, the cheapest first."""
     kept: list[Row] = []
-    for row in sorted(rows, key=lambda each: (each.with_rereads, -each.evidence.value)):
-        if not kept or row.evidence.value > kept[-1].evidence.value:
+    for row in sorted(rows, key=lambda each: (each.with_rereads, -each.code.value)):
+        if not kept or row.code.value > kept[-1].code.value:
             kept.append(row)
     return kept
 

@@ -1,14 +1,15 @@
 """Which strategy to choose: bills at equal evidence, what is noise, and advice, which may be not to prune.
 
 A cheap bill with poor evidence is no bargain: whatever was lost is paid for in ways that a replay cannot see. So the
-strategies stand in bands by the lower of their evidence and that of edits, and within a band by their bill.
+strategies stand in bands by the lowest group of their evidence, and within a band by their bill.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from autoprune.replay.atoms import Group
 from autoprune.replay.bootstrap import Interval, interval
-from autoprune.replay.figures import Figures
+from autoprune.replay.figures import Figures, Kept
 from autoprune.replay.policies import Policy
 from autoprune.replay.session import FULL
 from autoprune.replay.summary import Row, by_session, summarize
@@ -23,16 +24,15 @@ NONE = "none"
 class Standing:
     """A row in its band. `rereads` is its bill with what would be fetched again, as a share of the unpruned one.
 
-    `needed` and `edits_needed` are how many atoms and old texts were needed at all. `is_tied` says that its bill cannot
-    be told apart from that of the row above it in the band.
+    `needed` is how many atoms of each group were needed at all. `is_tied` says that its bill cannot be told apart from
+    that of the row above it in the band.
     """
 
     row: Row
     sessions: int
     band: float
     rereads: Interval
-    needed: int
-    edits_needed: int
+    needed: Mapping[Group, int]
     is_clairvoyant: bool = False
     is_reference: bool = False
     is_tied: bool = False
@@ -44,8 +44,8 @@ class Standing:
 
     @property
     def keeps_enough(self) -> bool:
-        """Whether what is needed stays in view."""
-        return min(self.row.evidence.value, self.row.edits.value) >= FLOOR
+        """Whether what is needed of each group stays in view."""
+        return self.row.least >= FLOOR
 
 
 def standings(figures: Iterable[Figures], prices: str) -> list[Standing]:
@@ -72,14 +72,12 @@ class _Bills:
     def standing(self, row: Row) -> Standing:
         known = self._groups[row.strategy, row.style]
         policy = Policy(row.strategy)
-        least = min(row.evidence.value, row.edits.value)
         return Standing(
             row,
             len({each.session for each in known}),
-            next(band for band in BANDS if least >= band),
+            next(band for band in BANDS if row.least >= band),
             self._shares(known, [each.bills[self._prices].with_rereads for each in known]),
-            sum(each.evidence["all"].needed for each in known),
-            sum(each.evidence["edits"].needed for each in known),
+            {group: sum(each.evidence.get(group, Kept()).needed for each in known) for group in Group},
             policy.is_clairvoyant,
             policy.is_reference,
         )
@@ -112,8 +110,8 @@ def advice(placed: Sequence[Standing]) -> str:
         return f"Do not prune: nothing is cheaper and keeps what is needed. {_shortcoming(closest)}{few}"
     best = min(fine, key=lambda each: each.rereads.value)
     return (
-        f"Use {called(best.row)}: re-reads included, it costs {_bill(best)} of the unpruned bill, and keeps "
-        f"{_kept(best)} in view.{few}"
+        f"Use {called(best.row)}: re-reads included, it costs {_bill(best)} of the unpruned bill, and keeps in "
+        f"view {_kept(best)}.{few}"
     )
 
 
@@ -133,11 +131,17 @@ def _shortcoming(each: Standing) -> str:
     kept = _kept(each)
     if not each.is_cheaper:
         return f"The closest, {name}, costs {costs}, and keeps {kept}."
-    return f"The closest, {name}, costs {costs}, but keeps only {kept}; {FLOOR:.0%} of both are asked for."
+    return f"The closest, {name}, costs {costs}, but keeps only {kept}; {FLOOR:.0%} of each is asked for."
 
 
 def _kept(each: Standing) -> str:
-    return f"{each.row.evidence.value:.1%} of the evidence and {each.row.edits.value:.1%} of that of edits"
+    """Say what stays in view, of each group of evidence that was needed at all."""
+    row = each.row
+    groups = dict(zip(Group, (row.code, row.edits, row.shell_edits, row.facts), strict=True))
+    shares = [f"{share.value:.1%} for {group}" for group, share in groups.items() if each.needed[group]]
+    *before, last = shares or ["all"]
+    listed = f"{', '.join(before)} and {last}" if before else last
+    return listed.replace(" for", " of the evidence for", 1)
 
 
 def _count(sessions: int) -> str:

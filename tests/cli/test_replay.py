@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from autoprune.cli.app import app
 from autoprune.cli.replay_results import results
 from autoprune.cli.replay_run import Collected, replayed
-from autoprune.cli.replay_tables import facts_table, shape, skipped, verdict_table
+from autoprune.cli.replay_tables import details_table, shape, skipped, verdict_table
 from autoprune.economics import DEFAULT
 from autoprune.errors import SessionError
 from autoprune.replay import ReplayArgs, SessionFigures
@@ -79,22 +79,25 @@ def test_the_table_fits_80_columns_and_groups_by_evidence(found: list[SessionFig
         *("below 90%:", "low_water", "knows what comes:", "clairvoyant"),
     ]
     assert [line.split()[1:] for line in drawn if line.startswith("none")] == [
-        ["1.000", "1.000", "1.00", "100.0", "100.0", "0"]
+        ["1.000", "1.000", "100.0", "100.0", "–"]
     ]
     assert " ".join(" ".join(drawn).split()).endswith("That is 2 sessions: too few to say much about others.")
 
 
-def test_the_protected_facts_have_a_table_of_their_own(found: list[SessionFigures]):
+def test_a_second_table_has_the_worst_bill_shell_edits_and_protected_content(found: list[SessionFigures]):
     rows = [row for each in found for row in each.figures]
     drawn = lines(
-        facts_table(
+        details_table(
             standings([replace(row, strategy=LONG) if row.strategy == "window" else row for row in rows], "unknown")
         )
     )
     assert max(map(len, drawn)) <= 80
-    assert drawn[0].split("  ")[0] == "protected facts in view, %"
-    assert [line.split() for line in drawn if line.startswith("none")] == [["none", "100.0", "–", "100.0"]]
-    assert lines(facts_table(standings([replace(row, facts={}) for row in rows], "unknown"))) == []
+    assert drawn[1].split()[:6] == ["in", "view,", "%", "worst", "breaks", "shell"]
+    assert [line.split() for line in drawn if line.startswith("none")] == [
+        ["none", "1.00", "0", "–", "100.0", "–", "100.0"]
+    ]
+    bare = lines(details_table(standings([replace(row, protected={}) for row in rows], "unknown")))
+    assert [line.split() for line in bare if line.startswith("none")] == [["none", "1.00", "0", *"––––"]]
 
 
 def test_the_sessions_own_shape_comes_first(found: list[SessionFigures]):

@@ -8,7 +8,7 @@ from tables import each_row
 from autoprune.conversation.names import names
 from autoprune.replay.atoms import Atom, Kind, atoms, hunks, path_words, quoted_errors
 
-EDIT, PATH, IDENTIFIER, CODE, ERROR = Kind
+EDIT, PATH, IDENTIFIER, CODE, ERROR, *_ = Kind
 ENVELOPE = """*** Begin Patch
 *** Update File: src/app.py
 @@ def run():

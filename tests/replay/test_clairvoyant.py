@@ -12,7 +12,7 @@ from autoprune.replay.passages import joined, shortened
 from autoprune.replay.play import Run, play
 from autoprune.replay.visible import Text
 
-EDIT, PATH, IDENTIFIER, CODE, ERROR = Kind
+EDIT, PATH, IDENTIFIER, CODE, ERROR, *_ = Kind
 
 
 def lines(*numbers: int) -> list[str]:

@@ -15,7 +15,7 @@ def needs(messages: list[dict[str, object]]) -> Evidence:
 
 def test_all_earlier_results_that_show_an_atom_are_its_sources_and_the_lag_is_from_the_newest():
     found = needs(reading(ONE, "nothing", f"1→{ONE.splitlines()[0]}\n2→{ONE.splitlines()[1]}", "else", old_string=ONE))
-    assert found == Evidence((Need(4, Atom(Kind.EDIT, ONE), (0, 2), 2),), 0, 0)
+    assert found == Evidence((Need(4, Atom(Kind.EDIT, ONE), (0, 2), 2),))
 
 
 def test_a_result_of_the_same_or_a_later_request_is_no_source():
@@ -28,7 +28,7 @@ def test_a_result_of_the_same_or_a_later_request_is_no_source():
     ]
     found = needs(messages)
     # At the second request the model's own arguments hold it too.
-    assert found == Evidence((), 1, 1)
+    assert found == Evidence((), {Kind.EDIT: 1}, {Kind.EDIT: 1})
 
 
 @each_row(
@@ -51,11 +51,11 @@ def test_what_was_said_before_by_anybody_is_free(before: list[dict[str, object]]
     reads = [call("r", {}, "read"), result("r", ONE)]
     edits = call("e", {"old_string": ONE})
     assert needs([*before, *reads, edits]).needs == ()
-    assert needs([*before, *reads, edits]).free == 1
+    assert needs([*before, *reads, edits]).free == {Kind.EDIT: 1}
 
 
 def test_what_stands_nowhere_is_unsupported():
-    assert needs(reading("something", old_string=ONE)) == Evidence((), 0, 1)
+    assert needs(reading("something", old_string=ONE)) == Evidence((), unsupported={Kind.EDIT: 1})
 
 
 def test_the_errors_that_the_model_quotes_are_atoms_of_its_action():

@@ -10,7 +10,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, SettingsError
 from autoprune.economics import LISTS, Prices
-from autoprune.replay import Figures, Kept, Policy, ReplayArgs, SessionFigures, replay_session, summarize
+from autoprune.replay import Figures, Interval, Kept, Policy, ReplayArgs, SessionFigures, replay_session, summarize
 from autoprune.replay.bill import Bill
 from autoprune.replay.figures import figures
 from autoprune.replay.play import play
@@ -37,21 +37,33 @@ def test_figures_are_the_same_after_a_round_trip_through_json():
 
 
 def test_what_an_older_version_wrote_can_be_read():
-    """Its figures did not name their session, and there were no facts."""
+    """Its figures did not name their session, all evidence was of code, and nothing was protected."""
     (row,) = (some(NoPruning(), "none"),)
     known = json.loads(json.dumps(SessionFigures("runs#1/a.json", figures=(row,)).as_json()))
-    for name in ("session", "facts"):
+    for name in ("session", "protected"):
         del known["figures"][0][name]
+    evidence = known["figures"][0]["evidence"]
+    evidence["all"] = evidence.pop("code")
+    del evidence["shell edits"], evidence["facts"]
     (found,) = SessionFigures.of_json(known).figures
-    assert found == replace(row, session="runs#1/a.json", facts={})
-    assert summarize([found], "anthropic")[0].facts == {}
+    left = {name: each for name, each in row.evidence.items() if name not in ("shell edits", "facts")}
+    assert found == replace(row, session="runs#1/a.json", protected={}, evidence=left)
+    (known_row,) = summarize([found], "anthropic")
+    assert (known_row.protected, known_row.code, known_row.facts) == ({}, Interval(1, 1, 1), Interval(1, 1, 1))
 
 
-def test_facts_are_shares_in_a_row_where_they_were_needed():
+def test_protected_content_was_called_facts_before():
+    row = some(NoPruning(), "none")
+    known = json.loads(json.dumps(row.as_json()))
+    known["facts"] = known.pop("protected")
+    assert Figures.of_json(known) == row
+
+
+def test_protected_content_has_shares_in_a_row_where_there_was_any():
     none, window = (some(NoPruning(), "none"), some(ObservationMasking(1), "window"))
-    assert none.facts == {"words": Kept(4, 4, 4), "failure": Kept(), "files": Kept()}
-    half = replace(window, facts={"words": Kept(4, 2, 2), "failure": Kept(), "files": Kept(1, 0, 0)})
-    rows = {row.strategy: row.facts for row in summarize([none, half], "anthropic")}
+    assert none.protected == {"words": Kept(4, 4, 4), "failure": Kept(), "files": Kept()}
+    half = replace(window, protected={"words": Kept(4, 2, 2), "failure": Kept(), "files": Kept(1, 0, 0)})
+    rows = {row.strategy: row.protected for row in summarize([none, half], "anthropic")}
     assert {kind: known.value for kind, known in rows["none"].items()} == {"words": 1.0}
     assert {kind: known.value for kind, known in rows["window"].items()} == {"words": 0.5, "files": 0.0}
 
@@ -61,7 +73,7 @@ def test_no_pruning_is_exactly_the_whole_bill_and_all_evidence():
     (row,) = [row for row in rows if row.strategy == "none"]
     assert (row.bill.value, row.bill.low, row.bill.high) == (1.0, 1.0, 1.0)
     assert (row.with_rereads, row.worst, row.dearer) == (1.0, 1.0, 0.0)
-    assert (row.evidence.value, row.edits.value, row.in_results, row.far) == (1.0, 1.0, 1.0, 1.0)
+    assert (row.code.value, row.edits.value, row.in_results, row.far) == (1.0, 1.0, 1.0, 1.0)
     assert (row.cache_breaks, row.rereads, row.violations) == (0, 0, 0)
 
 
@@ -69,8 +81,10 @@ def test_evidence_is_counted_by_group():
     found = some(ObservationMasking(1), "window")
     lost = Kept(1, 0, 0)
     assert found.evidence == {
-        "all": lost,
+        "code": lost,
         "edits": lost,
+        "shell edits": Kept(),
+        "facts": Kept(),
         "actions": lost,
         "lag 1-5": lost,
         "lag 6-20": Kept(),
@@ -92,7 +106,7 @@ def made(session: str, strategy: str, bill: float, kept: int = 10, number: str =
         20,
         40_000,
         {"p": Bill(bill, bill, 0)},
-        {name: Kept(10, kept, kept) for name in ("all", "edits", "lag > 20")},
+        {name: Kept(10, kept, kept) for name in ("code", "edits", "lag > 20")},
         0,
     )
 
@@ -101,7 +115,7 @@ def test_a_corpus_bill_is_the_sum_over_sessions_and_the_worst_is_one_session():
     found = [made("a", "none", 100), made("b", "none", 300), made("a", "s", 150, 5), made("b", "s", 150, 10)]
     (row,) = [row for row in summarize(found, "p") if row.strategy == "s"]
     assert (row.bill.value, row.worst, row.dearer) == (300 / 400, 1.5, 0.5)
-    assert (row.evidence.value, row.episodes) == (15 / 20, 2)
+    assert (row.code.value, row.episodes) == (15 / 20, 2)
 
 
 def test_an_episode_that_was_not_replayed_without_pruning_is_passed_over():

@@ -102,7 +102,7 @@ def test_ids_are_unique_and_every_chart_has_a_title_and_a_description():
     ids = [str(found["id"]) for _, found in elements.found if "id" in found]
     charts = elements.named("svg")
     assert len(ids) == len(set(ids))
-    assert len(charts) == 2 * 2 * 2 + 2 * (4 + 2)  # prices, measures, widths; sessions, strategies and two more
+    assert len(charts) == 2 * 3 * 2 + 2 * (4 + 2)  # prices, measures, widths; sessions, strategies and two more
     for chart in charts:
         assert chart["role"] == "img"
         assert set(str(chart["aria-labelledby"]).split()) <= set(ids)

@@ -25,7 +25,7 @@ CHEAP, CAREFUL = "low_water(target=0.4) @ 40k", "low_water(target=0.9) @ 80k"
 
 def played(session: str, strategy: str, share: float, kept: int) -> Figures:
     """An unpruned bill of 1,000, and 100 atoms of which some stay in view."""
-    evidence = {name: Kept(100, kept, kept) for name in ("all", "edits", "actions", "lag 1-5", "lag 6-20", "lag > 20")}
+    evidence = {name: Kept(100, kept, kept) for name in ("code", "edits", "actions", "lag 1-5", "lag 6-20", "lag > 20")}
     bills = {"anthropic": Bill(1_000 * share, 1_000 * share, 1)}
     return Figures(session, session, strategy, "full history", 30, 40_000, bills, evidence, 0)
 
@@ -54,8 +54,8 @@ def test_sessions_that_are_alike_choose_alike_and_the_held_out_figures_are_those
     assert tuned.picks == ((CAREFUL, 5),)
     assert tuned.bill
     assert tuned.bill.value == pytest.approx(0.9)
-    assert tuned.evidence
-    assert tuned.evidence.value == pytest.approx(0.98)
+    assert tuned.code
+    assert tuned.code.value == pytest.approx(0.98)
 
 
 def test_luck_is_not_sold_as_skill():

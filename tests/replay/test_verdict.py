@@ -23,7 +23,7 @@ def figures(strategies: Mapping[str, Outcome], sessions: int = 10, spread: float
             20,
             40_000,
             {"p": Bill(100 * (bill + spread * (-1) ** number), 100 * (again + spread * (-1) ** number), 0)},
-            {group: Kept(100, kept, kept) for group in ("all", "edits", "actions", "lag 1-5", "lag 6-20", "lag > 20")},
+            {group: Kept(100, kept, kept) for group in ("code", "edits", "actions", "lag 1-5", "lag 6-20", "lag > 20")},
             0,
         )
         for number in range(sessions)
@@ -70,27 +70,27 @@ def test_a_difference_within_the_interval_is_a_tie():
         (
             {"low_water": (0.7, 0.75, 97), "polling": (0.5, 0.5, 99)},  # nobody can choose a reference
             10,
-            "Use low_water: re-reads included, it costs 0.750 of the unpruned bill, and keeps 97.0% of the evidence "
-            "and 97.0% of that of edits in view.",
+            "Use low_water: re-reads included, it costs 0.750 of the unpruned bill, and keeps in view 97.0% "
+            "of the evidence for code and 97.0% for edits.",
         ),
         (
             {"low_water": (0.7, 0.75, 97)},
             1,
-            "Use low_water: re-reads included, it costs 0.750 of the unpruned bill, and keeps 97.0% of the evidence "
-            "and 97.0% of that of edits in view. That is 1 session: too few to say much about others.",
+            "Use low_water: re-reads included, it costs 0.750 of the unpruned bill, and keeps in view 97.0% "
+            "of the evidence for code and 97.0% for edits. That is 1 session: too few to say much about others.",
         ),
         (
             {"low_water": (0.7, 1.02, 97)},
             10,
             "Do not prune: nothing is cheaper and keeps what is needed. The closest, low_water, costs 1.020 of the "
-            "unpruned bill, re-reads included, and keeps 97.0% of the evidence and 97.0% of that of edits.",
+            "unpruned bill, re-reads included, and keeps 97.0% of the evidence for code and 97.0% for edits.",
         ),
         (
             {"low_water": (0.7, 0.75, 94), "tool_output_cleanup": (0.8, 0.8, 90)},
             10,
             "Do not prune: nothing is cheaper and keeps what is needed. The closest, low_water, costs 0.750 of the "
-            "unpruned bill, re-reads included, but keeps only 94.0% of the evidence and 94.0% of that of edits; 95% of "
-            "both are asked for.",
+            "unpruned bill, re-reads included, but keeps only 94.0% of the evidence for code and 94.0% for edits; 95% "
+            "of each is asked for.",
         ),
         (
             {"clairvoyant": (0.5, 0.5, 100)},

@@ -7,7 +7,7 @@ from tables import each_row
 from autoprune.replay.atoms import Atom, Kind
 from autoprune.replay.visible import Text
 
-EDIT, PATH, IDENTIFIER, CODE, ERROR = Kind
+EDIT, PATH, IDENTIFIER, CODE, ERROR, *_ = Kind
 TWO = "def run():\n    return 1"
 
 

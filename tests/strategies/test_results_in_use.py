@@ -21,9 +21,11 @@ SMALL = Step("list", {"path": "docs"}, "a.md")
 EDIT = Step("edit", {"path": "src/app.py", "old": "a", "new": "b"}, "ok")
 
 
-def reader(kind: str, count: int, strategy: Any, format: str = "anthropic", *, fed_back: bool = False) -> Reader:
+def reader(
+    kind: str, count: int, strategy: Any, format: str = "anthropic", characters: int = 6_000, *, fed_back: bool = False
+) -> Reader:
     pruner = AgenticConversationPruner(ZONE)
-    documents = [document(kind, number) for number in range(count)]
+    documents = [document(kind, number, characters) for number in range(count)]
     return Reader(lambda given: pruner.prune(given, strategy).conversation, WIRE[format], documents, fed_back=fed_back)
 
 
@@ -32,6 +34,12 @@ def reader(kind: str, count: int, strategy: Any, format: str = "anthropic", *, f
 def test_documents_that_are_needed_together_are_in_view_together(kind: str, strategy: Any):
     """Each is read once: two, three or five that are compared, and twenty for one report."""
     assert [reader(kind, count, strategy).compare() for count in (2, 3, 5, 20)] == [3, 4, 6, 21]
+
+
+@pytest.mark.parametrize(("count", "characters"), [(25, 800), (6, 25_000)], ids=["short", "long"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_document_is_cleared_before_the_report_is_written(kind: str, count: int, characters: int):
+    assert reader(kind, count, EAGER, characters=characters).compare() == count + 1
 
 
 @pytest.mark.parametrize("fed_back", [False, True], ids=["full history", "fed back"])

@@ -1,5 +1,6 @@
 """Agents that read data, logs and prose: the documents, and loops in which the agent acts on what it can see."""
 
+import datetime
 import json
 import random
 from base64 import b64encode
@@ -12,11 +13,28 @@ from rounds import Round, Step, Writer
 from strict_provider.exchange import Request
 from strict_provider.scripts import Call, Turn
 
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October"),
+    *("November", "December"),
+)
+
 Prune: TypeAlias = Callable[[list[Any]], list[Any]]
 
 NAMES = ("Weber", "Ilse", "Okafor", "Marin", "Tanaka", "Silva", "Novak", "Haddad", "Lind", "Petrov", "Gupta")
+FIRST_NAMES = ("Ilse", "Ada", "Ngozi", "Kenji", "Rosa", "Omar", "Lena", "Ravi")
+LONG_WORDS = (
+    *("warehouse", "transport", "customer", "agreement", "following", "delivery", "inventory", "quarterly"),
+    *("insurance", "regional", "management", "estimated", "arrival", "of", "the", "and", "was", "in"),
+)
+RUSSIAN_NAMES = ("Анна", "Вера", "Дарья", "Жанна", "Ирина", "Ольга", "Раиса", "Тамара")
+RUSSIAN_SURNAMES = ("Орлова", "Комарова", "Седова", "Белова", "Рябова", "Титова", "Жукова", "Лосева")
 CHINESE = "订单已于昨日发往仓库但客户尚未收到通知请尽快核对库存与运输记录并更新系统中的预计到达时间"
 JAPANESE = "注文は昨日倉庫へ出荷されましたがお客様にはまだ通知が届いていませんので在庫と配送記録を確認し到着予定"
+THAI = (
+    *("คำสั่งซื้อ", "ถูกส่ง", "คลังสินค้า", "เมื่อวาน", "ลูกค้า", "ยังไม่ได้รับ", "แจ้ง", "โปรดตรวจสอบ", "สต็อก", "บันทึก"),
+    *("การขนส่ง", "อีกครั้ง", "ใบเสร็จ", "ราคา", "สินค้า", "ผู้จัดการ", "รายงาน", "ประจำปี", "ชำระเงิน", "ที่อยู่"),
+    *("พนักงาน", "โรงงาน", "ต่างประเทศ", "ท่าเรือ", "ตรวจสอบแล้ว", "เอกสาร", "ภาษี", "ล่าช้า", "ตามกำหนด", "ใหม่"),
+)
 RUSSIAN = (
     "заказ",
     "отправлен",
@@ -85,6 +103,42 @@ def _written(words: Sequence[str], between: str) -> Callable[[random.Random], It
     return lines
 
 
+LINE = 66  # characters of a line of a PDF file
+
+
+def _table(source: random.Random) -> Iterator[str]:
+    yield "| order | customer | placed | paid |"
+    yield "|---|---|---|---|"
+    while True:
+        day = f"{source.randint(1, 28):02}.{source.randint(1, 12):02}.2026"
+        customer = f"{source.choice(FIRST_NAMES)} {source.choice(NAMES)}"
+        yield f"| W{source.randint(10**6, 10**7)} | {customer} | {day} | {source.uniform(1e3, 9e3):,.2f} € |"
+
+
+def _pdf(source: random.Random) -> Iterator[str]:
+    """Text of a PDF file: page headers, lines that end in a hyphen, and figures in two columns."""
+    page = 0
+    while True:
+        page += 1
+        yield f"Annual Report 2026                                          Page {page} of 99\f"
+        text = " ".join(source.choices(LONG_WORDS, k=60)) + "."
+        while len(text) > LINE:
+            at = LINE - 1 if text[LINE - 2 : LINE].isalpha() else text.rindex(" ", 0, LINE)
+            yield text[:at] + ("-" if text[at] != " " else "")
+            text = text[at:].lstrip()
+        yield text
+        for _ in range(4):
+            left, right = (f"{source.choice(NAMES):12}{source.randint(10**4, 10**6):>10,}" for _ in range(2))
+            yield f"{left}        {right}"
+
+
+def _russian(source: random.Random) -> Iterator[str]:
+    while True:
+        day, month = source.randint(1, 28), source.choice(("января", "марта", "мая", "июля", "декабря"))
+        customer = f"{source.choice(RUSSIAN_NAMES)} {source.choice(RUSSIAN_SURNAMES)}"
+        yield f"{day} {month} 2026 г. {customer}: {' '.join(source.choices(RUSSIAN, k=14))}."
+
+
 def _base64(source: random.Random) -> Iterator[str]:
     while True:
         yield b64encode(source.randbytes(57)).decode()
@@ -96,9 +150,12 @@ KINDS: dict[str, Callable[[random.Random], Iterator[str]]] = {
     "access log": _access_log,
     "json rows": _rows,
     "markdown": _markdown,
+    "markdown table": _table,
+    "pdf": _pdf,
     "chinese": _written(CHINESE, ""),
     "japanese": _written(JAPANESE, ""),
-    "russian": _written(RUSSIAN, " "),
+    "thai": _written(THAI, ""),
+    "russian": _russian,
     "base64": _base64,
 }
 
@@ -109,6 +166,74 @@ def document(kind: str, number: int, characters: int = 6_000) -> str:
     while sum(map(len, made)) < characters:
         made.append(next(lines))
     return "\n".join(made)
+
+
+# What an agent writes in its report about a line of a document, in its own words and ways to write figures.
+
+
+def _csv_said(line: str) -> str:
+    day, name, _, _, amount = line.split(",")
+    date = datetime.date.fromisoformat(day)
+    return f"{name} paid ${float(amount):,.2f} on {MONTHS[date.month - 1]} {date.day}, {date.year}"
+
+
+def _log_said(line: str) -> str:
+    words = line.split()
+    return f"the slowest job was {words[6]} ({words[8]}ms)"
+
+
+def _access_log_said(line: str) -> str:
+    return f"most bytes went to {line.split()[0]}: {int(line.split()[-1]):_}"
+
+
+def _row_said(line: str) -> str:
+    number = f"{json.loads(line)['id']:,}"
+    return f"row {number.replace(',', chr(0x202F))} is not paid"
+
+
+def _table_said(line: str) -> str:
+    _, order, customer, day, paid, _ = (cell.strip() for cell in line.split("|"))
+    return f"the order {order} of {customer}, placed on {'-'.join(reversed(day.split('.')))}, cost {paid}"
+
+
+def _pdf_said(page: str) -> str:
+    words = page.partition("\f\n")[2].replace("-\n", "").split()
+    return f"it says that “{' '.join(words[3:11])}”"
+
+
+def _russian_said(line: str) -> str:
+    head, _, words = line.partition(": ")
+    return f"по словам {' '.join(head.split()[4:])}, «{' '.join(words.split()[2:8])}»"
+
+
+def _quoted(line: str) -> str:
+    return f"it says “{' '.join(line.split()[2:9])}”"
+
+
+def _copied(line: str) -> str:
+    return f"报告：{line[:13]}，"
+
+
+SAID: dict[str, Callable[[str], str]] = {
+    "csv": _csv_said,
+    "log": _log_said,
+    "access log": _access_log_said,
+    "json rows": _row_said,
+    "markdown": _quoted,
+    "markdown table": _table_said,
+    "pdf": _pdf_said,
+    "chinese": _copied,
+    "japanese": _copied,
+    "thai": lambda line: f"รายงาน {line[:60]} จบ",
+    "russian": _russian_said,
+}
+
+
+def report(kind: str, documents: Sequence[str]) -> str:
+    """Return a report that says something about each document of a kind."""
+    lines = (text.split("\n") for text in documents)
+    said = (SAID[kind]("\n".join(each[1:]) if kind == "pdf" else each[len(each) // 2]) for each in lines)
+    return f"The {kind} files are read: {'; '.join(said)}."
 
 
 class Reader:

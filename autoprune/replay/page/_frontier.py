@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from autoprune.replay.atoms import Group
 from autoprune.replay.bootstrap import Interval
 from autoprune.replay.page._rows import CHOICE, CLAIRVOYANT, REFERENCE, Ranked
 from autoprune.replay.page._svg import Ink, drawing, inline
@@ -37,14 +38,20 @@ class Measure:
 
 
 MEASURES = (
-    Measure("evidence", "evidence kept in view", "of all that later actions rested on"),
+    Measure(
+        "code", "evidence of code in view", "of the names, paths, errors and old texts that later actions rested on"
+    ),
     Measure("edits", "edits whose old text is in view", "of what edits replaced, the strictest measure"),
+    Measure("facts", "facts in view", "of the figures, names, quotes and keys in what the agent wrote"),
 )
 
 
 def charts(ranked: Sequence[Ranked], name: str) -> Iterator[tuple[str, str]]:
-    """Yield a chart for each measure, twice: for wide screens with names, and for narrow ones with numbers."""
-    for measure in MEASURES:
+    """Yield a chart for each measure, twice: for wide screens with names, and for narrow ones with numbers.
+
+    Facts have no chart if no action rested on any.
+    """
+    for measure in MEASURES if any(each.standing.needed[Group.FACTS] for each in ranked) else MEASURES[:2]:
         title = f"Bill against {measure.name}"
         words = f"The lower right is best: cheap, and nothing lost. {measure.words}. " + "; ".join(
             _said(each, measure) for each in ranked

@@ -10,13 +10,13 @@ from autoprune.economics import LISTS
 from autoprune.errors import SettingsError
 from autoprune.replay.corpus import why_skipped
 from autoprune.replay.detail import SessionDetail
-from autoprune.replay.facts import FACT_NAMES
 from autoprune.replay.figures import Figures
 from autoprune.replay.overview import overview
 from autoprune.replay.page._frontier import charts
 from autoprune.replay.page._opened import opened
 from autoprune.replay.page._rows import Ranked, ranked
 from autoprune.replay.page._text import clean
+from autoprune.replay.protected import PROTECTED_NAMES
 from autoprune.replay.session import SessionFigures
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def page(
         style=style,
         style_hash=b64encode(sha256(style.encode()).digest()).decode(),
         billed=billed,
-        fact_names=FACT_NAMES,
+        protected_names=PROTECTED_NAMES,
         whole=overview(found),
         sessions=_largest(found),
         skipped=[(each.path, why) for each in found if (why := why_skipped(each))],

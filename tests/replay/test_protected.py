@@ -1,4 +1,4 @@
-"""Protected facts: which ones are needed at a request, and whether they are whole in view."""
+"""Protected content: what is needed at a request, and whether it is whole in view."""
 
 from typing import Any
 
@@ -13,13 +13,13 @@ from tables import each_row
 from autoprune import AgenticConversationPruner
 from autoprune.economics import LISTS
 from autoprune.replay.episode import Episode
-from autoprune.replay.facts import FactKind
 from autoprune.replay.play import Run, play
 from autoprune.replay.policies import Policy
+from autoprune.replay.protected import ProtectedKind
 from autoprune.replay.references import NoPruning
 from autoprune.strategies import ObservationMasking
 
-WORDS, FAILURE, FILES = FactKind
+WORDS, FAILURE, FILES = ProtectedKind
 OTHER = "other words " * 40
 Messages = list[dict[str, Any]]
 
@@ -36,9 +36,9 @@ def edit(id: str, path: str) -> Messages:
     return done(id, {"path": path, "old_string": "a", "new_string": "b"}, "done", "edit_file")
 
 
-def needed(messages: Messages, kind: FactKind) -> list[list[str]]:
-    """The texts of the facts of a kind at each request, as they would stand elsewhere."""
-    return [[" ".join(fact.forms[-1]) for fact in each if fact.kind is kind] for each in episode(messages).facts]
+def needed(messages: Messages, kind: ProtectedKind) -> list[list[str]]:
+    """The protected texts of a kind at each request, as they would stand elsewhere."""
+    return [[" ".join(item.forms[-1]) for item in each if item.kind is kind] for each in episode(messages).protected]
 
 
 def run(known: Episode, strategy: Any, *, fed_back: bool = False) -> Run:
@@ -130,23 +130,23 @@ SESSION = [
 @pytest.mark.parametrize("format", EACH)
 @given(st.data())
 @examples(8)
-def test_without_pruning_all_facts_are_in_view(format: str, data: st.DataObject):
+def test_without_pruning_all_of_it_is_in_view(format: str, data: st.DataObject):
     found = run(episode(data.draw(conversations(format))), NoPruning())
-    assert [lost for _, lost in found.facts.values()] == [0, 0, 0]
+    assert [lost for _, lost in found.protected.values()] == [0, 0, 0]
 
 
-def test_of_cleared_results_the_facts_are_lost_and_the_words_stay():
+def test_of_cleared_results_what_they_held_is_lost_and_the_words_stay():
     for fed_back in (False, True):
         found = run(episode(SESSION), ObservationMasking(2), fed_back=fed_back)
         # At the last three requests the read and the failure are older than the newest two results.
-        assert found.facts == {WORDS: (9, 0), FAILURE: (2, 2), FILES: (0, 3)}
+        assert found.protected == {WORDS: (9, 0), FAILURE: (2, 2), FILES: (0, 3)}
 
 
 def test_messages_that_are_dropped_take_the_words_along():
     more = [message for at in range(20) for message in done(f"x{at}", {}, OTHER)]
     known = episode([*SESSION[:-1], *more, DONE], safe_zone=1_000)
     strategy, new_pruner = Policy("keep_last(n=4)").for_episode(known, LISTS["anthropic"])
-    whole, lost = play(known, new_pruner, strategy, count=in_words).facts[WORDS]
+    whole, lost = play(known, new_pruner, strategy, count=in_words).protected[WORDS]
     assert whole + lost == sum(len(each) for each in needed(known.messages, WORDS))
     assert lost > 0
 
@@ -164,7 +164,7 @@ def test_words_may_stand_whole_in_a_text_that_was_written_anew(told: str, is_who
     known = episode(SESSION)
     pruner = Sends(lambda given, number: [first, {"role": "user", "content": told}] if number == 6 else given)
     found = play(known, lambda: pruner, NoPruning(), count=in_words)
-    assert found.facts[WORDS] == ((9, 0) if is_whole else (8, 1))
+    assert found.protected[WORDS] == ((9, 0) if is_whole else (8, 1))
 
 
 def test_words_beside_a_cleared_result_are_whole():
@@ -181,4 +181,4 @@ def test_words_beside_a_cleared_result_are_whole():
     ]
     found = run(episode(messages), ObservationMasking(1))
     assert found.prompts[2].held < found.prompts[1].tokens  # the first result is cleared
-    assert found.facts[WORDS] == (5, 0)
+    assert found.protected[WORDS] == (5, 0)

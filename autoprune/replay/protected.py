@@ -1,6 +1,6 @@
-"""Protected facts: what should stay whole in view at each request, whatever the next action rests on. Decides nothing.
+"""Protected content: what should stay whole in view whatever the next action rests on. Decides nothing.
 
-At each request these are facts:
+At each request this is
 
     words      what the user said: each message's texts without results and without what an agent's program put there,
                and each result that holds the user's words
@@ -19,37 +19,39 @@ from autoprune.formats.words import texts
 from autoprune.strategies.at_work import AtWork
 
 
-class FactKind(StrEnum):
-    """What a fact is."""
+class ProtectedKind(StrEnum):
+    """What is protected."""
 
     WORDS = "words"
     FAILURE = "failure"
     FILES = "files"
 
 
-FACT_NAMES: Mapping[str, str] = {
-    FactKind.WORDS: "user's words",
-    FactKind.FAILURE: "last failure",
-    FactKind.FILES: "files being edited",
+PROTECTED_NAMES: Mapping[str, str] = {
+    ProtectedKind.WORDS: "user's words",
+    ProtectedKind.FAILURE: "last failure",
+    ProtectedKind.FILES: "files being edited",
 }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fact:
+class Protected:
     """What stands in a message. Elsewhere it is whole where all texts of one of its `forms` are."""
 
-    kind: FactKind
+    kind: ProtectedKind
     message: int
     forms: tuple[tuple[str, ...], ...]
 
 
-def facts(transcript: Transcript, requests: Sequence[int], walked: Sequence[int]) -> tuple[tuple[Fact, ...], ...]:
-    """Return the facts at each request of a conversation, the user's words first.
+def protected(
+    transcript: Transcript, requests: Sequence[int], walked: Sequence[int]
+) -> tuple[tuple[Protected, ...], ...]:
+    """Return what is protected at each request of a conversation, the user's words first.
 
     `requests` are the messages before which the requests stand, `walked` the numbers that calls know these by.
     """
     reader = _Reader(transcript)
-    found: list[tuple[Fact, ...]] = []
+    found: list[tuple[Protected, ...]] = []
     at = 0
     for start, number in zip(requests, walked, strict=True):
         for message in range(at, start):
@@ -60,13 +62,13 @@ def facts(transcript: Transcript, requests: Sequence[int], walked: Sequence[int]
 
 
 class _Reader:
-    """Reads messages, and knows the facts in what it has read."""
+    """Reads messages, and knows what is protected of what it has read."""
 
     def __init__(self, transcript: Transcript) -> None:
         self._transcript = transcript
-        self._words: list[Fact] = []
+        self._words: list[Protected] = []
         self._at_work = AtWork()
-        self._facts: dict[tuple[FactKind, ToolResult], Fact] = {}
+        self._made: dict[tuple[ProtectedKind, ToolResult], Protected] = {}
 
     def read(self, at: int) -> None:
         """Read the next message."""
@@ -76,25 +78,25 @@ class _Reader:
         self._at_work.read(entry)
         for result in entry.results:
             if is_answer(result):
-                self._words.append(Fact(FactKind.WORDS, at, ((result.text,), (words(result),))))
+                self._words.append(Protected(ProtectedKind.WORDS, at, ((result.text,), (words(result),))))
 
-    def needed(self, request: int) -> Iterator[Fact]:
-        """Yield the facts at a request."""
+    def needed(self, request: int) -> Iterator[Protected]:
+        """Yield what is protected at a request."""
         yield from self._words
         if failure := self._at_work.failure:
-            yield self._fact(FactKind.FAILURE, failure)
+            yield self._result(ProtectedKind.FAILURE, failure)
         for result in self._at_work.files(request):
-            yield self._fact(FactKind.FILES, result)
+            yield self._result(ProtectedKind.FILES, result)
 
-    def _fact(self, kind: FactKind, result: ToolResult) -> Fact:
-        """Return a result as a fact of some kind, the same one each time."""
-        known = self._facts.get((kind, result))
+    def _result(self, kind: ProtectedKind, result: ToolResult) -> Protected:
+        """Return a result that is protected as some kind, the same value each time."""
+        known = self._made.get((kind, result))
         if known is None:
-            known = self._facts[kind, result] = Fact(kind, result.location.message, ((result.text,),))
+            known = self._made[kind, result] = Protected(kind, result.location.message, ((result.text,),))
         return known
 
-    def _said(self, at: int) -> Iterator[Fact]:
+    def _said(self, at: int) -> Iterator[Protected]:
         whole = texts(self._transcript.messages[at], self._transcript.entries[at])
         said = tuple(filter(None, map(harness.said, whole)))
         if said and not harness.continues(said[0]):
-            yield Fact(FactKind.WORDS, at, (whole, said))
+            yield Protected(ProtectedKind.WORDS, at, (whole, said))

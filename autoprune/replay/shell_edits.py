@@ -1,0 +1,355 @@
+r"""What an edit by a shell command replaced: the literal text that it searches for. Runs nothing.
+
+    sed -i 's/total(1)/total(2)/' app.py             total(1)
+    perl -0pi -e 's/def firstOf\(.*?\n\n//s' app.py  def firstOf(
+    python - <<'EOF'                                 x = firstOf(rows)
+    text = open("app.py").read().replace("x = firstOf(rows)", "x = rows[0]")
+    open("app.py", "w").write(text)
+    EOF
+    cat > src/settings.py <<'EOF'                    settings.py
+
+A regular expression gives its longest piece without a special character. A command that does not tell 8 characters of
+old text gives the name of the file that it changes: the base name, if that has 7 characters or more, else the path.
+"""
+
+import ast
+import re
+import shlex
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+LEAST_TEXT = 8  # characters that are no space
+LEAST_PATH = 6  # characters
+LEAST_NAME = 7  # characters of a base name by which a file is known
+LONGEST = 100_000  # characters of a command that are looked at
+
+EDITS = re.compile(r"\bg?sed\b|\bperl\b|\bruby\b|\bed\b|\bpython[\d.]*\b|<<|\btee\b")
+HEREDOC = re.compile(r"(?<!<)<<-?[ \t]*(?P<quote>[\"']?)(?P<end>[A-Za-z_]\w*)(?P=quote)")
+ENDS = frozenset(";&|\n()")
+IN_PLACE = re.compile(r"-[A-Za-z0-9]*i.*|--in-place.*")
+PYTHON = re.compile(r"(?:.*/)?python[\d.]*")
+SCRIPT_NAMES = re.compile(r".*\.py")
+UNKNOWN = re.compile(r"[$*?{}`]")  # in a path that the shell makes
+CLOSING = {"{": "}", "(": ")", "[": "]", "<": ">"}
+SEARCHING = frozenset(("replace", "find", "rfind", "index", "rindex", "split", "partition", "startswith"))
+MATCHING = frozenset(("sub", "subn", "search", "match", "findall", "finditer", "compile"))
+WRITING = frozenset(("write_text", "write_bytes"))
+
+
+@dataclass(frozen=True)
+class Heredoc:
+    """The body of a here-document, and the words of the command that reads it."""
+
+    words: tuple[str, ...]
+    body: str
+
+
+def shell_edits(script: str) -> list[str]:
+    """Return the old texts of the edits in a shell script, each once; the name of a file whose old text is not told."""
+    if not EDITS.search(script):
+        return []
+    commands, heredocs = parsed(script)
+    runs_python = any(PYTHON.fullmatch(words[0]) for words in commands)
+    found: list[str] = []
+    for words in commands:
+        found += _of_command(words)
+    for heredoc in heredocs:
+        found += _of_heredoc(heredoc, runs_python=runs_python)
+    return list(dict.fromkeys(found))
+
+
+# Commands and here-documents
+
+
+def parsed(script: str) -> tuple[list[tuple[str, ...]], list[Heredoc]]:
+    """Return the commands of a script as words, without quotes, and its here-documents.
+
+    Nothing is returned for a script with a quote that does not end. Expansions are not made.
+    """
+    heads: list[str] = []
+    bodies: list[str] = []
+    lines = iter(script[:LONGEST].replace("\\\n", " ").split("\n"))
+    for line in lines:
+        heads.append(HEREDOC.sub(lambda match: f" <<{len(bodies)} ", line, count=1))
+        if match := HEREDOC.search(line):
+            body: list[str] = []
+            for held in lines:
+                if held.strip() == match["end"]:
+                    break
+                body.append(held)
+            bodies.append("\n".join(body))
+    commands = list(_commands("\n".join(heads)))
+    return commands, [Heredoc(words, bodies[int(at)]) for words in commands for at in _heredocs(words, len(bodies))]
+
+
+def _heredocs(words: Sequence[str], count: int) -> Iterator[str]:
+    """Yield the numbers of the here-documents in some words, also those in "$(cat <<EOF …)"."""
+    return (at for word in words for at in re.findall(r"<<(\d{1,4})(?!\d)", word) if int(at) < count)
+
+
+def _commands(script: str) -> Iterator[tuple[str, ...]]:
+    lexer = shlex.shlex(script, posix=True, punctuation_chars=";&|\n()")
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
+    words: list[str] = []
+    try:
+        for token in lexer:
+            if token and not ENDS.issuperset(token):
+                words.append(token)
+            elif words and token:
+                yield tuple(words)
+                words = []
+    except ValueError:  # a quote does not end
+        return
+    if words:
+        yield tuple(words)
+
+
+def _of_command(words: Sequence[str]) -> Iterator[str]:
+    program = words[0].rpartition("/")[2]
+    rest = words[1:]
+    if program in ("sudo", "time", "env", "command"):
+        yield from _of_command(rest) if rest else ()
+    elif program in ("sed", "gsed") and any(map(IN_PLACE.fullmatch, rest)):
+        scripts, files, extended = _options(rest, "-E", "-r")
+        yield from _texts_or_names(_patterns(scripts, extended=extended), files)
+    elif program in ("perl", "ruby") and any(map(IN_PLACE.fullmatch, rest)):
+        scripts, files, _ = _options(rest)
+        yield from _texts_or_names(_patterns(scripts, extended=True), files)
+    elif PYTHON.fullmatch(program) and "-c" in rest[:-1]:
+        yield from _of_python(rest[rest.index("-c") + 1], must_change=True)
+
+
+def _of_heredoc(heredoc: Heredoc, *, runs_python: bool) -> Iterator[str]:
+    program = heredoc.words[0].rpartition("/")[2]
+    into = _written(heredoc.words)
+    if program == "ed":
+        files = [word for word in heredoc.words[1:] if word[0] not in "-<"]
+        yield from _texts_or_names(_patterns(heredoc.body.split("\n"), extended=False), files)
+    elif PYTHON.fullmatch(program):
+        yield from _of_python(heredoc.body, must_change=True)
+    elif into:
+        if runs_python or any(map(SCRIPT_NAMES.fullmatch, into)):
+            yield from _of_python(heredoc.body, must_change=False)
+        yield from _names(into)
+
+
+def _written(words: Sequence[str]) -> list[str]:
+    """Return the files that a command's output goes to."""
+    found = [word for word in words[1:] if words[0] == "tee" and word[:1] not in "-<>"]
+    for at, word in enumerate(words):
+        if target := re.fullmatch(r"1?>{1,2}([^&>].*)?", word):
+            found += [target[1]] if target[1] else words[at + 1 : at + 2]
+    return [each for each in found if not each.startswith("/dev/")]
+
+
+def _options(words: Sequence[str], *extended: str) -> tuple[list[str], list[str], bool]:
+    """Return the scripts and the files among the arguments of sed or perl, and whether one is an option of those."""
+    scripts = [words[at + 1] for at, word in enumerate(words[:-1]) if re.fullmatch(r"-\w*e|--expression", word)]
+    rest = [
+        word
+        for before, word in zip(("", *words), words, strict=False)
+        if word[:1] not in ("", "-", "<", ">") and not re.fullmatch(r"-\w*e|--expression|[<>]", before)
+    ]
+    known = any(word in extended or re.fullmatch(r"-[a-zA-Z]*[Er][a-zA-Z]*", word) for word in words)
+    return scripts or rest[:1], rest if scripts else rest[1:], known
+
+
+def _texts_or_names(texts: Sequence[str], files: Sequence[str]) -> Iterator[str]:
+    found = [text for text in texts if _is_long(text)]
+    yield from found or _names(files)
+
+
+def _is_long(text: str) -> bool:
+    return len("".join(text.split())) >= LEAST_TEXT
+
+
+def _names(paths: Iterable[str]) -> Iterator[str]:
+    """Yield what files are known by: their base names, or their paths if those are longer."""
+    for path in paths:
+        name = path.rstrip("/").rpartition("/")[2]
+        if len(path) >= LEAST_PATH and not UNKNOWN.search(path):
+            yield name if len(name) >= LEAST_NAME else path
+
+
+# Regular expressions
+
+
+def _patterns(scripts: Sequence[str], *, extended: bool) -> list[str]:
+    """Return the longest literal piece of each pattern in some scripts of sed, ed or perl."""
+    return [literal(pattern, extended=extended) for script in scripts for pattern in _searched(script)]
+
+
+def _searched(script: str) -> Iterator[str]:
+    """Yield what a script searches for: /this/d, s/this/that/."""
+    at = 0
+    while at < len(script):
+        sign = script[at]
+        if sign in "sy" and at + 1 < len(script) and not (script[at + 1].isalnum() or script[at + 1] in " \n;}"):
+            pattern, at = _delimited(script, at + 1)
+            opens = script[at : at + 1]
+            _, at = _delimited(script, at) if opens in CLOSING and opens else _delimited(script, at - 1)
+            yield pattern if sign == "s" else ""
+            while at < len(script) and script[at].isalnum():
+                at += 1
+        elif sign == "/":
+            pattern, at = _delimited(script, at)
+            yield pattern
+        elif sign in "aic" and script[at + 1 : at + 2] in ("\\", " "):
+            at = (script.find("\n", at) + 1) or len(script)
+        else:
+            at += 1
+
+
+def _delimited(script: str, at: int) -> tuple[str, int]:
+    """Return what stands between the delimiter at an offset and the next one, and the offset behind that."""
+    opening = script[at]
+    closing = CLOSING.get(opening, opening)
+    start = at = at + 1
+    depth = 1
+    while at < len(script):
+        if script[at] == "\\":
+            at += 1
+        elif script[at] == closing:
+            depth -= 1
+            if not depth:
+                break
+        elif script[at] == opening:
+            depth += 1
+        at += 1
+    return script[start:at].replace(f"\\{closing}", closing), at + 1
+
+
+def literal(pattern: str, *, extended: bool) -> str:
+    r"""Return the longest piece of a regular expression that stands for itself.
+
+    Basic ones take `(`, `+`, `|` and `{` for themselves, extended ones `\(` and so on. A dot without a quantifier is
+    read as a dot: who writes `os.path` seldom means anything else.
+    """
+    pieces: list[str] = [""]
+    at = 0
+    while at < len(pattern):
+        sign, step, is_special = _next(pattern, at, extended=extended)
+        at += step
+        if not is_special:
+            pieces[-1] += sign
+        else:
+            if sign in ("*", "?", "{"):
+                pieces[-1] = pieces[-1][:-1]  # what the quantifier is for may not be there
+            pieces.append("")
+    return max(pieces, key=lambda piece: len("".join(piece.split())))
+
+
+def _next(pattern: str, at: int, *, extended: bool) -> tuple[str, int, bool]:
+    """Return the next character of a pattern, how many it takes there, and whether it is special."""
+    sign = pattern[at]
+    after = pattern[at + 1 : at + 2]
+    if sign == "\\" and after:
+        if after in "nt":
+            return {"n": "\n", "t": "\t"}[after], 2, False
+        return after, 2, after.isalnum() or after in "<>`'" or (not extended and after in "(){}|+?")
+    if sign == "[":
+        end = pattern.find("]", at + 3 if after == "^" else at + 2)
+        is_one = end == at + 2 and after != "^"
+        return (after, 3, False) if is_one else ("[", max(end - at, 0) + 1, True)
+    if sign == ".":
+        return sign, 1, _is_repeated(pattern, at + 1, extended=extended)
+    is_edge = (sign == "^" and at == 0) or (sign == "$" and at == len(pattern) - 1)
+    return sign, 1, is_edge or sign == "*" or (extended and sign in "(){}|+?^$")
+
+
+def _is_repeated(pattern: str, at: int, *, extended: bool) -> bool:
+    return pattern[at : at + 1] == "*" or (
+        pattern[at : at + 1] in ("+", "?", "{") if extended else pattern[at : at + 2] in ("\\+", "\\?", "\\{")
+    )
+
+
+# Python
+
+
+def _of_python(source: str, *, must_change: bool) -> Iterator[str]:
+    """Yield what a Python script that writes files searches for; else, if it `must_change` some, their names."""
+    tree = _tree(source)
+    if tree is None:
+        return
+    known = _constants(tree)
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    files = [file for call in calls for file in _opened(call, known)]
+    if not files and not any(_is_writing(call) for call in calls):
+        return
+    texts = [text for node in ast.walk(tree) for text in _sought(node, known)]
+    yield from _texts_or_names(texts, files if must_change else ())
+
+
+def _tree(source: str) -> ast.AST | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of escapes in somebody else's strings
+            return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _constants(tree: ast.AST) -> Mapping[str, list[str]]:
+    """Return the strings that names stand for, also those that a loop over a list of strings gives them."""
+    found: dict[str, list[str]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            _name_strings(node.targets[0], node.value, found)
+        elif isinstance(node, ast.For):
+            for item in getattr(node.iter, "elts", ()):
+                _name_strings(node.target, item, found)
+    return found
+
+
+def _name_strings(target: ast.AST, value: ast.AST, found: dict[str, list[str]]) -> None:
+    if isinstance(target, ast.Name):
+        found.setdefault(target.id, []).extend(_strings(value, {}))
+    elif isinstance(target, ast.Tuple):
+        for name, item in zip(target.elts, getattr(value, "elts", ()), strict=False):
+            _name_strings(name, item, found)
+
+
+def _strings(node: ast.AST, known: Mapping[str, list[str]]) -> list[str]:
+    """Return the strings that an expression may be: a constant, a name for one, or a path of one."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return [text]
+        case ast.Name(id=name):
+            return known.get(name, [])
+        case ast.Call(func=ast.Name(id="Path") | ast.Attribute(attr="Path"), args=[path]):
+            return _strings(path, known)
+    return []
+
+
+def _sought(node: ast.AST, known: Mapping[str, list[str]]) -> list[str]:
+    """Return what an expression searches for in a text."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name), args=[first, *_]) if name in SEARCHING:
+            return _strings(first, known)
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr=name), args=[first, *_]) if name in MATCHING:
+            return [literal(pattern, extended=True) for pattern in _strings(first, known)]
+        case ast.Compare(left=left, ops=[ast.In() | ast.NotIn()]):
+            return _strings(left, known)
+    return []
+
+
+def _is_writing(call: ast.Call) -> bool:
+    match call:
+        case ast.Call(func=ast.Attribute(attr=name)) if name in WRITING:
+            return True
+        case ast.Call(func=ast.Name(id="open") | ast.Attribute(attr="open"), args=[*_, ast.Constant(value=str(mode))]):
+            return bool(re.fullmatch(r"[wax]\+?[bt]?|r\+[bt]?", mode))
+    return False
+
+
+def _opened(call: ast.Call, known: Mapping[str, list[str]]) -> list[str]:
+    """Return the files that a call writes to, by the names that stand in the script."""
+    if not _is_writing(call):
+        return []
+    match call:
+        case ast.Call(func=ast.Attribute(value=owner, attr=name)) if name in WRITING or name == "open":
+            return _strings(owner, known)
+        case ast.Call(args=[path, *_]):
+            return _strings(path, known)
+    return []

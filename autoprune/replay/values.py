@@ -1,0 +1,278 @@
+"""Values in texts, in a form that is the same however they are written. Reads texts, knows nothing of conversations.
+
+A *value* is one of
+
+    number    three digits or more: 12,345 and 12.345 and 12 345 and １２３４５ are "12345"; 1,234.50 is "1234.5"
+    amount    two digits beside a sign of a currency: $45 and 45 € are "¤45"
+    date      with its year: 2026-03-14, 14.03.2026, March 14, 2026, 14 марта 2026 and 2026年3月14日 are "2026-03-14"
+    time      with its seconds: "10:23:45"
+    address   an http URL, or numbers with two dots or more: "10.0.12.7"
+    code      a word with three digits or more, in lower case: "w2378156", "inv-2026-00017", a UUID
+
+Some are ambiguous: 12,345 may be 12.345, and 03/04/2026 is in March or in April. `shown` gives every reading, so that a
+value is found whichever one its writer meant; `stated` gives the readings of each value, the most likely one first.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+LEAST_DIGITS = 3
+MOST_GROUPS = 5  # of three digits in a number
+LONGEST_UNIT = 3  # letters behind a number: 120ms
+
+FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
+FOREIGN_SIGN = re.compile("[\u00ad\uff01-\uff0f\uff1a-\uff5e\ufb00-\ufb04]")
+# Full-width characters, ligatures of PDF files, and soft hyphens.
+SIGNS: dict[int, str | int | None] = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
+SIGNS |= dict(zip(range(0xFB00, 0xFB05), ("ff", "fi", "fl", "ffi", "ffl"), strict=True))
+SIGNS[0xAD] = None
+
+CURRENCIES = "$€£¥₩₽₹฿₴₺"
+MONTHS = {
+    name: number
+    for number, names in enumerate(
+        (
+            *("jan ene gen янв", "feb fév fev fév фев", "mar mär мар", "apr avr abr апр", "may mai mag мая май"),
+            *("jun juin giu июн", "jul juil lug июл", "aug aoû ago авг", "sep set сен", "oct okt out ott окт"),
+            *("nov ноя", "dec dez déc dic дек"),
+        ),
+        1,
+    )
+    for name in names.split()
+}
+# Each pattern begins with what may stand there, so that the search is fast; what may not stand before it comes second.
+YEARS = ("19", "20", "25")  # 25: Thailand counts from the Buddha
+URL = re.compile(r"https?://[^\s<>\"'`\\|)\]}\u3000-\u303f]+")
+UUID = re.compile(r"[0-9A-Fa-f](?<![\w-].)[0-9A-Fa-f]{7}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![\w-])", re.ASCII)
+CODE = re.compile(r"[A-Z](?<![\w-].)[A-Za-z0-9]{0,9}(?:-[A-Za-z0-9]{1,12}){1,5}(?![\w-])", re.ASCII)
+YEAR_FIRST = re.compile(r"([12](?<!\d.)\d{3})([-/.])(\d{1,2})\2(\d{1,2})(?!\d)", re.ASCII)
+IN_CHINESE = re.compile(r"([12](?<!\d.)[0-9]{3})\s?[年년]\s?(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日일]")
+YEAR_LAST = re.compile(r"(\d(?<!\d.)\d?)([-/.])(\d{1,2})\2([12]\d{3})(?!\d)", re.ASCII)
+DAY_MONTH = re.compile(
+    r"(\d(?<!\d.)\d?)(?:st|nd|rd|th|\.|º)?[ /-](?:de )?([^\W\d_]{3,10})\.?[ /,-]{1,2}(?:de )?([12]\d{3})(?!\d)"
+)
+MONTH_DAY = re.compile(r" (\d{1,2})(?:st|nd|rd|th)?,? ([12]\d{3})(?!\d)")  # behind a month
+LAST_WORD = re.compile(r"([^\W\d_]{3,10})\.?\Z")
+TIME = re.compile(r"\d(?<![\d:].)\d?:\d\d:\d\d(?![\d:])", re.ASCII)
+DOTTED = re.compile(r"\d(?<![\w.].)\d*(?:\.\d+){2,}(?![\w.]*\w)", re.ASCII)
+BEHIND_SIGN = re.compile(rf"[{CURRENCIES}][ \u00a0]?(\d\d)(?![\d.,]*\d)", re.ASCII)
+BEFORE_SIGN = re.compile(rf"(\d(?<![\d.,].)\d)[ \u00a0]?[{CURRENCIES}元円]", re.ASCII)
+SPACES = " \u00a0\u2009\u202f"
+IN_GROUPS = re.compile(
+    rf"(?<![\w.,:/-])[1-9]\d{{0,2}}(?P<by>[{SPACES}])\d{{3}}(?:(?P=by)\d{{3}})*(?:[.,]\d+)?(?![\w.,/-]*\d)", re.ASCII
+)
+NUMBER = re.compile(r"\d+(?:[.,'’]\d+)+", re.ASCII)
+DECIMAL = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.])", re.ASCII)  # among commas: 45,1234.50
+CHUNK = re.compile(rf"\d+(?:[.,'’{SPACES}]\d+)+", re.ASCII)  # perhaps of several numbers
+ONE_NUMBER = re.compile(
+    rf"(?P<groups>[1-9]\d{{0,2}}(?P<by>[.,'’{SPACES}])\d{{3}}(?:(?P=by)\d{{3}})*)(?:(?!(?P=by))[.,](?P<rest>\d+))?"
+    r"|(?P<whole>\d+)[.,](?P<part>\d+)",
+    re.ASCII,
+)
+PARTS = re.compile(r"(\D)", re.ASCII)
+TOKEN = re.compile(r"\w+")
+WORD = re.compile(r"\w+", re.ASCII)
+WITH_DIGIT = re.compile(r"\b\w*\d\w*", re.ASCII)
+DIGITS = re.compile(r"(?:\D*\d){3}")  # of any script
+GROUPED = re.compile(r"\d{1,3}(?:_\d{3})+", re.ASCII)
+WITH_UNIT = re.compile(r"(\d{2,})[A-Za-z]{1,3}", re.ASCII)
+NUMBERED = re.compile(r"[A-Za-z_]+(\d{3,})", re.ASCII)
+# Scripts without spaces: Chinese and Japanese; Thai, Lao, Burmese, Khmer.
+HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+KANA = "\u3040-\u30ff\u31f0-\u31ff"
+THAI = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+UNSPACED = re.compile(f"[{HAN}{KANA}{THAI}]+")
+LEAST_RUN = 6  # characters
+LETTERS = re.compile(r"[^\W_]+")
+HIDDEN = "\0"  # in place of a value that was read: it ends words and numbers
+
+
+def plain(text: str) -> str:
+    """Return a text with ASCII digits, half-width letters, and without ligatures and soft hyphens."""
+    if text.isascii():
+        return text
+    if FOREIGN_SIGN.search(text):
+        text = text.translate(SIGNS)
+    return FOREIGN_DIGIT.sub(lambda digit: str(int(digit[0])), text)
+
+
+def squeezed(text: str) -> str:
+    """Return the letters and digits of a text: line breaks, hyphens and marks between them make no difference."""
+    return "".join(LETTERS.findall(plain(text)))
+
+
+def shown(text: str, words: Iterable[str] | None = None) -> set[str]:
+    """Return all values that stand in a text, in every reading. `words` are all of its words, if they are known."""
+    text = plain(text)
+    found = {value for word in words or set(TOKEN.findall(text)) for value in _of_word(word)}
+    for chunk in set(CHUNK.findall(text)):
+        found.update(_readings(chunk))
+    for pattern, read in _READERS:
+        for match in pattern.finditer(text):
+            found.update(read(match) or ())
+    return found
+
+
+def stated(text: str) -> list[tuple[str, ...]]:
+    """Return the readings of each value in a text, the most likely one first. No character is of two values."""
+    found: list[tuple[str, ...]] = []
+
+    def take(read: "_Read") -> Callable[[re.Match[str]], str]:
+        def taken(match: re.Match[str]) -> str:
+            readings = read(match)
+            if readings:
+                found.append(readings)
+            return match[0] if readings is None else HIDDEN
+
+        return taken
+
+    text = plain(text)
+    for pattern, read in (*_READERS, (IN_GROUPS, _number), (NUMBER, _number), (DECIMAL, _number), (WITH_DIGIT, _word)):
+        text = pattern.sub(take(read), text)
+    return found
+
+
+# Readings of a match: none if it is no value, None if another pattern may read it.
+_Read = Callable[[re.Match[str]], tuple[str, ...] | None]
+
+
+def _url(match: re.Match[str]) -> tuple[str, ...]:
+    return (match[0].rstrip(".,;:!?*_/"),)
+
+
+def _code(match: re.Match[str]) -> tuple[str, ...] | None:
+    return (match[0].lower(),) if DIGITS.match(match[0]) else None
+
+
+def _verbatim(match: re.Match[str]) -> tuple[str, ...]:
+    return (match[0].lower(),)
+
+
+def _dotted(match: re.Match[str]) -> tuple[str, ...] | None:
+    """Return numbers with dots, unless they are groups of one number: 1.234.567."""
+    return None if ONE_NUMBER.fullmatch(match[0]) else (match[0],) if DIGITS.match(match[0]) else ()
+
+
+def _amount(match: re.Match[str]) -> tuple[str, ...]:
+    return (f"¤{match[1]}",)
+
+
+def _date(year: str, month: int, day: str) -> Iterator[str]:
+    if year.startswith(YEARS) and 1 <= month <= 12 and 1 <= int(day) <= 31:
+        yield f"{year}-{month:02}-{int(day):02}"
+
+
+def _year_first(match: re.Match[str]) -> tuple[str, ...] | None:
+    return tuple(_date(match[1], int(match[3]), match[4])) or None
+
+
+def _in_chinese(match: re.Match[str]) -> tuple[str, ...] | None:
+    return tuple(_date(match[1], int(match[2]), match[3])) or None
+
+
+def _year_last(match: re.Match[str]) -> tuple[str, ...] | None:
+    first, second, year = match[1], match[3], match[4]
+    return tuple(dict.fromkeys((*_date(year, int(second), first), *_date(year, int(first), second)))) or None
+
+
+def _day_month(match: re.Match[str]) -> tuple[str, ...] | None:
+    return tuple(_date(match[3], _month(match[2]), match[1])) or None
+
+
+def _month_day(match: re.Match[str]) -> tuple[str, ...] | None:
+    before = LAST_WORD.search(match.string, max(0, match.start() - 12), match.start())
+    return tuple(_date(match[2], _month(before[1]), match[1])) or None if before else None
+
+
+def _month(name: str) -> int:
+    """Return the number of a month by how its name begins; 0 for any other word."""
+    low = name.lower()
+    return MONTHS.get(low[:4]) or MONTHS.get(low[:3]) or 0
+
+
+_READERS: tuple[tuple[re.Pattern[str], _Read], ...] = (
+    (URL, _url),
+    (UUID, _verbatim),
+    (CODE, _code),
+    (YEAR_FIRST, _year_first),
+    (IN_CHINESE, _in_chinese),
+    (YEAR_LAST, _year_last),
+    (DAY_MONTH, _day_month),
+    (MONTH_DAY, _month_day),
+    (TIME, _verbatim),
+    (DOTTED, _dotted),
+    (BEHIND_SIGN, _amount),
+    (BEFORE_SIGN, _amount),
+)
+
+
+# Numbers and words
+
+
+def _number(match: re.Match[str]) -> tuple[str, ...] | None:
+    """Return the readings of digits with separators, if they are one number."""
+    one = ONE_NUMBER.fullmatch(match[0])
+    return tuple(_of_one(one)) if one else None
+
+
+def _of_one(match: re.Match[str]) -> Iterator[str]:
+    if groups := match["groups"]:
+        whole = "".join(PARTS.split(groups)[::2])
+        yield from _decimal(whole, match["rest"] or "")
+        if match["by"] in ".," and len(groups) <= 7 and not match["rest"]:
+            yield from _decimal(*PARTS.split(groups)[::2])
+    else:
+        yield from _decimal(match["whole"], match["part"])
+
+
+def _decimal(whole: str, part: str) -> Iterator[str]:
+    """Yield a number, if it has digits enough: 1234.50 is "1234.5", 0.5 has one digit."""
+    part = part.rstrip("0")
+    if not part:
+        yield from (whole,) if len(whole) >= LEAST_DIGITS else ()
+        return
+    number = f"{whole.lstrip('0') or '0'}.{part}"
+    if len(number.replace(".", "").lstrip("0")) >= LEAST_DIGITS:
+        yield number
+
+
+def _readings(chunk: str) -> Iterator[str]:
+    """Yield what digits with separators may be, from each of them on: numbers in groups of three, and decimal ones."""
+    pieces = PARTS.split(chunk)
+    parts, between = pieces[::2], pieces[1::2]
+    for at in range(len(between)):
+        whole, by = parts[at], between[at]
+        if by in ".,":
+            yield from _decimal(whole, parts[at + 1])
+        if len(whole) > 3 or whole[0] == "0":
+            continue
+        for to in range(at, min(at + MOST_GROUPS, len(between))):
+            if between[to] != by or len(parts[to + 1]) != 3:
+                if to > at and between[to] in ".,":
+                    yield from _decimal(whole, parts[to + 1])
+                break
+            whole += parts[to + 1]
+            yield whole
+
+
+def _word(match: re.Match[str]) -> tuple[str, ...]:
+    word = match[0]
+    if unit := WITH_UNIT.fullmatch(word):
+        return tuple(_decimal(unit[1], ""))
+    if GROUPED.fullmatch(word):
+        return tuple(_decimal(word.replace("_", ""), ""))
+    return (word.lower(),) if DIGITS.match(word) else ()
+
+
+def _of_word(word: str) -> Iterator[str]:
+    """Yield what a word shows: itself, and the number in or before it. Other scripts end a word."""
+    if not DIGITS.match(word):
+        return
+    for piece in (word,) if word.isascii() else WORD.findall(plain(word)):
+        if not DIGITS.match(piece):
+            continue
+        yield piece.lower()
+        if GROUPED.fullmatch(piece):
+            yield piece.replace("_", "")
+        elif found := WITH_UNIT.fullmatch(piece) or NUMBERED.fullmatch(piece):
+            yield found[1]
