@@ -24,7 +24,7 @@ MAY_SEE = {
     "summarizers": {"errors", "tokens", "conversation", "formats", "planning"},
     "strategies": {"errors", "economics", "conversation", "planning", "summarizers"},
     "providers": {"errors", "conversation", "formats", "planning"},
-    "report": {"tokens", "conversation", "planning", "summarizers"},
+    "report": {"tokens", "conversation", "economics", "planning", "summarizers"},
     "pruners": {
         *("errors", "settings", "tokens", "economics", "conversation", "archive", "formats", "planning"),
         *("summarizers", "strategies", "providers", "report"),

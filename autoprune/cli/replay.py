@@ -14,7 +14,7 @@ import autoprune.cli.replay_options as shared
 from autoprune.cli.files import write
 from autoprune.cli.output import show, show_json
 from autoprune.cli.replay_run import ON_PAGE, dearest, replayed
-from autoprune.cli.replay_tables import details_table, legend, noted, notes, shape, skipped, verdict_table
+from autoprune.cli.replay_tables import Unpruned, details_table, legend, noted, notes, shape, skipped, verdict_table
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError
 from autoprune.replay import BUILT_IN, FED_BACK, FULL, Policy, ReplayArgs, SessionFigures
@@ -146,9 +146,9 @@ def _show(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overview,
         show(notes(whole, args), to_stderr=True)
 
 
-def _unpruned(sessions: Sequence[SessionFigures], prices: str) -> float:
+def _unpruned(sessions: Sequence[SessionFigures], prices: str) -> Unpruned:
     rows = (row for each in sessions for row in each.figures if row.strategy == NONE)
-    return sum({row.episode: row.bills[prices].total for row in rows}.values())
+    return Unpruned.of({row.episode: row.bills[prices] for row in rows}.values())
 
 
 def _said(args: ReplayArgs, whole: Overview, placed: Placed) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What `autoprune replay` shows: what the sessions are made of, the strategies in their bands, what was made up."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Group, RenderableType
@@ -9,7 +10,7 @@ from rich.text import Text
 
 from autoprune.economics import DEFAULT, Prices
 from autoprune.replay import Interval, ReplayArgs, atoms
-from autoprune.replay.bill import OWN
+from autoprune.replay.bill import OWN, Bill
 from autoprune.replay.overview import Overview
 from autoprune.replay.policies import AT
 from autoprune.replay.protected import PROTECTED_NAMES
@@ -34,6 +35,24 @@ facts     the same for figures, names, quotes and keys in what the agent wrote;
           rows stand in bands by the lowest of the four
 worst     the bill of the session that came off worst
 breaks    requests at which the prompt's cache broke"""
+
+
+@dataclass(frozen=True)
+class Unpruned:
+    """What all conversations cost without pruning, in input tokens, and in dollars those that have a known price."""
+
+    tokens: float
+    dollars: float = 0.0
+    priced: int = 0
+    is_partly: bool = False
+
+    @classmethod
+    def of(cls, bills: Iterable[Bill]) -> "Unpruned":
+        """Return the sum of some bills."""
+        known = list(bills)
+        priced = [each for each in known if each.input_price]
+        dollars = sum(each.total * (each.input_price or 0.0) for each in priced)
+        return cls(sum(each.total for each in known), dollars, len(priced), len(priced) < len(known))
 
 
 def found_here(found: Mapping[str, Sequence[Path]]) -> Text:
@@ -86,7 +105,7 @@ def _lines(whole: Overview) -> Iterator[tuple[str, str]]:
         yield "cached", f"{cached} ({_count(whole.recording, 'session')})"
 
 
-def verdict_table(prices: Prices, placed: Sequence[Standing], unpruned: float) -> RenderableType:
+def verdict_table(prices: Prices, placed: Sequence[Standing], unpruned: Unpruned) -> RenderableType:
     """Draw the strategies at some prices, in bands of evidence, and the sentence of advice."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("strategy", overflow="fold", max_width=44)
@@ -116,11 +135,14 @@ def details_table(placed: Sequence[Standing]) -> RenderableType:
     return Group(table, "")
 
 
-def _at(prices: Prices, unpruned: float) -> Text:
+def _at(prices: Prices, unpruned: Unpruned) -> Text:
     what = f"{prices.write:g} written, {prices.read:g} read, {prices.output:g} of the answer"
-    dollars = f", about ${unpruned * prices.input_price:,.2f}" if prices.input_price else ""
-    costs = f"without pruning {_short(round(unpruned))} input tokens{dollars}"
-    return Text.assemble((f"prices: {printable(prices)}", "bold"), f" (a token {what}); {costs}")
+    own = ("prices: each session's own", " (by request: of its model and its cache)")
+    name, meaning = own if prices == OWN else (f"prices: {printable(prices)}", f" (a token {what})")
+    dollars = f", ${unpruned.dollars:,.2f}" if unpruned.dollars else ""
+    unknown = f" for {_count(unpruned.priced, 'conversation')} of a known price" if unpruned.is_partly else ""
+    costs = f"without pruning {_short(round(unpruned.tokens))} input tokens{dollars}{unknown if dollars else ''}"
+    return Text.assemble((name, "bold"), f"{meaning}; {costs}")
 
 
 def _head(each: Standing) -> str:

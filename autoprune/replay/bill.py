@@ -10,7 +10,7 @@ from autoprune.replay.play import Run
 
 CARRIED = 10  # requests for which a result that was fetched again stays in the prompt
 # Each request at the prices of its own model and cache, as far as the session's log tells them.
-OWN = Prices(name="each session's own")
+OWN = Prices(name="own")
 
 
 @dataclass(frozen=True, slots=True)

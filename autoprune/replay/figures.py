@@ -83,7 +83,7 @@ def figures(run: Run, strategy: str, prices: Sequence[Prices], *, style: str) ->
     """Return the figures of a run at each of some prices; `strategy` is what it is called."""
     episode = run.episode
     seconds = [prompt.seconds for prompt in run.prompts]
-    life = None if prices[0] == OWN else prices[0].life
+    life = prices[0].life if prices and prices[0] != OWN else None
     cached = (episode.cached(at, prompt.tokens, prompt.held, life) for at, prompt in enumerate(run.prompts))
     return Figures(
         episode.session,

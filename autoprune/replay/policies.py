@@ -29,9 +29,10 @@ CLAIRVOYANTS = ("clairvoyant", "clairvoyant_passages")
 NAMES = (*REFERENCES, *CLAIRVOYANTS, *STRATEGIES)
 BUILT_IN = (
     "none",
-    "tool_output_cleanup",
-    "low_water",
     "cache_aware",
+    "cache_aware @ 80k",
+    "low_water",
+    "tool_output_cleanup",
     "window",
     "polling",
     "keep_newest",

@@ -9,14 +9,17 @@ from autoprune.replay.figures import Figures, Kept
 from autoprune.replay.protected import ProtectedKind
 
 DEARER = 1.0 + 1e-9  # a bill above the unpruned one
+FEW_ATOMS = 20  # below which the share of a group is chance
 
 
 @dataclass(frozen=True)
 class Row:
     """A strategy over all episodes: bills are shares of the unpruned one, evidence is shares of the atoms needed.
 
-    Evidence is by group: `code` (with `edits`), `shell_edits` and `facts`. `in_results` and `far` are of code.
-    `protected` are shares of the protected content by its kind, of those kinds that were needed at all.
+    Bills are weighed in dollars where the price of each episode's input tokens is known. Evidence is by group: `code`
+    (with `edits`), `shell_edits` and `facts`; `needed` counts the atoms of each. `in_results` and `far` are of code.
+    `cold` is the part of the saving that was cut at requests that found no cache. `protected` are shares of the
+    protected content by its kind, of those kinds that were needed at all.
     """
 
     strategy: str
@@ -36,12 +39,16 @@ class Row:
     rereads: int
     violations: int
     slowest: float
+    cold: float = 0.0
+    needed: Mapping[str, int] = field(default_factory=dict)
     protected: Mapping[str, Interval] = field(default_factory=dict)
 
     @property
     def least(self) -> float:
-        """The lowest share of all groups of evidence."""
-        return min(each.value for each in (self.code, self.edits, self.shell_edits, self.facts))
+        """The lowest share of the groups of evidence; one of few atoms counts if all have few."""
+        shares = dict(zip(Group, (self.code, self.edits, self.shell_edits, self.facts), strict=True))
+        many = [share.value for group, share in shares.items() if self.needed.get(group, 0) >= FEW_ATOMS]
+        return min(many or [share.value for share in shares.values()])
 
 
 def summarize(figures: Iterable[Figures], prices: str) -> list[Row]:
@@ -50,19 +57,48 @@ def summarize(figures: Iterable[Figures], prices: str) -> list[Row]:
     Of each episode that was replayed without pruning; others are passed over.
     """
     found = list(figures)
-    unpruned = {each.episode: each.bills[prices].total for each in found if each.strategy == "none"}
+    worth = worth_of(found, prices)
+    unpruned = {
+        each.episode: worth[each.episode] * each.bills[prices].total for each in found if each.strategy == "none"
+    }
     groups: dict[tuple[str, str], list[Figures]] = {}
     for each in found:
         if each.episode in unpruned:
             groups.setdefault((each.strategy, each.style), []).append(each)
-    rows = [_row(name, style, each, unpruned, prices) for (name, style), each in groups.items()]
+    rows = [
+        _row(name, style, each, unpruned, [worth[one.episode] for one in each], prices)
+        for (name, style), each in groups.items()
+    ]
     return sorted(rows, key=lambda row: row.bill.value)
 
 
-def _row(strategy: str, style: str, found: Sequence[Figures], unpruned: dict[str, float], prices: str) -> Row:
-    bills = [(each.bills[prices].total, unpruned[each.episode]) for each in found]
+def worth_of(found: Iterable[Figures], prices: str) -> Mapping[str, float]:
+    """Return what an input token of each episode is worth: its price in dollars if all are known, else 1."""
+    known = {each.episode: each.bills[prices].input_price for each in found}
+    return (
+        {episode: price or 1.0 for episode, price in known.items()}
+        if all(known.values())
+        else dict.fromkeys(known, 1.0)
+    )
+
+
+def _row(
+    strategy: str,
+    style: str,
+    found: Sequence[Figures],
+    unpruned: Mapping[str, float],
+    worth: Sequence[float],
+    prices: str,
+) -> Row:
+    known = [each.bills[prices] for each in found]
+    bills = [
+        (weight * bill.total, unpruned[each.episode]) for each, bill, weight in zip(found, known, worth, strict=True)
+    ]
     shares = [bill / whole for bill, whole in bills]
-    again = sum(each.bills[prices].with_rereads for each in found)
+    again, saved, cold = (
+        sum(weight * getattr(bill, name) for bill, weight in zip(known, worth, strict=True))
+        for name in ("with_rereads", "saved", "saved_cold")
+    )
     code = _sum(found, Group.CODE)
     return Row(
         strategy,
@@ -82,6 +118,8 @@ def _row(strategy: str, style: str, found: Sequence[Figures], unpruned: dict[str
         sum(each.rereads for each in found),
         sum(len(each.violations) for each in found),
         max(each.slowest for each in found),
+        min(1.0, cold / saved) if saved > 0 else 0.0,
+        {str(group): _sum(found, group).needed for group in Group},
         dict(_protected(found)),
     )
 
@@ -94,7 +132,7 @@ def _protected(found: Sequence[Figures]) -> Iterator[tuple[str, Interval]]:
 
 
 def _sum(found: Sequence[Figures], group: str) -> Kept:
-    return sum((each.evidence[group] for each in found), Kept())
+    return sum((each.evidence.get(group, Kept()) for each in found), Kept())
 
 
 def _evidence(found: Sequence[Figures], group: Group) -> Interval:

@@ -9,15 +9,16 @@ from dataclasses import dataclass, replace
 
 from autoprune.replay.atoms import Group
 from autoprune.replay.bootstrap import Interval, interval
-from autoprune.replay.figures import Figures, Kept
+from autoprune.replay.figures import Figures
 from autoprune.replay.policies import Policy
 from autoprune.replay.session import FULL
-from autoprune.replay.summary import Row, by_session, summarize
+from autoprune.replay.summary import Row, by_session, summarize, worth_of
 from autoprune.replay.tuning import FLOOR
 
 BANDS = (0.97, 0.95, 0.90, 0.0)  # the least evidence of each
 FEW = 5  # sessions, below which they say little about others
-NONE = "none"
+NONE, RUN = "none", "cache_aware"  # what `autoprune run` does, with the safe zone that it uses
+LITTLE = 0.01  # of the bill: what is cheaper by less is not named
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,8 @@ class _Bills:
     def __init__(self, figures: Iterable[Figures], prices: str) -> None:
         self.figures = sorted(figures, key=lambda each: each.episode)
         self._prices = prices
-        self._unpruned = {each.episode: each.bills[prices].total for each in self.figures if each.strategy == NONE}
+        self._worth = worth_of(self.figures, prices)
+        self._unpruned = {each.episode: self._total(each) for each in self.figures if each.strategy == NONE}
         self._groups: dict[tuple[str, str], list[Figures]] = {}
         for each in self.figures:
             if each.episode in self._unpruned:
@@ -76,8 +78,8 @@ class _Bills:
             row,
             len({each.session for each in known}),
             next(band for band in BANDS if row.least >= band),
-            self._shares(known, [each.bills[self._prices].with_rereads for each in known]),
-            {group: sum(each.evidence.get(group, Kept()).needed for each in known) for group in Group},
+            self._shares(known, [self._worth[each.episode] * each.bills[self._prices].with_rereads for each in known]),
+            {group: row.needed[group] for group in Group},
             policy.is_clairvoyant,
             policy.is_reference,
         )
@@ -87,10 +89,13 @@ class _Bills:
         if (above.band, above.is_clairvoyant) != (below.band, below.is_clairvoyant):
             return False
         first, second = (self._groups[each.row.strategy, each.row.style] for each in (above, below))
-        known = {each.episode: each.bills[self._prices].total for each in first}
+        known = {each.episode: self._total(each) for each in first}
         both = [each for each in second if each.episode in known]
-        more = self._shares(both, [each.bills[self._prices].total - known[each.episode] for each in both])
+        more = self._shares(both, [self._total(each) - known[each.episode] for each in both])
         return more.low <= 0.0 <= more.high
+
+    def _total(self, each: Figures) -> float:
+        return self._worth[each.episode] * each.bills[self._prices].total
 
     def _shares(self, known: Sequence[Figures], bills: Sequence[float]) -> Interval:
         unpruned = (self._unpruned[each.episode] for each in known)
@@ -98,7 +103,10 @@ class _Bills:
 
 
 def advice(placed: Sequence[Standing]) -> str:
-    """Return in a sentence or two what to do: a strategy that is cheaper and keeps what is needed, or no pruning."""
+    """Return in a few sentences what to do: a strategy that is cheaper and keeps what is needed, or no pruning.
+
+    What `autoprune run` does comes first, where it is both.
+    """
     mine = [each for each in placed if not each.is_reference]
     fine = [each for each in mine if each.is_cheaper and each.keeps_enough]
     if not mine:
@@ -109,10 +117,20 @@ def advice(placed: Sequence[Standing]) -> str:
         closest = min(mine, key=lambda each: (not each.keeps_enough, each.rereads.value))
         return f"Do not prune: nothing is cheaper and keeps what is needed. {_shortcoming(closest)}{few}"
     best = min(fine, key=lambda each: each.rereads.value)
-    return (
-        f"Use {called(best.row)}: re-reads included, it costs {_bill(best)} of the unpruned bill, and keeps in "
-        f"view {_kept(best)}.{few}"
-    )
+    usual = next((each for each in fine if called(each.row) == RUN), best)
+    what = f"{called(usual.row)}, as `autoprune run` does" if called(usual.row) == RUN else called(usual.row)
+    costs = f"re-reads included, it costs {_bill(usual)} of the unpruned bill"
+    cheaper = ""
+    if best.rereads.value < usual.rereads.value - LITTLE:
+        cheaper = f" {called(best.row)} costs {_bill(best)} and keeps {_kept(best)}."
+    return f"Use {what}: {costs}, and keeps in view {_kept(usual)}.{_cold(usual)}{cheaper}{few}"
+
+
+def _cold(each: Standing) -> str:
+    """Say what part of the saving came at requests that found no cache; nothing where none did."""
+    if not each.row.cold:
+        return ""
+    return f" {each.row.cold:.0%} of the saving comes from cuts at requests that found the cache cold anyway."
 
 
 def called(row: Row) -> str:

@@ -21,10 +21,10 @@ from typer.testing import CliRunner
 from autoprune.cli.app import app
 from autoprune.cli.replay_results import results
 from autoprune.cli.replay_run import Collected, replayed
-from autoprune.cli.replay_tables import details_table, shape, skipped, verdict_table
-from autoprune.economics import DEFAULT
+from autoprune.cli.replay_tables import Unpruned, details_table, shape, skipped, verdict_table
 from autoprune.errors import SessionError
 from autoprune.replay import ReplayArgs, SessionFigures
+from autoprune.replay.bill import OWN
 from autoprune.replay.corpus import Task, one_by_one, replay_files
 from autoprune.replay.overview import overview
 from autoprune.replay.processes import Processes, cores
@@ -72,7 +72,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> list[SessionFigures]:
 
 def test_the_table_fits_80_columns_and_groups_by_evidence(found: list[SessionFigures]):
     rows = [row for each in found for row in each.figures]
-    drawn = lines(verdict_table(DEFAULT, standings(rows, "unknown"), 1_000_000))
+    drawn = lines(verdict_table(OWN, standings(rows, "own"), Unpruned(1_000_000)))
     assert max(map(len, drawn)) <= 80
     assert [line.split("  ")[0] for line in drawn if line][2:10] == [
         *("strategy", "evidence ≥ 97%:", "none", "window"),
@@ -88,7 +88,7 @@ def test_a_second_table_has_the_worst_bill_shell_edits_and_protected_content(fou
     rows = [row for each in found for row in each.figures]
     drawn = lines(
         details_table(
-            standings([replace(row, strategy=LONG) if row.strategy == "window" else row for row in rows], "unknown")
+            standings([replace(row, strategy=LONG) if row.strategy == "window" else row for row in rows], "own")
         )
     )
     assert max(map(len, drawn)) <= 80
@@ -96,7 +96,7 @@ def test_a_second_table_has_the_worst_bill_shell_edits_and_protected_content(fou
     assert [line.split() for line in drawn if line.startswith("none")] == [
         ["none", "1.00", "0", "–", "100.0", "–", "100.0"]
     ]
-    bare = lines(details_table(standings([replace(row, protected={}) for row in rows], "unknown")))
+    bare = lines(details_table(standings([replace(row, protected={}) for row in rows], "own")))
     assert [line.split() for line in bare if line.startswith("none")] == [["none", "1.00", "0", *"––––"]]
 
 
@@ -105,7 +105,7 @@ def test_the_sessions_own_shape_comes_first(found: list[SessionFigures]):
     assert drawn[0] == "replayed      2 of 2 files: plain messages 2"
     assert drawn[1].startswith("size          56 requests; 24k tokens, the median session 12k,")
     assert [line.split("  ")[0] for line in drawn if line and line[0] != " "] == [
-        *("replayed", "size", "tool results", "files again", "pauses")
+        *("replayed", "size", "tool results", "files again", "pauses", "cache lives")
     ]
 
 
@@ -188,7 +188,7 @@ def test_a_folder_with_all_kinds_of_files_is_replayed(tmp_path: Path):
     found = json.loads(done.stdout)
     assert [each["path"] for each in found["sessions"] if each["figures"]] == sorted(paths)
     assert [Path(path).name for path in found["skipped"]] == ["empty.jsonl", "foreign.json"]
-    assert (done.returncode, found["overview"]["sessions"], found["strategies"].keys()) == (0, 2, {"unknown"})
+    assert (done.returncode, found["overview"]["sessions"], found["strategies"].keys()) == (0, 2, {"own"})
 
 
 @pytest.mark.full
