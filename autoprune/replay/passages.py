@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from autoprune.replay.atoms import STATED, Atom, Kind
 from autoprune.replay.visible import LINE_NUMBER, Text
 
+LEFT_OUT = re.compile(r"^\[… \d+ lines? left out …\]$", re.MULTILINE)
 LEAST_LINES = 12  # of a passage
 MOST_BROKEN = 4  # lines on which a quote may stand
 LEAST_GAP = 3  # lines; fewer are not left out
@@ -23,6 +24,8 @@ Span = tuple[int, int]  # lines
 
 def shortened(text: str, atoms: Iterable[Atom]) -> str | None:
     """Return the passages of a text that show some atoms; None if they cannot be had by leaving lines out."""
+    if LEFT_OUT.search(text):
+        return None  # it is made of passages already
     lines = text.replace("\r", "").split("\n")
     texts = list(map(Text, lines))
     numbered = [LINE_NUMBER.sub("", line) for line in lines]
