@@ -216,9 +216,8 @@ class Account:
         free = (each for each, worth in ready.items() if worth < SOONER * threshold)
         made = self._made(view, (each for each in free if each.part.location.message >= first))
         if is_cold:
-            return (
-                made,
-                f"cold: after a pause of {view.pause:,.0f} s nothing is cached, so {_results(made)} for nothing",
+            return made, (
+                f"cold: the rewrite was paid for anyway, after a pause of {view.pause:,.0f} s; {_results(made)}"
             )
         return made, (
             f"pays: {_results(made)}; to carry what may go has cost {self._owed:,.0f} input tokens, to write anew what "
