@@ -54,19 +54,19 @@ DAY_MONTH = re.compile(
 MONTH_DAY = re.compile(r" (\d{1,2})(?:st|nd|rd|th)?,? ([12]\d{3})(?!\d)")  # behind a month
 LAST_WORD = re.compile(r"([^\W\d_]{3,10})\.?\Z")
 TIME = re.compile(r"\d(?<![\d:].)\d?:\d\d:\d\d(?![\d:])", re.ASCII)
-DOTTED = re.compile(r"\d(?<![\w.].)\d*(?:\.\d+){2,}(?![\w.]*\w)", re.ASCII)
+DOTTED = re.compile(r"\d(?<![\w.].)\d*+(?:\.\d++){2,}+(?!\.*+\w)", re.ASCII)
 BEHIND_SIGN = re.compile(rf"[{CURRENCIES}][ \u00a0]?(\d\d)(?![\d.,]*\d)", re.ASCII)
 BEFORE_SIGN = re.compile(rf"(\d(?<![\d.,].)\d)[ \u00a0]?[{CURRENCIES}元円]", re.ASCII)
 SPACES = " \u00a0\u2009\u202f"
 IN_GROUPS = re.compile(
     rf"(?<![\w.,:/-])[1-9]\d{{0,2}}(?P<by>[{SPACES}])\d{{3}}(?:(?P=by)\d{{3}})*(?:[.,]\d+)?(?![\w.,/-]*\d)", re.ASCII
 )
-NUMBER = re.compile(r"\d+(?:[.,'’]\d+)+", re.ASCII)
-DECIMAL = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.])", re.ASCII)  # among commas: 45,1234.50
-CHUNK = re.compile(rf"\d+(?:[.,'’{SPACES}]\d+)+", re.ASCII)  # perhaps of several numbers
+NUMBER = re.compile(r"\d(?<!\d.)\d*+(?:[.,'’]\d++)++", re.ASCII)
+DECIMAL = re.compile(r"(?<![\d.])\d++\.\d++(?!\.)", re.ASCII)  # among commas: 45,1234.50
+CHUNK = re.compile(rf"\d(?<!\d.)\d*+(?:[.,'’{SPACES}]\d++)++", re.ASCII)  # perhaps of several numbers
 ONE_NUMBER = re.compile(
     rf"(?P<groups>[1-9]\d{{0,2}}(?P<by>[.,'’{SPACES}])\d{{3}}(?:(?P=by)\d{{3}})*)(?:(?!(?P=by))[.,](?P<rest>\d+))?"
-    r"|(?P<whole>\d+)[.,](?P<part>\d+)",
+    r"|(?P<whole>\d+)(?:\.(?P<part>\d+)|,(?P<short>\d{1,3}))",
     re.ASCII,
 )
 PARTS = re.compile(r"(\D)", re.ASCII)
@@ -222,7 +222,7 @@ def _of_one(match: re.Match[str]) -> Iterator[str]:
         if match["by"] in ".," and len(groups) <= 7 and not match["rest"]:
             yield from _decimal(*PARTS.split(groups)[::2])
     else:
-        yield from _decimal(match["whole"], match["part"])
+        yield from _decimal(match["whole"], match["part"] or match["short"])
 
 
 def _decimal(whole: str, part: str) -> Iterator[str]:
@@ -242,7 +242,7 @@ def _readings(chunk: str) -> Iterator[str]:
     parts, between = pieces[::2], pieces[1::2]
     for at in range(len(between)):
         whole, by = parts[at], between[at]
-        if by in ".,":
+        if by == "." or (by == "," and len(parts[at + 1]) <= 3):
             yield from _decimal(whole, parts[at + 1])
         if len(whole) > 3 or whole[0] == "0":
             continue
