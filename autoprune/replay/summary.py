@@ -8,6 +8,7 @@ from autoprune.replay.bootstrap import Interval, Pair, interval
 from autoprune.replay.figures import Figures, Kept
 from autoprune.replay.protected import ProtectedKind
 
+FEW_ATOMS = 20  # of a group, fewer of which say little
 DEARER = 1.0 + 1e-9  # a bill above the unpruned one
 
 
@@ -15,8 +16,9 @@ DEARER = 1.0 + 1e-9  # a bill above the unpruned one
 class Row:
     """A strategy over all episodes: bills are shares of the unpruned one, evidence is shares of the atoms needed.
 
-    Evidence is by group: `code` (with `edits`), `shell_edits` and `facts`. `in_results` and `far` are of code.
-    `protected` are shares of the protected content by its kind, of those kinds that were needed at all.
+    Evidence is by group: `code` (with `edits`), `shell_edits` and `facts`; `needed` says how many atoms each share is
+    of. `in_results` and `far` are of code. `protected` are shares of the protected content by its kind, of those kinds
+    that were needed at all.
     """
 
     strategy: str
@@ -37,11 +39,18 @@ class Row:
     violations: int
     slowest: float
     protected: Mapping[str, Interval] = field(default_factory=dict)
+    needed: Mapping[Group, int] = field(default_factory=dict)
+
+    @property
+    def evidence(self) -> dict[Group, Interval]:
+        """The shares by their groups."""
+        return dict(zip(Group, (self.code, self.edits, self.shell_edits, self.facts), strict=True))
 
     @property
     def least(self) -> float:
-        """The lowest share of all groups of evidence."""
-        return min(each.value for each in (self.code, self.edits, self.shell_edits, self.facts))
+        """The lowest share of all groups. Shell edits and facts count if there are enough of them to say anything."""
+        few = {group for group in (Group.SHELL_EDITS, Group.FACTS) if self.needed.get(group, 0) < FEW_ATOMS}
+        return min(share.value for group, share in self.evidence.items() if group not in few)
 
 
 def summarize(figures: Iterable[Figures], prices: str) -> list[Row]:
@@ -83,6 +92,7 @@ def _row(strategy: str, style: str, found: Sequence[Figures], unpruned: dict[str
         sum(len(each.violations) for each in found),
         max(each.slowest for each in found),
         dict(_protected(found)),
+        {group: _sum(found, group).needed for group in Group},
     )
 
 
@@ -94,7 +104,7 @@ def _protected(found: Sequence[Figures]) -> Iterator[tuple[str, Interval]]:
 
 
 def _sum(found: Sequence[Figures], group: str) -> Kept:
-    return sum((each.evidence[group] for each in found), Kept())
+    return sum((each.evidence.get(group, Kept()) for each in found), Kept())
 
 
 def _evidence(found: Sequence[Figures], group: Group) -> Interval:

@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Iterator
 
 LEAST_DIGITS = 3
 MOST_GROUPS = 5  # of three digits in a number
-LONGEST_UNIT = 3  # letters behind a number: 120ms
 
 FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
 FOREIGN_SIGN = re.compile("[\u00ad\uff01-\uff0f\uff1a-\uff5e\ufb00-\ufb04]")
@@ -73,10 +72,12 @@ PARTS = re.compile(r"(\D)", re.ASCII)
 TOKEN = re.compile(r"\w+")
 WORD = re.compile(r"\w+", re.ASCII)
 WITH_DIGIT = re.compile(r"\b\w*\d\w*", re.ASCII)
-DIGITS = re.compile(r"(?:\D*\d){3}")  # of any script
+DIGITS = re.compile(r"(?:\D*+\d){3}")  # of any script
 GROUPED = re.compile(r"\d{1,3}(?:_\d{3})+", re.ASCII)
 WITH_UNIT = re.compile(r"(\d{2,})[A-Za-z]{1,3}", re.ASCII)
-NUMBERED = re.compile(r"[A-Za-z_]+(\d{3,})", re.ASCII)
+WITH_NUMBER = re.compile(  # order_12345, 120ms, 12_345
+    r"[A-Za-z_]++(?P<behind>\d{3,})|(?P<before>\d{2,})[A-Za-z]{1,3}|(?P<grouped>\d{1,3}(?:_\d{3})+)", re.ASCII
+)
 # Scripts without spaces: Chinese and Japanese; Thai, Lao, Burmese, Khmer.
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 KANA = "\u3040-\u30ff\u31f0-\u31ff"
@@ -104,7 +105,7 @@ def squeezed(text: str) -> str:
 def shown(text: str, words: Iterable[str] | None = None) -> set[str]:
     """Return all values that stand in a text, in every reading. `words` are all of its words, if they are known."""
     text = plain(text)
-    found = {value for word in words or set(TOKEN.findall(text)) for value in _of_word(word)}
+    found = _of_words(_long(words or set(TOKEN.findall(text))))
     for chunk in set(CHUNK.findall(text)):
         found.update(_readings(chunk))
     for pattern, read in _READERS:
@@ -130,6 +131,15 @@ def stated(text: str) -> list[tuple[str, ...]]:
     for pattern, read in (*_READERS, (IN_GROUPS, _number), (NUMBER, _number), (DECIMAL, _number), (WITH_DIGIT, _word)):
         text = pattern.sub(take(read), text)
     return found
+
+
+def _long(words: Iterable[str]) -> list[str]:
+    """Return the words with three digits or more. Other scripts end a word."""
+    known = list(filter(DIGITS.match, words))
+    if all(map(str.isascii, known)):
+        return known
+    pieces = (piece for word in known for piece in WORD.findall(plain(word)))
+    return list(filter(DIGITS.match, pieces))
 
 
 # Readings of a match: none if it is no value, None if another pattern may read it.
@@ -264,15 +274,12 @@ def _word(match: re.Match[str]) -> tuple[str, ...]:
     return (word.lower(),) if DIGITS.match(word) else ()
 
 
-def _of_word(word: str) -> Iterator[str]:
-    """Yield what a word shows: itself, and the number in or before it. Other scripts end a word."""
-    if not DIGITS.match(word):
-        return
-    for piece in (word,) if word.isascii() else WORD.findall(plain(word)):
-        if not DIGITS.match(piece):
-            continue
-        yield piece.lower()
-        if GROUPED.fullmatch(piece):
-            yield piece.replace("_", "")
-        elif found := WITH_UNIT.fullmatch(piece) or NUMBERED.fullmatch(piece):
-            yield found[1]
+def _of_words(words: Iterable[str]) -> set[str]:
+    """Return what words with three digits or more show: themselves, and the number in or before each."""
+    found = {word for word in words if word.isdecimal()}
+    for word in words:
+        if not word.isdecimal():
+            found.add(word.lower())
+            if part := WITH_NUMBER.fullmatch(word):
+                found.add((part["behind"] or part["before"] or part["grouped"]).replace("_", ""))
+    return found
