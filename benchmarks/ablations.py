@@ -7,7 +7,7 @@ Bills are shares of the unpruned one, evidence is in %. The safe zone is out of 
 strategy's own decisions; the variants of `target` have the safe zones of `autoprune replay`.
 
 Then, for each agent, what would have been chosen on all other agents' sessions, the cheapest variant of `threshold`
-and `patience` that kept 97 % of evidence and edits there, and what it comes to on the agent's own.
+and `patience` that kept 97 % of code and edits there, and what it comes to on the agent's own.
 """
 
 import argparse
@@ -105,7 +105,7 @@ VARIANTS = (
     Variant("usual safe zones, room for nothing", "cache_aware", {"ROOM_AT_LEAST": 0.0}),
 )
 CHOICES = frozenset(("as it is", *(each.name for each in VARIANTS if each.name.startswith(("patience", "threshold")))))
-ENOUGH = 0.97  # of evidence and of edits
+ENOUGH = 0.97  # of the evidence of code and of edits
 
 Found: TypeAlias = list[tuple[str, Figures]]  # agents, with the figures of an episode
 
@@ -128,13 +128,13 @@ def row(found: Iterable[tuple[str, Figures]], prices: str) -> Row:
 def chosen(known: Mapping[str, Found], agent: str, prices: str) -> str:
     """Return the cheapest variant that keeps enough on the sessions of all agents but one."""
     others = {name: row((each for each in found if each[0] != agent), prices) for name, found in known.items()}
-    enough = {name for name, each in others.items() if min(each.evidence.value, each.edits.value) >= ENOUGH}
+    enough = {name for name, each in others.items() if min(each.code.value, each.edits.value) >= ENOUGH}
     return min(enough or others, key=lambda name: others[name].bill.value)
 
 
 def line(each: Row) -> str:
     """Return the figures of a row as cells."""
-    shares = (each.evidence.value, each.in_results, each.edits.value, each.far)
+    shares = (each.code.value, each.in_results, each.edits.value, each.facts.value, each.far)
     bills = f"{each.bill.value:.3f} | {each.with_rereads:.3f} | {each.worst:.2f}"
     return f"{bills} | {' | '.join(f'{100 * share:.1f}' for share in shares)} |"
 
@@ -147,7 +147,7 @@ def main() -> None:
     options = parser.parse_args()
     files = [str(each) for folder in options.folders for each in sorted(folder.glob("*.json*"))]
     work: Callable[[Variant], Found] = partial(replayed, files, options.prices)
-    columns = ("bill", "with re-reads", "worst", "evidence", "in results", "edits", "lag > 20")
+    columns = ("bill", "with re-reads", "worst", "code", "in results", "edits", "facts", "lag > 20")
     print(f"| variant | {' | '.join(columns)} |\n{'|---' * (len(columns) + 1)}|")
     known: dict[str, Found] = {}
     with ProcessPoolExecutor(os.cpu_count()) as processes:

@@ -32,7 +32,7 @@ code      how much of what the recorded actions rested on stays in view, in %:
           names, paths, errors and the old texts of edits
 edits     the same for the old texts of edits, shell edits for those in commands
 facts     the same for figures, names, quotes and keys in what the agent wrote;
-          rows stand in bands by the lowest of the four
+          rows stand in bands by the lowest group
 worst     the bill of the session that came off worst
 breaks    requests at which the prompt's cache broke"""
 
@@ -130,7 +130,7 @@ def details_table(placed: Sequence[Standing]) -> RenderableType:
         strategy = Text(printable(called(each.row)), style="dim" if each.is_clairvoyant else "")
         shares = (each.row.protected.get(kind) for kind in PROTECTED_NAMES)
         cells = (_share(known, 1) if known else "–" for known in shares)
-        shell_edits = _share(each.row.shell_edits, each.needed[atoms.Group.SHELL_EDITS])
+        shell_edits = _share(each.row.shell_edits, each.row.needed[atoms.Group.SHELL_EDITS])
         table.add_row(strategy, f"{each.row.worst:.2f}", f"{each.row.cache_breaks:,}", shell_edits, *cells)
     return Group(table, "")
 
@@ -160,10 +160,7 @@ def _cells(each: Standing) -> tuple[Text | str, ...]:
         Text(printable(called(row))),
         Text(bill, style=style),
         f"{each.rereads.value:.3f}",
-        *(
-            _share(share, each.needed[group])
-            for group, share in zip(MAIN, (row.code, row.edits, row.facts), strict=True)
-        ),
+        *(_share(row.evidence[group], row.needed[group]) for group in MAIN),
     )
 
 

@@ -3,7 +3,9 @@
 session     a session file: `replay_session(name, data, args)` gives `SessionFigures`
 episode     what is replayed: a conversation without a compaction, its head and its pauses
 play        a strategy, asked at each recorded request as in a live loop: a `Run`
-evidence    what each recorded action rested on: `atoms`, where they stood, and whether they stay `visible`
+evidence    what each recorded action rested on: `atoms` of its calls (edits by shell too: `shell_edits`), what it has
+            `stated` (with `values`), where these stood, and whether they stay `visible`
+protected   what should stay in view whatever the next action rests on
 bill        what a run costs at some prices
 laws        whether the promises held
 figures, summary    a row for an episode and a strategy; rows of many episodes together

@@ -47,7 +47,7 @@ BLOCK = re.compile(  # lines up to the mark that ends them, possessively: withou
     r"((?:(?![+>]{5,} ?REPLACE|[-<]{5,} ?SEARCH).*\n)*+)[+>]{5,} ?REPLACE",
     re.MULTILINE,
 )
-QUOTED = re.compile(r"`([^`\n]{24,})`|\"([^\"\n]{24,})\"|“([^”\n]{24,})”")
+QUOTED = re.compile(r"`([^`\n]{24,})`|\"([^\"\n]{24,})\"|“([^”\n]{24,2000}+)”")
 ERROR_WORDS = re.compile(
     r"error|exception|fail|cannot|can't|could not|couldn't|unable|undefined|unexpected|invalid|not found|no such|denied"
     r"|missing|panic|traceback|refused|timed? ?out|expected|fatal",

@@ -187,8 +187,9 @@ def _searched(script: str) -> Iterator[str]:
         sign = script[at]
         if sign in "sy" and at + 1 < len(script) and not (script[at + 1].isalnum() or script[at + 1] in " \n;}"):
             pattern, at = _delimited(script, at + 1)
-            opens = script[at : at + 1]
-            _, at = _delimited(script, at) if opens in CLOSING and opens else _delimited(script, at - 1)
+            if at > len(script):
+                return  # it does not end
+            _, at = _delimited(script, at if script[at : at + 1] in CLOSING else at - 1)
             yield pattern if sign == "s" else ""
             while at < len(script) and script[at].isalnum():
                 at += 1

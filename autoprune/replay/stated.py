@@ -44,51 +44,25 @@ INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 RUNS = ((re.compile(f"[{THAI}]"), 16), (re.compile(f"[{KANA}]"), 8))  # characters, of other scripts than Chinese
 
 WORDS = re.compile(r"[^\W_]+")
-TOKEN = re.compile(r"[^\W\d_](?:[^\W\d_]|[’'-](?=[^\W\d_]))*")
+TOKEN = re.compile(r"[^\W\d_](?:[^\W\d_]|-(?=[^\W\d_])|[’'](?!s(?!\w))(?=[^\W\d_]))*")
 PARTICLES = frozenset(("van", "von", "der", "den", "de", "da", "di", "du", "del", "la", "le", "bin", "al", "af", "of"))
+# Words with a capital before a name, where a sentence or a heading begins.
 BEGINNINGS = frozenset(
     (
-        *(
-            "The",
-            "A",
-            "An",
-            "This",
-            "That",
-            "These",
-            "Those",
-            "In",
-            "On",
-            "At",
-            "For",
-            "By",
-            "To",
-            "From",
-            "With",
-            "And",
-        ),
-        *("But", "Or", "If", "When", "As", "So", "Then", "Now", "No", "Not", "All", "Each", "My", "Our", "Your", "Its"),
+        *("The", "A", "An", "This", "That", "These", "Those", "In", "On", "At", "For", "By", "To", "From", "With"),
+        *("And", "But", "Or", "If", "When", "As", "So", "Then", "Now", "No", "Not", "All", "Each", "My", "Our", "Your"),
         *("Add", "Fix", "Update", "Use", "Run", "Let", "See", "Der", "Die", "Das", "Le", "Les", "El", "В", "На", "По"),
     )
 )
 LONGEST_QUOTE = 600  # characters
-QUOTED = re.compile(
-    "|".join(
-        f"{before}([^{no}]{{6,{LONGEST_QUOTE}}}){behind}"
-        for before, no, behind in (
-            *(
-                (r"`", r"`\n", r"`"),
-                (r'"', r'"\n', r'"'),
-                ("“", "”", "”"),
-                ("„", "“”", "[“”]"),
-                ("«", "»", "»"),
-                ("‹", "›", "›"),
-            ),
-            *(("「", "」", "」"), ("『", "』", "』"), ("《", "》", "》"), (r"(?<!\w)[‘']", r"‘’'\n", r"[’'](?!\w)")),
-            (r"^>[ \t]?", r"\n", "$"),
-        )
-    ),
-    re.MULTILINE,
+# Of each kind of quotation marks: how a span begins, what it does not hold, how it ends.
+MARKS = (
+    *(("`", r"`\n", "`"), ('"', r'"\n', '"'), ("“", "“”", "”"), ("„", "„“”", "[“”]"), ("«", "«»", "»")),
+    *(("‹", "‹›", "›"), ("「", "「」", "」"), ("『", "『』", "』"), ("《", "《》", "》")),
+    *((r"(?<!\w)[‘']", r"‘’'\n", r"[’'](?!\w)"), (r"^>[ \t]?", r"\n", "$")),  # the last is a quoted line of Markdown
 )
+SPAN = f"{{6,{LONGEST_QUOTE}}}+"
+QUOTED = re.compile("|".join(f"{begin}([^{without}]{SPAN}){end}" for begin, without, end in MARKS), re.MULTILINE)
 ELLIPSIS = re.compile(r"…|\.{3}|\[…\]")
 IsShown = Callable[[Atom], bool]
 

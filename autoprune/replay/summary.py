@@ -8,8 +8,8 @@ from autoprune.replay.bootstrap import Interval, Pair, interval
 from autoprune.replay.figures import Figures, Kept
 from autoprune.replay.protected import ProtectedKind
 
+FEW_ATOMS = 20  # of a group, fewer of which say little
 DEARER = 1.0 + 1e-9  # a bill above the unpruned one
-FEW_ATOMS = 20  # below which the share of a group is chance
 
 
 @dataclass(frozen=True)
@@ -40,15 +40,19 @@ class Row:
     violations: int
     slowest: float
     cold: float = 0.0
-    needed: Mapping[str, int] = field(default_factory=dict)
     protected: Mapping[str, Interval] = field(default_factory=dict)
+    needed: Mapping[Group, int] = field(default_factory=dict)
+
+    @property
+    def evidence(self) -> dict[Group, Interval]:
+        """The shares by their groups."""
+        return dict(zip(Group, (self.code, self.edits, self.shell_edits, self.facts), strict=True))
 
     @property
     def least(self) -> float:
-        """The lowest share of the groups of evidence; one of few atoms counts if all have few."""
-        shares = dict(zip(Group, (self.code, self.edits, self.shell_edits, self.facts), strict=True))
-        many = [share.value for group, share in shares.items() if self.needed.get(group, 0) >= FEW_ATOMS]
-        return min(many or [share.value for share in shares.values()])
+        """The lowest share of all groups. Shell edits and facts count if there are enough of them to say anything."""
+        few = {group for group in (Group.SHELL_EDITS, Group.FACTS) if self.needed.get(group, 0) < FEW_ATOMS}
+        return min(share.value for group, share in self.evidence.items() if group not in few)
 
 
 def summarize(figures: Iterable[Figures], prices: str) -> list[Row]:
@@ -119,8 +123,8 @@ def _row(
         sum(len(each.violations) for each in found),
         max(each.slowest for each in found),
         min(1.0, cold / saved) if saved > 0 else 0.0,
-        {str(group): _sum(found, group).needed for group in Group},
         dict(_protected(found)),
+        {group: _sum(found, group).needed for group in Group},
     )
 
 

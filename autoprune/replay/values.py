@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Iterator
 
 LEAST_DIGITS = 3
 MOST_GROUPS = 5  # of three digits in a number
-LONGEST_UNIT = 3  # letters behind a number: 120ms
 
 FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
 FOREIGN_SIGN = re.compile("[\u00ad\uff01-\uff0f\uff1a-\uff5e\ufb00-\ufb04]")
@@ -54,29 +53,31 @@ DAY_MONTH = re.compile(
 MONTH_DAY = re.compile(r" (\d{1,2})(?:st|nd|rd|th)?,? ([12]\d{3})(?!\d)")  # behind a month
 LAST_WORD = re.compile(r"([^\W\d_]{3,10})\.?\Z")
 TIME = re.compile(r"\d(?<![\d:].)\d?:\d\d:\d\d(?![\d:])", re.ASCII)
-DOTTED = re.compile(r"\d(?<![\w.].)\d*(?:\.\d+){2,}(?![\w.]*\w)", re.ASCII)
+DOTTED = re.compile(r"\d(?<![\w.].)\d*+(?:\.\d++){2,}+(?!\.*+\w)", re.ASCII)
 BEHIND_SIGN = re.compile(rf"[{CURRENCIES}][ \u00a0]?(\d\d)(?![\d.,]*\d)", re.ASCII)
 BEFORE_SIGN = re.compile(rf"(\d(?<![\d.,].)\d)[ \u00a0]?[{CURRENCIES}元円]", re.ASCII)
 SPACES = " \u00a0\u2009\u202f"
 IN_GROUPS = re.compile(
     rf"(?<![\w.,:/-])[1-9]\d{{0,2}}(?P<by>[{SPACES}])\d{{3}}(?:(?P=by)\d{{3}})*(?:[.,]\d+)?(?![\w.,/-]*\d)", re.ASCII
 )
-NUMBER = re.compile(r"\d+(?:[.,'’]\d+)+", re.ASCII)
-DECIMAL = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.])", re.ASCII)  # among commas: 45,1234.50
-CHUNK = re.compile(rf"\d+(?:[.,'’{SPACES}]\d+)+", re.ASCII)  # perhaps of several numbers
+NUMBER = re.compile(r"\d(?<!\d.)\d*+(?:[.,'’]\d++)++", re.ASCII)
+DECIMAL = re.compile(r"(?<![\d.])\d++\.\d++(?!\.)", re.ASCII)  # among commas: 45,1234.50
+CHUNK = re.compile(rf"\d(?<!\d.)\d*+(?:[.,'’{SPACES}]\d++)++", re.ASCII)  # perhaps of several numbers
 ONE_NUMBER = re.compile(
     rf"(?P<groups>[1-9]\d{{0,2}}(?P<by>[.,'’{SPACES}])\d{{3}}(?:(?P=by)\d{{3}})*)(?:(?!(?P=by))[.,](?P<rest>\d+))?"
-    r"|(?P<whole>\d+)[.,](?P<part>\d+)",
+    r"|(?P<whole>\d+)(?:\.(?P<part>\d+)|,(?P<short>\d{1,3}))",
     re.ASCII,
 )
 PARTS = re.compile(r"(\D)", re.ASCII)
 TOKEN = re.compile(r"\w+")
 WORD = re.compile(r"\w+", re.ASCII)
 WITH_DIGIT = re.compile(r"\b\w*\d\w*", re.ASCII)
-DIGITS = re.compile(r"(?:\D*\d){3}")  # of any script
+DIGITS = re.compile(r"(?:\D*+\d){3}")  # of any script
 GROUPED = re.compile(r"\d{1,3}(?:_\d{3})+", re.ASCII)
 WITH_UNIT = re.compile(r"(\d{2,})[A-Za-z]{1,3}", re.ASCII)
-NUMBERED = re.compile(r"[A-Za-z_]+(\d{3,})", re.ASCII)
+WITH_NUMBER = re.compile(  # order_12345, 120ms, 12_345
+    r"[A-Za-z_]++(?P<behind>\d{3,})|(?P<before>\d{2,})[A-Za-z]{1,3}|(?P<grouped>\d{1,3}(?:_\d{3})+)", re.ASCII
+)
 # Scripts without spaces: Chinese and Japanese; Thai, Lao, Burmese, Khmer.
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 KANA = "\u3040-\u30ff\u31f0-\u31ff"
@@ -104,7 +105,7 @@ def squeezed(text: str) -> str:
 def shown(text: str, words: Iterable[str] | None = None) -> set[str]:
     """Return all values that stand in a text, in every reading. `words` are all of its words, if they are known."""
     text = plain(text)
-    found = {value for word in words or set(TOKEN.findall(text)) for value in _of_word(word)}
+    found = _of_words(_long(words or set(TOKEN.findall(text))))
     for chunk in set(CHUNK.findall(text)):
         found.update(_readings(chunk))
     for pattern, read in _READERS:
@@ -130,6 +131,15 @@ def stated(text: str) -> list[tuple[str, ...]]:
     for pattern, read in (*_READERS, (IN_GROUPS, _number), (NUMBER, _number), (DECIMAL, _number), (WITH_DIGIT, _word)):
         text = pattern.sub(take(read), text)
     return found
+
+
+def _long(words: Iterable[str]) -> list[str]:
+    """Return the words with three digits or more. Other scripts end a word."""
+    known = list(filter(DIGITS.match, words))
+    if all(map(str.isascii, known)):
+        return known
+    pieces = (piece for word in known for piece in WORD.findall(plain(word)))
+    return list(filter(DIGITS.match, pieces))
 
 
 # Readings of a match: none if it is no value, None if another pattern may read it.
@@ -222,7 +232,7 @@ def _of_one(match: re.Match[str]) -> Iterator[str]:
         if match["by"] in ".," and len(groups) <= 7 and not match["rest"]:
             yield from _decimal(*PARTS.split(groups)[::2])
     else:
-        yield from _decimal(match["whole"], match["part"])
+        yield from _decimal(match["whole"], match["part"] or match["short"])
 
 
 def _decimal(whole: str, part: str) -> Iterator[str]:
@@ -242,7 +252,7 @@ def _readings(chunk: str) -> Iterator[str]:
     parts, between = pieces[::2], pieces[1::2]
     for at in range(len(between)):
         whole, by = parts[at], between[at]
-        if by in ".,":
+        if by == "." or (by == "," and len(parts[at + 1]) <= 3):
             yield from _decimal(whole, parts[at + 1])
         if len(whole) > 3 or whole[0] == "0":
             continue
@@ -264,15 +274,12 @@ def _word(match: re.Match[str]) -> tuple[str, ...]:
     return (word.lower(),) if DIGITS.match(word) else ()
 
 
-def _of_word(word: str) -> Iterator[str]:
-    """Yield what a word shows: itself, and the number in or before it. Other scripts end a word."""
-    if not DIGITS.match(word):
-        return
-    for piece in (word,) if word.isascii() else WORD.findall(plain(word)):
-        if not DIGITS.match(piece):
-            continue
-        yield piece.lower()
-        if GROUPED.fullmatch(piece):
-            yield piece.replace("_", "")
-        elif found := WITH_UNIT.fullmatch(piece) or NUMBERED.fullmatch(piece):
-            yield found[1]
+def _of_words(words: Iterable[str]) -> set[str]:
+    """Return what words with three digits or more show: themselves, and the number in or before each."""
+    found = {word for word in words if word.isdecimal()}
+    for word in words:
+        if not word.isdecimal():
+            found.add(word.lower())
+            if part := WITH_NUMBER.fullmatch(word):
+                found.add((part["behind"] or part["before"] or part["grouped"]).replace("_", ""))
+    return found

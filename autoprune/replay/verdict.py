@@ -4,10 +4,9 @@ A cheap bill with poor evidence is no bargain: whatever was lost is paid for in 
 strategies stand in bands by the lowest group of their evidence, and within a band by their bill.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from autoprune.replay.atoms import Group
 from autoprune.replay.bootstrap import Interval, interval
 from autoprune.replay.figures import Figures
 from autoprune.replay.policies import Policy
@@ -25,15 +24,13 @@ LITTLE = 0.01  # of the bill: what is cheaper by less is not named
 class Standing:
     """A row in its band. `rereads` is its bill with what would be fetched again, as a share of the unpruned one.
 
-    `needed` is how many atoms of each group were needed at all. `is_tied` says that its bill cannot be told apart from
-    that of the row above it in the band.
+    `is_tied` says that its bill cannot be told apart from that of the row above it in the band.
     """
 
     row: Row
     sessions: int
     band: float
     rereads: Interval
-    needed: Mapping[Group, int]
     is_clairvoyant: bool = False
     is_reference: bool = False
     is_tied: bool = False
@@ -79,7 +76,6 @@ class _Bills:
             len({each.session for each in known}),
             next(band for band in BANDS if row.least >= band),
             self._shares(known, [self._worth[each.episode] * each.bills[self._prices].with_rereads for each in known]),
-            {group: row.needed[group] for group in Group},
             policy.is_clairvoyant,
             policy.is_reference,
         )
@@ -155,8 +151,7 @@ def _shortcoming(each: Standing) -> str:
 def _kept(each: Standing) -> str:
     """Say what stays in view, of each group of evidence that was needed at all."""
     row = each.row
-    groups = dict(zip(Group, (row.code, row.edits, row.shell_edits, row.facts), strict=True))
-    shares = [f"{share.value:.1%} for {group}" for group, share in groups.items() if each.needed[group]]
+    shares = [f"{share.value:.1%} for {group}" for group, share in row.evidence.items() if row.needed[group]]
     *before, last = shares or ["all"]
     listed = f"{', '.join(before)} and {last}" if before else last
     return listed.replace(" for", " of the evidence for", 1)

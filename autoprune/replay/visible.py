@@ -78,7 +78,9 @@ class Text:
     def keys(self) -> frozenset[str]:
         """The words of four letters or more, and all runs of characters in scripts without spaces."""
         tokens = {token for form in self.said for token in self._tokens(form)}
-        found = {word.casefold() for token in tokens for word in LETTERS.findall(token)}
+        found = {token.casefold() for token in tokens if len(token) >= LEAST_LETTERS and token.isalpha()}
+        mixed = (token for token in tokens if not token.isalpha())
+        found.update(word.casefold() for token in mixed for word in LETTERS.findall(token))
         for form in self.said:
             found.update(_joined(form))
             if UNSPACED.search(form):
@@ -139,13 +141,14 @@ class Texts:
         self._by_word: dict[str, list[int]] = {}
         self._by_value: dict[str, list[int]] = {}
         self._by_key: dict[str, list[int]] = {}
+        self._keyed = 0  # how many texts are in the index of keys, which is made when one is looked for
         self._found: dict[object, tuple[int, list[int]]] = {}  # the number of texts looked at, and those that show it
 
     def append(self, raw: str) -> None:
         """Take one more text."""
         text = Text(raw)
         number = len(self._texts)
-        for index, held in ((self._by_word, text.words), (self._by_value, text.values), (self._by_key, text.keys)):
+        for index, held in ((self._by_word, text.words), (self._by_value, text.values)):
             for each in held:
                 index.setdefault(each, []).append(number)
         self._texts.append(text)
@@ -167,6 +170,10 @@ class Texts:
         keys = _keys(atom) if atom.kind in STATED else []
         if not keys:
             return range(seen, len(self._texts))
+        for number in range(self._keyed, len(self._texts)):
+            for key in self._texts[number].keys:
+                self._by_key.setdefault(key, []).append(number)
+        self._keyed = len(self._texts)
         rarest: Sequence[int] = min((self._by_key.get(key, []) for key in keys), key=len)
         return rarest[bisect_left(rarest, seen) :]
 

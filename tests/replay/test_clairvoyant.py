@@ -63,6 +63,25 @@ def test_what_is_left_shows_every_atom_also_behind_line_numbers():
     assert "    51→the line_number_50 of a file\n    52→" in left
 
 
+@each_row(
+    ("atom", "shown"),
+    [
+        (Atom(Kind.FACT, "12345"), ["it was 12,345 in all"]),
+        (Atom(Kind.FACT, "Ilse Weber"), ["asked by Ilse", "Weber and others"]),
+        (Atom(Kind.FACT, "客户尚未收到"), ["订单已发，客户尚未", "收到通知"]),
+        (Atom(Kind.QUOTE, "all orders are shipped"), ["that all", "orders are ship-", "ped today"]),
+        (Atom(Kind.ROW, "w2378156"), ["| W2378156 | 7 |"]),
+    ],
+)
+def test_a_passage_shows_what_an_agent_stated(atom: Atom, shown: list[str]):
+    text = "\n".join([*lines(*range(50)), *shown, *lines(*range(50, 100))])
+    left = shortened(text, [atom])
+    assert left is not None
+    assert "\n".join(shown) in left
+    assert left.count("\n") == 13
+    assert shortened(FILE, [atom]) is None
+
+
 @each_row("text", ["", "other", FILE.replace("\n", "\\n"), '{"output": "the line_number_50\\nof a file"}'])
 def test_where_lines_cannot_be_left_out_nothing_is(text: str):
     assert shortened(text, [edit(50, 51)]) is None

@@ -62,6 +62,13 @@ def test_what_is_cut_retains_what_it_still_shows_but_not_as_a_whole_result():
     assert (hidden.retained, hidden.in_results) == ((False,), (False,))
 
 
+def test_a_fact_that_is_out_of_view_is_fetched_again_and_a_quote_is_not():
+    texts = (f"the sum was 12,345 {OTHER}", f"all orders are shipped {OTHER}", OTHER)
+    for words, rereads in (("It was 12345.", ((3, 0),)), ("It says “all orders are shipped”.", ())):
+        found = run(episode([*reading(*texts)[:-1], {"role": "assistant", "content": words}]), ObservationMasking(1))
+        assert (found.retained, found.rereads) == ((False,), rereads)
+
+
 def test_a_result_that_stands_whole_beside_a_cleared_one_is_a_source():
     """All results of a request in one message, as Anthropic takes them."""
     calls = [{"type": "tool_use", "id": id, "name": "read", "input": {}} for id in ("a", "b")]

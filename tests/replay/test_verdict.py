@@ -1,12 +1,15 @@
 """Bands of evidence, ties and advice, on figures made up for the purpose."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tables import each_row
 
 from autoprune.replay import Figures, Kept
+from autoprune.replay.atoms import Group
 from autoprune.replay.bill import Bill
 from autoprune.replay.bootstrap import Interval, interval
+from autoprune.replay.summary import FEW_ATOMS
 from autoprune.replay.verdict import Standing, advice, standings
 
 Outcome = tuple[float, float, int]  # a bill, the same with re-reads, and how many of 100 atoms are kept
@@ -53,6 +56,16 @@ def test_strategies_stand_in_bands_by_evidence_and_in_a_band_by_their_bill():
         ("tool_output_cleanup", 0.0),
         ("clairvoyant", 0.97),
     ]
+
+
+def test_the_lowest_group_says_in_which_band_a_strategy_stands_if_it_has_atoms_enough():
+    for count, band in ((FEW_ATOMS - 1, 0.97), (FEW_ATOMS, 0.95)):
+        for group in (Group.SHELL_EDITS, Group.FACTS):
+            found = [
+                replace(each, evidence={**each.evidence, group: Kept(count, count - (each.strategy != "none"))})
+                for each in figures({"low_water": (0.7, 0.7, 98)}, sessions=1)
+            ]
+            assert {each.row.strategy: each.band for each in standings(found, "p")}["low_water"] == band
 
 
 def test_a_difference_within_the_interval_is_a_tie():

@@ -5,9 +5,9 @@ import json
 from tables import each_row
 
 from autoprune.replay.atoms import Atom, Kind
-from autoprune.replay.visible import Text
+from autoprune.replay.visible import Text, Texts
 
-EDIT, PATH, IDENTIFIER, CODE, ERROR, *_ = Kind
+EDIT, PATH, IDENTIFIER, CODE, ERROR, SHELL_EDIT, FACT, QUOTE, ROW = Kind
 TWO = "def run():\n    return 1"
 
 
@@ -48,7 +48,33 @@ TWO = "def run():\n    return 1"
         ("see src/app.py", PATH, "src/app.py", True),
         ("handlers/", PATH, "src/handlers/", True),
         ("", EDIT, TWO, False),
+        # edits by shell, as they are
+        ("    1→x = first_of(rows)", SHELL_EDIT, "x = first_of(rows)", True),
+        ("see src/settings.py", SHELL_EDIT, "settings.py", True),
+        ("x = first_of( rows)", SHELL_EDIT, "x = first_of(rows)", False),
+        # values, however they are written; numbers of lines are none
+        ("a,12.345,b", FACT, "12345", True),
+        ("a,12.346,b", FACT, "12345", False),
+        (json.dumps({"sum": 12345.0}), FACT, "12345", True),
+        (json.dumps({"text": "sum:\n12345"}), FACT, "12345", True),
+        ("  12345→a\n  12346→b", FACT, "12345", False),
+        ("12345:a\n12346:b\n12347:c", FACT, "12345", False),
+        ("12345\ta\n23456\tb\n99999\tc", FACT, "12345", True),
+        ("| 12345 | a |", ROW, "12345", True),
+        # names, as whole words; quotes and runs by their letters
+        ("by Ilse\n  Weber", FACT, "Ilse Weber", True),
+        ("by IlseWeber", FACT, "Ilse Weber", False),
+        ("all or-\n   ders are **shipped**", QUOTE, "all orders are shipped", True),
+        ("All orders are shipped", QUOTE, "all orders are shipped", False),
+        (json.dumps({"text": "客户尚未收到"}), FACT, "客户尚未收到", True),
+        ("客户尚\n未收到", FACT, "客户尚未收到", True),
+        ("客户尚未", FACT, "客户尚未收到", False),
     ],
 )
 def test_what_can_be_seen_in_a_text(raw: str, kind: Kind, text: str, seen: bool):
-    assert Text(raw).shows(Atom(kind, text)) == seen
+    atom = Atom(kind, text)
+    assert Text(raw).shows(atom) == seen
+    texts = Texts()
+    for each in ("other", raw, "more"):
+        texts.append(each)
+    assert texts.showing(atom) == ((1,) if seen else ())

@@ -51,7 +51,7 @@ def charts(ranked: Sequence[Ranked], name: str) -> Iterator[tuple[str, str]]:
 
     Facts have no chart if no action rested on any.
     """
-    for measure in MEASURES if any(each.standing.needed[Group.FACTS] for each in ranked) else MEASURES[:2]:
+    for measure in MEASURES if any(each.row.needed[Group.FACTS] for each in ranked) else MEASURES[:2]:
         title = f"Bill against {measure.name}"
         words = f"The lower right is best: cheap, and nothing lost. {measure.words}. " + "; ".join(
             _said(each, measure) for each in ranked
