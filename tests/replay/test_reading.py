@@ -12,7 +12,7 @@ from autoprune.replay.atoms import GROUPS, Group, Kind
 from autoprune.replay.evidence import Need
 from autoprune.replay.figures import figures
 from autoprune.replay.play import play
-from autoprune.strategies import ObservationMasking
+from autoprune.strategies import CacheAware, ObservationMasking
 from autoprune.tokens import exact
 
 COUNT = 4  # documents
@@ -86,3 +86,13 @@ def test_what_is_cleared_before_the_report_is_lost_to_it(kind: str):
     run = play(known, lambda: AgenticConversationPruner(10**9), ObservationMasking(2), count=exact())
     facts = figures(run, "window", [], style="full history").evidence["facts"]
     assert 0 < facts.kept < facts.needed
+
+
+@pytest.mark.parametrize("kind", SAID)
+def test_below_the_safe_zone_cache_aware_keeps_all_that_a_report_rests_on(kind: str):
+    texts = [document(kind, number) for number in range(12)]
+    pauses = {2 * number + 1: 4_000.0 for number in range(1, 13)}
+    known = episode([*read(texts), said(report(kind, texts))], pauses=pauses)
+    run = play(known, lambda: AgenticConversationPruner("1m"), CacheAware(threshold=1_000, start_at=0), count=exact())
+    assert len(run.retained) >= len(texts)
+    assert all(run.in_results)
