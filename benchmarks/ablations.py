@@ -21,36 +21,16 @@ from pathlib import Path
 from typing import TypeAlias
 from unittest.mock import patch
 
-from autoprune.conversation.calls import target
 from autoprune.economics import LISTS
-from autoprune.planning.view import Candidate, View
+from autoprune.replay.bill import OWN
 from autoprune.replay.corpus import replay_files
 from autoprune.replay.figures import Figures
 from autoprune.replay.session import ReplayArgs
 from autoprune.replay.summary import Row, summarize
 from autoprune.strategies import _cleared, _worth, cache_aware
 
+PRICES = {str(OWN): OWN, **LISTS}
 FREE = " @ 10m"  # a safe zone that no session reaches
-
-
-class Regretting(cache_aware.Account):
-    """Keeps the results of a tool and target that was fetched again after it had been cleared."""
-
-    def __init__(self, *given: object) -> None:
-        """Begin before the first request."""
-        super().__init__(*given)
-        self._lost: set[tuple[str, str]] = set()
-        self._regretted: set[tuple[str, str]] = set()
-
-    def _look(self, view: View) -> None:
-        new = (result for entry in view.entries[self._read :] for result in entry.results)
-        self._regretted |= self._lost & {key(result) for result in new}
-        super()._look(view)
-
-    def _is_open(self, candidate: Candidate) -> bool:
-        if id(candidate.result) in self._gone:
-            self._lost.add(key(candidate.result))
-        return super()._is_open(candidate) and key(candidate.result) not in self._regretted
 
 
 class Unnamed(cache_aware.Worth):
@@ -70,11 +50,6 @@ class Idle(cache_aware.AtWork):
         return {}
 
 
-def key(result: object) -> tuple[str, str]:
-    """By what a fetch is known again."""
-    return result.tool, target(result.call) if result.call else ""
-
-
 @dataclass(frozen=True)
 class Variant:
     """A strategy, and what stands in place of names of its modules."""
@@ -89,20 +64,19 @@ class Variant:
 VARIANTS = (
     Variant("as it is"),
     Variant("told of no pauses", f"cache_aware(cache_life=1e9){FREE}"),
+    Variant("told of a life of 5 minutes", f"cache_aware(cache_life=300){FREE}"),
     Variant("no names counted", decisions={"Worth": Unnamed}),
-    Variant("no long words counted", worth={"LONG_WORDS": 0.0}),
     Variant("touched files like others", worth={"TOUCHED_FACTOR": 0.0}),
     Variant("nothing held as at work on", decisions={"AtWork": Idle}),
+    Variant("nothing stays until it was used", f"cache_aware(stay=0){FREE}"),
+    Variant("no smallest prompt", f"cache_aware(start_at=0){FREE}"),
     Variant("no names in placeholders", texts={"LEAST_NAMES": 0, "MOST_NAMES": 0}),
-    Variant("nothing sooner", decisions={"SOONER": 1.0}),
-    *(Variant(f"patience {each}", f"cache_aware(patience={each}){FREE}") for each in (1, 2, 3, 4, 8)),
-    *(Variant(f"threshold {each}", f"cache_aware(threshold={each}){FREE}") for each in (1.5, 2, 3, 4)),
-    Variant("what was fetched again is kept", decisions={"Account": Regretting}),
-    Variant("usual safe zones", "cache_aware"),
-    *(Variant(f"usual safe zones, target {each}", f"cache_aware(target={each})") for each in (0.5, 0.6, 0.8, 0.9)),
-    Variant("usual safe zones, no cut later", "cache_aware", {"LATER": 1.0}),
-    Variant("usual safe zones, no cut deeper", "cache_aware", {"REGAINED": 0.0}),
-    Variant("usual safe zones, room for nothing", "cache_aware", {"ROOM_AT_LEAST": 0.0}),
+    *(Variant(f"patience {each}", f"cache_aware(patience={each}){FREE}") for each in (3, 8)),
+    *(Variant(f"threshold {each}", f"cache_aware(threshold={each}){FREE}") for each in (2.6, 6)),
+    Variant("the zone of a run", "cache_aware"),
+    Variant("held to 80k", "cache_aware @ 80k"),
+    Variant("held to 80k, no cut later", "cache_aware @ 80k", {"LATER": 1.0}),
+    Variant("held to 80k, no cut deeper", "cache_aware @ 80k", {"REGAINED": 0.0}),
 )
 CHOICES = frozenset(("as it is", *(each.name for each in VARIANTS if each.name.startswith(("patience", "threshold")))))
 ENOUGH = 0.97  # of the evidence of code and of edits
@@ -112,7 +86,7 @@ Found: TypeAlias = list[tuple[str, Figures]]  # agents, with the figures of an e
 
 def replayed(files: list[str], prices: str, variant: Variant) -> Found:
     """Replay the sessions with a variant, and without pruning."""
-    args = ReplayArgs(strategies=("none", variant.strategy), prices=(LISTS[prices],))
+    args = ReplayArgs(strategies=("none", variant.strategy), prices=(PRICES[prices],))
     changed = ((cache_aware, variant.decisions), (_worth, variant.worth), (_cleared, variant.texts))
     with ExitStack() as patches:
         for module, names in changed:
@@ -143,7 +117,7 @@ def main() -> None:
     """Print a table, a line a variant as they come."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", type=Path, nargs="+")
-    parser.add_argument("--prices", default="anthropic", choices=LISTS)
+    parser.add_argument("--prices", default=str(OWN), choices=PRICES)
     options = parser.parse_args()
     files = [str(each) for folder in options.folders for each in sorted(folder.glob("*.json*"))]
     work: Callable[[Variant], Found] = partial(replayed, files, options.prices)
