@@ -14,12 +14,14 @@ from autoprune.cli.files import read, readers, refuse_log, write
 from autoprune.cli.output import count_with_progress, origin, show, show_json
 from autoprune.cli.starting import check_output
 from autoprune.conversation.recall import parted
+from autoprune.economics import prices
 from autoprune.errors import ArchiveError, SessionError, SettingsError
 from autoprune.pruners.by_name import AnyPruner, chosen, pruner_for
 from autoprune.report import Report
 from autoprune.report.explanation import Explanation
 from autoprune.report.tables import summary
-from autoprune.settings import PruneArgs
+from autoprune.sessions import Session
+from autoprune.settings import PruneArgs, text_setting, variables
 from autoprune.strategies.by_name import STRATEGIES, is_named
 
 EXAMPLES = options.examples(
@@ -96,8 +98,9 @@ def prune(
         refuse_log(to, mine, force=force)
     if archive:  # what is not written need not be recalled
         pruner.archive = Directory(archive) if to and not dry_run else {}
+    plan = _priced(plan, loaded, args)
     count_with_progress(pruner, loaded.messages)
-    result = pruner.prune(loaded.messages, plan, validate=validate)  # type: ignore[arg-type]
+    result = pruner.prune(loaded.messages, plan, validate=validate)
     has_lost = bool(archive) and not force and _lost(pruner, result.report)
     is_kept = has_lost and to is not None and os.path.isfile(to)
     if to and not dry_run and not is_kept:
@@ -108,6 +111,14 @@ def prune(
         said = f"{to} was not overwritten: {RETRY}" if is_kept else "what is missing there cannot be recalled"
         raise SessionError(f"what was cleared could not all be saved in {archive} (see the note above): {said}")
     raise typer.Exit(0 if result.report.within_safe_zone else OVER_SAFE_ZONE)
+
+
+def _priced(plan: Any, loaded: Session, args: PruneArgs) -> Any:
+    """Return a strategy with the prices of the model and the cache that the log names, if nobody names a model."""
+    adapt = getattr(plan, "for_prices", None)
+    if adapt is None or loaded.last is None or text_setting(args, "model", variables(None)):
+        return plan
+    return adapt(prices(None, loaded.last.model, loaded.last.life))
 
 
 def _args(**given: Any) -> PruneArgs:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from autoprune.economics import CACHE_LIFE, HOUR, Prices, prices
+from autoprune.economics import Prices, prices
 from autoprune.sessions import Recording, Request, Usage
 
 UNKNOWN_HEAD = 15_000  # tokens
@@ -116,28 +116,17 @@ def _hit(usage: Usage | None, last: Usage | None) -> tuple[float | None, int]:
 
 def _lives(requests: Sequence[Request]) -> Iterator[float | None]:
     """Yield how long the cache lives that each request writes; None where the log does not say."""
-    life = next((each for request in requests if (each := _life(request))), None)
+    life = next((request.life for request in requests if request.life), None)
     for request in requests:
-        life = _life(request) or life
+        life = request.life or life
         yield life
-
-
-def _life(request: Request) -> float | None:
-    return written_life(request.usage) or request.cache_life
-
-
-def written_life(usage: Usage | None) -> float | None:
-    """Return the life of the cache that a request wrote most to; None where the log does not tell."""
-    if usage is None or not (usage.written_5m or usage.written_1h):
-        return None
-    return HOUR if usage.written_1h > usage.written_5m else CACHE_LIFE
 
 
 def sources(recording: Recording, *, model: str | None, life: float | None) -> tuple[str, str]:
     """Return where a session's model and the life of its cache come from, each in a word."""
     requests = recording.requests
     is_named = any(each.model for each in requests)
-    is_written = any(written_life(each.usage) for each in requests)
+    is_written = any(each.usage and (each.usage.written_5m or each.usage.written_1h) for each in requests)
     is_asked = any(each.cache_life for each in requests)
     found = "recorded" if is_written else "requested" if is_asked else "assumed"
     return "recorded" if is_named else "given" if model else "assumed", found if life is None else "given"

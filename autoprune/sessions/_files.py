@@ -14,7 +14,7 @@ from autoprune.errors import SessionError
 from autoprune.sessions._json import dump, parse, parse_or_none
 from autoprune.sessions._readers import READERS, reader_for
 from autoprune.sessions._recorded import Conversation, Reader, Recording
-from autoprune.sessions._requests import spoken
+from autoprune.sessions._requests import Request, spoken
 
 READABLE = (
     "a JSON list of messages, JSONL with one message a line, an object with a 'messages' list, or a session file of "
@@ -38,6 +38,7 @@ class Session:
 
     `agent` is the one whose session file it is, None for plain messages; `notes` say what was left out of the file or
     made up, and `conversations` how many the file holds. A conversation of an agent's file is written as a JSON list.
+    `last` is the last recorded request that names its model, if there is one.
     """
 
     messages: list[object]
@@ -45,6 +46,7 @@ class Session:
     notes: tuple[str, ...] = ()
     agent: str | None = None
     conversations: int = 1
+    last: Request | None = None
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,18 @@ def _loaded(text: str, name: str, number: int, readers: Sequence[Reader], skip_b
         _no_such(name, number, len(conversations))
     found = conversations[number - 1]
     notes = (*opened.notes, *found.notes)
-    return Session([*found.messages], _as_list, notes, opened.reader.name, len(conversations))
+    last = _last(opened, number)
+    return Session([*found.messages], _as_list, notes, opened.reader.name, len(conversations), last)
+
+
+def _last(log: "_Log", number: int) -> Request | None:
+    """Return the last recorded request of a conversation that names its model."""
+    try:
+        stretches = log.reader.record(log.values)[number - 1] if log.reader.record else []
+    except (SessionError, RecursionError, IndexError):
+        return None
+    requests = (request for stretch in reversed(stretches) for request in reversed(stretch.requests))
+    return next((request for request in requests if request.model), None)
 
 
 def recordings(

@@ -48,6 +48,14 @@ class Request:
     usage: Usage | None = None
     cache_life: float | None = None
 
+    @property
+    def life(self) -> float | None:
+        """Seconds that the cache lives that this request wrote most to, or asked for; None if the log does not tell."""
+        used = self.usage
+        if used is None or not (used.written_5m or used.written_1h):
+            return self.cache_life
+        return LIVES["1h"] if used.written_1h > used.written_5m else LIVES["5m"]
+
 
 @dataclass(frozen=True)
 class Answer:

@@ -16,6 +16,8 @@ from tables import each_row
 
 from autoprune.strategies.by_name import CLEARING, STRATEGIES
 
+CLAUDE = f"{READERS}/claude-code.jsonl"
+
 
 @each_row("session", [XML, OPENAI])
 def test_the_pruned_conversation_goes_to_standard_output_and_words_to_standard_error(session: str):
@@ -413,3 +415,9 @@ def test_the_digest_needs_no_key():
     )
     assert done.returncode == 0
     assert done.stdout == run("prune", OPENAI, "--safe-zone", "20k", "--strategy", "hybrid").stdout
+
+
+def test_the_prices_are_those_of_the_model_that_the_session_names():
+    known, unknown = (run("prune", path, "--strategy", "cache_aware", "--dry-run") for path in (CLAUDE, XML))
+    said = "the prices are not known"
+    assert (said in known.stderr.decode(), said in unknown.stderr.decode()) == (False, True)
