@@ -10,7 +10,7 @@ from replayed import hostile, recorded
 from autoprune.replay.page import page
 
 pytestmark = pytest.mark.full
-ON_PAGE = 2 * 2 + 2 * (4 + 2)  # charts: of prices and measures; of sessions, for strategies and two more
+ON_PAGE = 2 * 3 + 2 * (4 + 2)  # charts: of prices and measures; of sessions, for strategies and two more
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 OPEN_ALL = "document.querySelectorAll('details').forEach(each => each.open = true)"
 CHARTS = "[...document.querySelectorAll('svg')].filter(each => each.checkVisibility())"
