@@ -125,7 +125,7 @@ def _args(
     for name in named:
         Policy(name)
     zone = budget_tokens(safe_zone, model=model) if safe_zone is not None else None
-    life = duration(cache_life)
+    life = duration(cache_life, "--cache-life")
     return ReplayArgs(tuple(named), shared.prices_of(price, life), zone, model, life, STYLES[style])
 
 

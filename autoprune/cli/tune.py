@@ -68,7 +68,7 @@ def tune_settings(
     for name in grid:
         if Policy(name).is_clairvoyant:
             raise SettingsError(f"{name} knows what comes later: nobody can choose it")
-    life = duration(cache_life)
+    life = duration(cache_life, "--cache-life")
     prices = shared.prices_of((price,) if price else (), life)
     args = ReplayArgs(grid, prices, model=model, cache_life=life, readers=shared.readers_of(reader))
     sessions = replayed(shared.files_of(paths or (), here=here), args, shared.engine_of(engine, jobs), output).sessions

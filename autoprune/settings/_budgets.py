@@ -62,17 +62,17 @@ def usual_zone(model: str | None) -> int:
         return UNKNOWN_ZONE
 
 
-def duration(value: object) -> float | None:
+def duration(value: object, name: str = "cache_ttl") -> float | None:
     """Return a time such as "5m", "1h", "90s" or 300 in seconds; None for None.
 
-    Raises SettingsError for anything else.
+    Raises SettingsError for anything else, in which it has a `name`.
     """
     if value is None:
         return None
     match = DURATION.fullmatch(value.strip().lower()) if isinstance(value, str) else None
     seconds = float(match[1]) * SECONDS[match[2]] if match else value
     if not is_number(seconds, 0, int | float) or seconds == math.inf:
-        raise SettingsError(f'cache_ttl is {value!r}: write it as "5m", "1h", or a number of seconds')
+        raise SettingsError(f'{name} is {value!r}: write it as "5m", "1h", or a number of seconds')
     return float(seconds)  # type: ignore[arg-type]
 
 
