@@ -329,7 +329,7 @@ def test_processes_are_as_many_as_are_asked_for_on_every_system(monkeypatch: pyt
 def test_a_life_of_the_cache_may_be_given_and_is_checked(tmp_path: Path):
     write_sessions(tmp_path, "one")
     done = run("replay", str(tmp_path), *OPTIONS, "--cache-life", "1h")
-    assert "1 h given 1" in done.stdout
+    assert b"1 h given 1" in done.stdout
     refused = run("replay", str(tmp_path), *OPTIONS, "--cache-life", "soon")
     assert refused.returncode
-    assert "--cache-life is 'soon': write it as" in refused.stderr
+    assert b"--cache-life is 'soon': write it as" in refused.stderr
