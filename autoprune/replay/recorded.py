@@ -44,7 +44,10 @@ class Size:
 
     ratio: float
     head: float
-    is_recorded: bool = True
+
+    def of(self, counted: float) -> float:
+        """Return the provider's tokens of a prompt with so many counted ones."""
+        return self.ratio * counted + self.head
 
 
 def size(recording: Recording, before: Sequence[int]) -> Size:
@@ -59,28 +62,20 @@ def size(recording: Recording, before: Sequence[int]) -> Size:
         if each.usage and each.usage.prompt and each.message < len(before)
     ]
     if not known:
-        return Size(1.0, 0 if recording.holds_prompt else UNKNOWN_HEAD, is_recorded=False)
+        return Size(1.0, 0 if recording.holds_prompt else UNKNOWN_HEAD)
     fitted = _fit(known)
-    near = [(counted, real) for counted, real in known if abs(fitted(counted) - real) <= OUTLIER * real]
-    return _fit(near).size if len(near) >= len(known) / 2 else fitted.size
+    near = [(counted, real) for counted, real in known if abs(fitted.of(counted) - real) <= OUTLIER * real]
+    return _fit(near) if len(near) >= len(known) / 2 else fitted
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    size: Size
-
-    def __call__(self, counted: float) -> float:
-        return self.size.ratio * counted + self.size.head
-
-
-def _fit(known: Sequence[tuple[int, int]]) -> _Line:
+def _fit(known: Sequence[tuple[int, int]]) -> Size:
     """Return the line through points that has the least squares, with a slope that a tokenizer may have."""
     mean = sum(counted for counted, _ in known) / len(known)
     real = sum(size for _, size in known) / len(known)
     spread = sum((counted - mean) ** 2 for counted, _ in known)
     slope = sum((counted - mean) * (size - real) for counted, size in known) / spread if spread else 1.0
     ratio = min(max(LEAST_RATIO, slope), MOST_RATIO)
-    return _Line(Size(ratio, max(0.0, median(size - ratio * counted for counted, size in known))))
+    return Size(ratio, max(0.0, median(size - ratio * counted for counted, size in known)))
 
 
 def billings(
