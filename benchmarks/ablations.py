@@ -2,12 +2,16 @@
 
     python benchmarks/ablations.py FOLDER [FOLDER …]            the bill and the evidence of each variant
     python benchmarks/ablations.py FOLDER --prices deepseek     at other prices
+    python benchmarks/ablations.py FOLDER --by-size             short, medium and long sessions apart
 
 Bills are shares of the unpruned one, evidence is in %. The safe zone is out of reach, so that what is measured are the
 strategy's own decisions; the variants of `target` have the safe zones of `autoprune replay`.
 
 Then, for each agent, what would have been chosen on all other agents' sessions, the cheapest variant of `threshold`
 and `patience` that kept 97 % of code and edits there, and what it comes to on the agent's own.
+
+`--by-size` prints the frontier instead: for sessions of each size (tokens of the longest prompt), the rule as it is,
+more careful and more thrifty, beside the rule before it waited for results to be used.
 """
 
 import argparse
@@ -17,6 +21,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import TypeAlias
 from unittest.mock import patch
@@ -78,10 +83,26 @@ VARIANTS = (
     Variant("held to 80k, no cut later", "cache_aware @ 80k", {"LATER": 1.0}),
     Variant("held to 80k, no cut deeper", "cache_aware @ 80k", {"REGAINED": 0.0}),
 )
+FRONTIER = (
+    Variant(
+        "before: nothing waits, 5 minutes",
+        "cache_aware(threshold=2.6, stay=0, start_at=0, cache_life=300)",
+        worth={"TOUCHED_HALF": 20},
+    ),
+    *(Variant(f"threshold {each}", f"cache_aware(threshold={each})") for each in (2.6, 3.6)),
+    Variant("as it is", "cache_aware"),
+    Variant("patience 4", "cache_aware(patience=4)"),
+    Variant("threshold 6", "cache_aware(threshold=6)"),
+    Variant("clairvoyant", "clairvoyant"),
+)
+SIZES = (("under 100k", 0, 100_000), ("100k to 300k", 100_000, 300_000), ("over 300k", 300_000, inf))
 CHOICES = frozenset(("as it is", *(each.name for each in VARIANTS if each.name.startswith(("patience", "threshold")))))
 ENOUGH = 0.97  # of the evidence of code and of edits
 
+COLUMNS = ("bill", "with re-reads", "worst", "code", "in results", "edits", "facts", "lag > 20")
+
 Found: TypeAlias = list[tuple[str, Figures]]  # agents, with the figures of an episode
+Replay: TypeAlias = Callable[[Iterable[Variant]], Iterable[Found]]
 
 
 def replayed(files: list[str], prices: str, variant: Variant) -> Found:
@@ -118,25 +139,47 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--prices", default=str(OWN), choices=PRICES)
+    parser.add_argument("--by-size", action="store_true", help="short, medium and long sessions apart")
     options = parser.parse_args()
     files = [str(each) for folder in options.folders for each in sorted(folder.glob("*.json*"))]
-    work: Callable[[Variant], Found] = partial(replayed, files, options.prices)
-    columns = ("bill", "with re-reads", "worst", "code", "in results", "edits", "facts", "lag > 20")
-    print(f"| variant | {' | '.join(columns)} |\n{'|---' * (len(columns) + 1)}|")
-    known: dict[str, Found] = {}
+    print_table = print_sizes if options.by_size else print_variants
     with ProcessPoolExecutor(os.cpu_count()) as processes:
-        for variant, found in zip(VARIANTS, processes.map(work, VARIANTS), strict=True):
-            print(f"| {variant.name} | {line(row(found, options.prices))}", flush=True)
-            if variant.name in CHOICES:
-                known[variant.name] = found
-    print(f"\n| held out | chosen | {' | '.join(columns)} |\n{'|---' * (len(columns) + 2)}|")
+        print_table(partial(processes.map, partial(replayed, files, options.prices)), options.prices)
+
+
+def print_sizes(replay: Replay, prices: str) -> None:
+    """Print the frontier, a table for the sessions of each size."""
+    known = dict(zip((each.name for each in FRONTIER), replay(FRONTIER), strict=True))
+    longest = {each.episode: max(each.prompts) for _, each in known["as it is"] if each.strategy == "none"}
+    for size, least, most in SIZES:
+        here = {episode for episode, tokens in longest.items() if least <= tokens < most}
+        print(f"\n{size}: {len(here)} episodes" + (f"\n\n{heading('variant')}" if here else ""))
+        for name, found in known.items() if here else ():
+            print(f"| {name} | {line(row(((by, each) for by, each in found if each.episode in here), prices))}")
+
+
+def print_variants(replay: Replay, prices: str) -> None:
+    """Print what each part brings, and then what would have been chosen on the sessions of other agents."""
+    print(heading("variant"))
+    known: dict[str, Found] = {}
+    for variant, found in zip(VARIANTS, replay(VARIANTS), strict=True):
+        print(f"| {variant.name} | {line(row(found, prices))}", flush=True)
+        if variant.name in CHOICES:
+            known[variant.name] = found
+    print(f"\n{heading('held out', 'chosen')}")
     held: Found = []
     for agent in sorted({agent for agent, _ in known["as it is"]}):
-        name = chosen(known, agent, options.prices)
+        name = chosen(known, agent, prices)
         own = [(agent, renamed(each)) for by, each in known[name] if by == agent]
         held += own
-        print(f"| {agent or 'plain messages'} | {name} | {line(row(own, options.prices))}")
-    print(f"| all | | {line(row(held, options.prices))}")
+        print(f"| {agent or 'plain messages'} | {name} | {line(row(own, prices))}")
+    print(f"| all | | {line(row(held, prices))}")
+
+
+def heading(*first: str) -> str:
+    """Return the head of a table."""
+    cells = (*first, *COLUMNS)
+    return f"| {' | '.join(cells)} |\n{'|---' * len(cells)}|"
 
 
 def renamed(each: Figures) -> Figures:
