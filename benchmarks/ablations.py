@@ -10,8 +10,8 @@ strategy's own decisions; the variants of `target` have the safe zones of `autop
 Then, for each agent, what would have been chosen on all other agents' sessions, the cheapest variant of `threshold`
 and `patience` that kept 97 % of code and edits there, and what it comes to on the agent's own.
 
-`--by-size` prints the frontier instead: for sessions of each size (tokens of the longest prompt), the rule as it is,
-more careful and more thrifty, beside the rule before it waited for results to be used.
+`--by-size` prints the frontier instead: for sessions of each size (the longest prompt, in the provider's tokens), the
+rule as it is, more careful and more thrifty, beside the rule before it waited for results to be used.
 """
 
 import argparse
@@ -101,8 +101,17 @@ ENOUGH = 0.97  # of the evidence of code and of edits
 
 COLUMNS = ("bill", "with re-reads", "worst", "code", "in results", "edits", "facts", "lag > 20")
 
-Found: TypeAlias = list[tuple[str, Figures]]  # agents, with the figures of an episode
+Found: TypeAlias = list["Replayed"]
 Replay: TypeAlias = Callable[[Iterable[Variant]], Iterable[Found]]
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """The figures of an episode under a strategy, with its agent and the provider's tokens of its longest prompt."""
+
+    agent: str
+    longest_prompt: int
+    figures: Figures
 
 
 def replayed(files: list[str], prices: str, variant: Variant) -> Found:
@@ -112,17 +121,21 @@ def replayed(files: list[str], prices: str, variant: Variant) -> Found:
     with ExitStack() as patches:
         for module, names in changed:
             patches.enter_context(patch.dict(vars(module), names))
-        return [(session.agent, each) for _, session in replay_files(files, args) for each in session.figures]
+        return [
+            Replayed(session.agent, session.shapes[each.episode].longest_prompt, each)
+            for _, session in replay_files(files, args)
+            for each in session.figures
+        ]
 
 
-def row(found: Iterable[tuple[str, Figures]], prices: str) -> Row:
+def row(found: Iterable[Replayed], prices: str) -> Row:
     """Return the figures of a variant together."""
-    return next(row for row in summarize((each for _, each in found), prices) if row.strategy != "none")
+    return next(row for row in summarize((each.figures for each in found), prices) if row.strategy != "none")
 
 
 def chosen(known: Mapping[str, Found], agent: str, prices: str) -> str:
     """Return the cheapest variant that keeps enough on the sessions of all agents but one."""
-    others = {name: row((each for each in found if each[0] != agent), prices) for name, found in known.items()}
+    others = {name: row((each for each in found if each.agent != agent), prices) for name, found in known.items()}
     enough = {name for name, each in others.items() if min(each.code.value, each.edits.value) >= ENOUGH}
     return min(enough or others, key=lambda name: others[name].bill.value)
 
@@ -150,12 +163,11 @@ def main() -> None:
 def print_sizes(replay: Replay, prices: str) -> None:
     """Print the frontier, a table for the sessions of each size."""
     known = dict(zip((each.name for each in FRONTIER), replay(FRONTIER), strict=True))
-    longest = {each.episode: max(each.prompts) for _, each in known["as it is"] if each.strategy == "none"}
     for size, least, most in SIZES:
-        here = {episode for episode, tokens in longest.items() if least <= tokens < most}
+        here = {each.figures.episode for each in known["as it is"] if least <= each.longest_prompt < most}
         print(f"\n{size}: {len(here)} episodes" + (f"\n\n{heading('variant')}" if here else ""))
         for name, found in known.items() if here else ():
-            print(f"| {name} | {line(row(((by, each) for by, each in found if each.episode in here), prices))}")
+            print(f"| {name} | {line(row((each for each in found if each.figures.episode in here), prices))}")
 
 
 def print_variants(replay: Replay, prices: str) -> None:
@@ -168,9 +180,9 @@ def print_variants(replay: Replay, prices: str) -> None:
             known[variant.name] = found
     print(f"\n{heading('held out', 'chosen')}")
     held: Found = []
-    for agent in sorted({agent for agent, _ in known["as it is"]}):
+    for agent in sorted({each.agent for each in known["as it is"]}):
         name = chosen(known, agent, prices)
-        own = [(agent, renamed(each)) for by, each in known[name] if by == agent]
+        own = [renamed(each) for each in known[name] if each.agent == agent]
         held += own
         print(f"| {agent or 'plain messages'} | {name} | {line(row(own, prices))}")
     print(f"| all | | {line(row(held, prices))}")
@@ -182,9 +194,9 @@ def heading(*first: str) -> str:
     return f"| {' | '.join(cells)} |\n{'|---' * len(cells)}|"
 
 
-def renamed(each: Figures) -> Figures:
+def renamed(each: Replayed) -> Replayed:
     """Return figures under one name for all variants, so that they are summed."""
-    return each if each.strategy == "none" else replace(each, strategy="held out")
+    return each if each.figures.strategy == "none" else replace(each, figures=each.figures.called("held out"))
 
 
 if __name__ == "__main__":

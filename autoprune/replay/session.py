@@ -46,7 +46,7 @@ class ReplayArgs:
 class Shape:
     """What an episode is made of. Tokens are counted ones; `recorded_*` are the provider's, 0 where not recorded.
 
-    `cache_life` is that of most requests, in seconds; `life_from` says that it is "recorded", "requested", "given" or
+    `longest_prompt` is the longest prompt as the provider counts it, estimated if that is not recorded. `cache_life` is that of most requests, in seconds; `life_from` says that it is "recorded", "requested", "given" or
     "assumed", and `model_from` the same of the model.
     """
 
@@ -61,6 +61,7 @@ class Shape:
     reads: int = 0
     reads_again: int = 0
     long_pauses: int = 0
+    longest_prompt: int = 0
     recorded_prompt: int = 0
     recorded_cached: int = 0
     cache_life: float = 0
@@ -167,6 +168,7 @@ def shape(known: Episode, recording: Recording, args: ReplayArgs) -> Shape:
         reads=len(read),
         reads_again=len(read) - len(set(read)),
         long_pauses=sum(known.is_cold(at) for at in range(1, len(known.requests))),
+        longest_prompt=round(known.ratio * max(known.unpruned)),
         recorded_prompt=sum(each.prompt for each in used),
         recorded_cached=sum(each.cached for each in used),
         cache_life=known.prices.life,
