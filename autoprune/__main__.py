@@ -1,5 +1,5 @@
 """`python -m autoprune` is the command line."""
 
-from autoprune.cli import main
+from autoprune.apps.cli import main
 
 main()

@@ -26,12 +26,12 @@ from pathlib import Path
 from typing import TypeAlias
 from unittest.mock import patch
 
+from autoprune.apps.replay.bill import OWN
+from autoprune.apps.replay.corpus import replay_files
+from autoprune.apps.replay.figures import Figures
+from autoprune.apps.replay.session import ReplayArgs
+from autoprune.apps.replay.summary import Row, summarize
 from autoprune.economics import LISTS
-from autoprune.replay.bill import OWN
-from autoprune.replay.corpus import replay_files
-from autoprune.replay.figures import Figures
-from autoprune.replay.session import ReplayArgs
-from autoprune.replay.summary import Row, summarize
 from autoprune.strategies import _cleared, _worth, cache_aware
 
 PRICES = {str(OWN): OWN, **LISTS}

@@ -42,9 +42,9 @@ PIECE = 8_000  # characters of a file
 
 def run_and_tell(options: argparse.Namespace) -> None:
     """Do in this process what `autoprune run claude` does, and print what it took as JSON."""
-    from autoprune.cli.launching import program, started, user, waited
-    from autoprune.clients import named
-    from autoprune.proxy import Settings, give_back, running
+    from autoprune.apps.cli.launching import program, started, user, waited
+    from autoprune.apps.clients import named
+    from autoprune.apps.proxy import Settings, give_back, running
 
     give_back()
     client = named("claude")

@@ -17,15 +17,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
 
+from autoprune.apps.replay.atoms import Atom, Kind
+from autoprune.apps.replay.episode import Episode
+from autoprune.apps.replay.play import play
+from autoprune.apps.replay.policies import Policy
+from autoprune.apps.replay.session import ReplayArgs, episodes
+from autoprune.apps.replay.values import UNSPACED
+from autoprune.apps.replay.visible import Texts
 from autoprune.economics import LISTS
 from autoprune.errors import AutopruneError
-from autoprune.replay.atoms import Atom, Kind
-from autoprune.replay.episode import Episode
-from autoprune.replay.play import play
-from autoprune.replay.policies import Policy
-from autoprune.replay.session import ReplayArgs, episodes
-from autoprune.replay.values import UNSPACED
-from autoprune.replay.visible import Texts
 from autoprune.tokens import exact
 
 SEED = 7

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from autoprune import AgenticConversationPruner, PruneArgs
-from autoprune.sessions import load
+from autoprune.apps.sessions import load
 
 Message = dict[str, object]
 TEXTS: dict[str, str] = {}  # "recorded": what to take results from in place of the standard library's source

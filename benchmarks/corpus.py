@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from autoprune.replay.session import ReplayArgs, episodes, replay_episode
+from autoprune.apps.replay.session import ReplayArgs, episodes, replay_episode
 
 SEED = 11
 # Sizes of recorded sessions: 148 requests on average, with a long tail, and 720 tokens for each; results of 452

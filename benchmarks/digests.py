@@ -21,12 +21,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from autoprune import ConversationPruner, PruneArgs, sessions
+from autoprune import ConversationPruner, PruneArgs
+from autoprune.apps import sessions
+from autoprune.facts.utterances import utterances
 from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse
 from autoprune.summarizers.brief import Brief, Written
 from autoprune.summarizers.digest.digest import Digest
-from autoprune.summarizers.utterances import utterances
 from autoprune.tokens import exact
 
 COUNT = exact()

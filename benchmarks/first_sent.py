@@ -13,9 +13,9 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import groupby
 from pathlib import Path
 
+from autoprune.apps.replay.episode import Episode
+from autoprune.apps.replay.session import ReplayArgs, episodes
 from autoprune.economics import CACHE_LIFE, LISTS
-from autoprune.replay.episode import Episode
-from autoprune.replay.session import ReplayArgs, episodes
 from autoprune.tokens import exact
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-_]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")

@@ -15,14 +15,14 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
+from autoprune.apps.replay import ReplayArgs
+from autoprune.apps.replay.bill import OWN, bill
+from autoprune.apps.replay.episode import Episode
+from autoprune.apps.replay.play import Prompt, Run
+from autoprune.apps.replay.recorded import recorded_cost
+from autoprune.apps.replay.session import episodes
+from autoprune.apps.sessions import Recording, Request, places
 from autoprune.errors import AutopruneError
-from autoprune.replay import ReplayArgs
-from autoprune.replay.bill import OWN, bill
-from autoprune.replay.episode import Episode
-from autoprune.replay.play import Prompt, Run
-from autoprune.replay.recorded import recorded_cost
-from autoprune.replay.session import episodes
-from autoprune.sessions import Recording, Request, places
 
 POINT, PART = 0.01, 0.05  # of the cached share, and of the cost
 SHRUNK = 0.95  # of the prompt before: the agent itself has shortened the conversation

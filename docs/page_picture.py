@@ -12,11 +12,11 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
+from autoprune.apps.replay import ReplayArgs, replay_session
+from autoprune.apps.replay.detail import session_details
+from autoprune.apps.replay.page import page
+from autoprune.apps.replay.verdict import advice, standings
 from autoprune.economics import LISTS
-from autoprune.replay import ReplayArgs, replay_session
-from autoprune.replay.detail import session_details
-from autoprune.replay.page import page
-from autoprune.replay.verdict import advice, standings
 
 ROOT = Path(__file__).parent.parent
 SESSION = ROOT / "fixtures" / "sessions" / "edit_loop_openai.jsonl"

@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 from playwright.sync_api import sync_playwright
 
-from autoprune.proxy import Running, Settings, running
+from autoprune.apps.proxy import Running, Settings, running
 
 ROOT = Path(__file__).parent.parent
 SESSION = ROOT / "fixtures" / "sessions" / "edit_loop_openai.jsonl"

@@ -10,7 +10,7 @@ import pytest
 from tables import each_row
 
 from autoprune import ArchiveError, SettingsError
-from autoprune.archive import Directory, handle, recall, tool_definition
+from autoprune.conversation.archive import Directory, handle, recall, tool_definition
 from autoprune.conversation.recall import content_id, mark, marked, parted, pointer
 
 TEXT = "one\ntwo\r\n見 \ud800\x00\n"

@@ -13,7 +13,7 @@ from pages import ROOT, blocks, run_commands
 from shipped import PRESETS
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
-from autoprune.cli.files import readers
+from autoprune.apps.cli.files import readers
 from autoprune.strategies.by_name import folding_named
 
 DOCS = ROOT / "docs"
@@ -118,7 +118,7 @@ def test_the_reader_of_the_page_reads_a_file_of_the_command_line(tmp_path: Path)
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert [message["role"] for message in json.loads(done.stdout)] == ["user", *["assistant", "tool"] * 2]
     assert "note: my-agent session\nnote: ticks of the clock, left out: 1\n" in done.stderr
-    assert set(re.findall(r"from (autoprune\S*) import", reader)) == {"autoprune.sessions"}
+    assert set(re.findall(r"from (autoprune\S*) import", reader)) == {"autoprune.apps.sessions"}
 
 
 def test_the_provider_of_the_page_is_used_by_hand_and_by_the_command_line(tmp_path: Path):

@@ -9,58 +9,52 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "autoprune"
 MODULES = {".".join(path.relative_to(PACKAGE).with_suffix("").parts): path for path in sorted(PACKAGE.rglob("*.py"))}
-FREE = {"__init__", "__main__", "_starting", "cli"}  # may import all
+FREE = {"__init__", "__main__", "_starting", "apps", "apps.cli"}  # may import all
 # Who may import whom, from the ground up: a row names rows above it alone.
 MAY_SEE = {
     "errors": set(),
     "settings": {"errors"},
     "tokens": {"errors"},
     "economics": {"errors", "tokens"},
-    "sessions": {"errors"},
     "conversation": {"errors", "tokens"},
-    "archive": {"errors", "conversation"},
     "formats": {"errors", "tokens", "conversation"},
-    "planning": {"errors", "tokens", "conversation", "formats"},
-    "summarizers": {"errors", "tokens", "conversation", "formats", "planning"},
-    "strategies": {"errors", "economics", "conversation", "planning", "summarizers"},
+    "facts": {"conversation", "formats"},
+    "planning": {"errors", "tokens", "conversation", "facts"},
     "providers": {"errors", "conversation", "formats", "planning"},
-    "report": {"tokens", "conversation", "economics", "planning", "summarizers"},
+    "summarizers": {"errors", "tokens", "conversation", "facts", "planning"},
+    "strategies": {"errors", "economics", "conversation", "facts", "planning", "summarizers"},
     "pruners": {
-        *("errors", "settings", "tokens", "economics", "conversation", "archive", "formats", "planning"),
-        *("summarizers", "strategies", "providers", "report"),
+        *("errors", "settings", "tokens", "economics", "conversation", "formats", "facts", "planning", "providers"),
+        *("summarizers", "strategies"),
     },
-    "requests": {"errors", "providers", "pruners"},
-    "integrations": {
-        *("errors", "settings", "conversation", "formats", "planning", "providers", "pruners", "requests"),
+    "integrations": {"errors", "settings", "conversation", "formats", "planning", "providers", "pruners"},
+    "apps.sessions": {"errors"},
+    "apps.replay": {
+        *("errors", "settings", "tokens", "economics", "conversation", "formats", "facts", "planning", "strategies"),
+        *("providers", "pruners", "apps.sessions"),
     },
-    "replay": {
-        *("errors", "settings", "tokens", "economics", "sessions", "conversation", "formats", "planning"),
-        *("strategies", "providers", "pruners"),
-    },
-    "clients": {"errors"},
-    "proxy": {
-        *("errors", "settings", "tokens", "economics", "conversation", "strategies", "pruners", "requests"),
-    },
+    "apps.clients": {"errors"},
+    "apps.proxy": {"errors", "settings", "tokens", "economics", "conversation", "facts", "strategies", "pruners"},
 }
-MOST_ROOMS, MOST_FLOORS = 20, 11
+MOST_NAMES, MOST_FLOORS = 14, 11  # names at the top of the package
 # Call what callers pass, which may raise anything; or have somebody else's request, who must have an answer.
-STRANGERS = {"summarizers.driver", "replay.corpus", "proxy._app", "proxy._pruning", "proxy._usage"}
+STRANGERS = {"summarizers.driver", "apps.replay.corpus", "apps.proxy._app", "apps.proxy._pruning", "apps.proxy._usage"}
 # Who opens files besides the command line: in processes and on machines that it does not run on; for a caller.
-TOUCH_FILES = {"replay.corpus": {"read_bytes"}, "archive": {"open"}}
+TOUCH_FILES = {"apps.replay.corpus": {"read_bytes"}, "conversation.archive": {"open"}}
 ONLY_IN = {
     "lxml": {"formats"},
     "openai": {"summarizers"},
-    "ray": {"replay"},
-    "typer": {"cli"},
-    "rich": {"cli", "report"},
+    "ray": {"apps.replay"},
+    "typer": {"apps.cli"},
+    "rich": {"apps.cli", "pruners"},
     "splintr": {"tokens"},
     "tiktoken": {"tokens"},
-    "jinja2": {"replay"},
-    "httpx": {"proxy"},
-    "starlette": {"proxy"},
-    "uvicorn": {"proxy"},
-    "zstandard": {"proxy"},
-    "matplotlib": {"replay"},
+    "jinja2": {"apps.replay"},
+    "httpx": {"apps.proxy"},
+    "starlette": {"apps.proxy"},
+    "uvicorn": {"apps.proxy"},
+    "zstandard": {"apps.proxy"},
+    "matplotlib": {"apps.replay"},
     "agents": {"integrations"},
     "google": {"integrations"},
     "litellm": {"integrations"},
@@ -93,17 +87,19 @@ def _imports(module: str) -> Iterator[str]:
 
 
 def room(module: str) -> str:
-    return module.split(".")[0]
+    names = module.split(".")
+    return ".".join(names[: 2 if names[0] == "apps" else 1]).removesuffix(".__init__")
 
 
 def rooms_seen(module: str) -> set[str]:
-    return {name.split(".")[1] for name in imports(module) if name.startswith("autoprune.")} - {room(module)}
+    ours = {name.removeprefix("autoprune.") for name in imports(module) if name.startswith("autoprune.")}
+    return {room(name) for name in ours} - {room(module)}
 
 
 def test_the_package_has_the_rooms_of_the_plan_and_no_other():
     rooms = {room(module) for module in MODULES}
     assert rooms == MAY_SEE.keys() | FREE
-    assert len(rooms - {"__init__", "__main__", "_starting"}) <= MOST_ROOMS
+    assert len({each.split(".")[0] for each in rooms} - {"__init__", "__main__", "_starting"}) <= MOST_NAMES
 
 
 def test_a_room_imports_only_the_rooms_that_its_row_names():
@@ -145,9 +141,9 @@ def test_a_row_names_no_room_that_nobody_of_it_imports():
 
 
 def test_a_private_module_is_imported_by_its_own_package_alone():
-    for module in MODULES.keys() - {"__init__"}:  # whose own package is the whole
+    for module in MODULES.keys() - {"__init__", "facts.words"}:  # the first one's own package is the whole
         private = {name for name in imports(module) if re.match(r"autoprune\..*\b_[a-z]", name)}
-        assert {name.split(".")[1] for name in private} <= {room(module)}, module
+        assert {room(name.removeprefix("autoprune.")) for name in private} <= {room(module)}, module
 
 
 def test_a_dependency_is_imported_only_in_its_room():
@@ -163,8 +159,8 @@ def calls(module: str) -> set[str]:
 
 def test_only_the_command_line_prints_and_touches_files():
     forbidden = {"print", "open", "read_text", "write_text", "read_bytes", "write_bytes"}
-    assert {module: forbidden & calls(module) for module in MODULES if room(module) != "cli"} == {
-        module: TOUCH_FILES.get(module, set()) for module in MODULES if room(module) != "cli"
+    assert {module: forbidden & calls(module) for module in MODULES if room(module) != "apps.cli"} == {
+        module: TOUCH_FILES.get(module, set()) for module in MODULES if room(module) != "apps.cli"
     }
 
 

@@ -8,7 +8,7 @@ from loguru import logger
 from autoprune.planning.view import Strategy
 from autoprune.pruners import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
-from autoprune.requests import PrunedRequest, prune_request
+from autoprune.pruners.requests import PrunedRequest, prune_request
 from autoprune.settings import PruneArgs
 
 AnyPruner: TypeAlias = AgenticConversationPruner | ConversationPruner

@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 from autoprune.errors import SettingsError
 from autoprune.integrations._hooks import AnyPruner, Pruning, pruned, pruner_of
 from autoprune.planning.view import Strategy
-from autoprune.requests import place
+from autoprune.pruners.requests import place
 
 Client = TypeVar("Client")
 COPIES = ("copy", "with_options")  # the methods that return a client like this one

@@ -23,9 +23,9 @@ from functools import cache
 from itertools import islice, pairwise
 from typing import ClassVar
 
-from autoprune.conversation.outcomes import error_lines
 from autoprune.conversation.recall import marked
 from autoprune.errors import SettingsError, check_flag, check_number, is_share
+from autoprune.facts.outcomes import error_lines
 from autoprune.tokens import Count
 
 CHUNK = 4_096  # characters, counted at once

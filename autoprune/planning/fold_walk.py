@@ -20,13 +20,12 @@ until more is folded with it.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from autoprune.conversation import answers
 from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.placeholders import Placeholder, trimmed
 from autoprune.conversation.reasons import Reason, told
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolResult, Transcript
-from autoprune.formats import harness
-from autoprune.formats.words import texts
+from autoprune.facts import answers, harness
+from autoprune.facts.words import texts
 from autoprune.planning._groups import Groups, joined
 from autoprune.planning._room import Room
 from autoprune.planning.plan import Plan, ThinkingPolicy

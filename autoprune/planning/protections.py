@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import ClassVar, TypeAlias
 
-from autoprune.conversation.answers import ANSWER_TOOLS, is_answer
-from autoprune.conversation.calls import is_instruction_file, matches, paths
-from autoprune.conversation.outcomes import failed
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.transcript import Entry, ToolResult
 from autoprune.errors import SettingsError, check_flag, check_number, is_number
+from autoprune.facts.answers import ANSWER_TOOLS, is_answer
+from autoprune.facts.calls import is_instruction_file, matches, paths
+from autoprune.facts.outcomes import failed
 
 Guard: TypeAlias = Callable[[ToolResult], Reason | None]
 NONE_CUT: Mapping[ToolResult, ToolResult] = {}

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import ClassVar
 
-from autoprune.conversation.outcomes import failed
 from autoprune.conversation.recall import ID, marked
 from autoprune.conversation.transcript import ToolInput, ToolResult
 from autoprune.errors import check_number
+from autoprune.facts.outcomes import failed
 from autoprune.planning.protections import check_texts, make_tuples
 from autoprune.tokens import Count
 

@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from types import UnionType
 from typing import ClassVar, Protocol, TypeVar
 
-from autoprune.conversation.calls import target
 from autoprune.conversation.edits import Fold, Replace, Running
 from autoprune.conversation.transcript import Entry, Part, ToolResult
 from autoprune.errors import SettingsError
+from autoprune.facts.calls import target
 
 
 @dataclass(frozen=True, slots=True)

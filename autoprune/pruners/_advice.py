@@ -5,11 +5,11 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from autoprune.conversation.calls import target
 from autoprune.conversation.transcript import ToolResult
+from autoprune.facts.calls import target
 from autoprune.planning.clamping import Clamp
 from autoprune.pruners._progress import Memory
-from autoprune.report import LASTING, Report, reason
+from autoprune.pruners.report import LASTING, Report, reason
 from autoprune.tokens import scaled
 
 ALTERNATIVES = ("hybrid", "per_result")  # of ConversationPruner: what can take more than clearing and summaries

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from autoprune.archive import Archive
 from autoprune.conversation import recall
+from autoprune.conversation.archive import Archive
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.transcript import Part
 from autoprune.pruners.result import Result

@@ -9,7 +9,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Self
 
-from autoprune.archive import Archive, checked_archive, recall
+from autoprune.conversation.archive import Archive, checked_archive, recall
 from autoprune.conversation.copying import Copied
 from autoprune.conversation.messages import checked
 from autoprune.conversation.placeholders import SENTENCE, Placeholder, element

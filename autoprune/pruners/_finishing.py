@@ -13,8 +13,8 @@ from autoprune.planning.plan import Plan
 from autoprune.providers.thinking import Outcome
 from autoprune.pruners._terms import Terms
 from autoprune.pruners._writing import SummaryWriter
+from autoprune.pruners.report import Report
 from autoprune.pruners.result import Result
-from autoprune.report import Report
 from autoprune.summarizers.brief import Answer, Written
 
 

@@ -15,12 +15,13 @@ from autoprune.conversation.edits import Replace
 from autoprune.conversation.placeholders import Placeholder, harmless
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.transcript import Speaker, ToolResult
+from autoprune.facts.utterances import Utterance, sendable
 from autoprune.planning.plan import Plan
 from autoprune.strategies.per_result import CUSTOM, SIMPLE, PerResult, cut, mark
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Summarizer, calls_model, identity_of
 from autoprune.summarizers.driver import steps_of
+from autoprune.summarizers.rendering import written_call
 from autoprune.summarizers.selection import with_instructions
-from autoprune.summarizers.utterances import Utterance, sendable, written_call
 
 LEAST_TEXT = 16  # tokens; a text of fewer says less than a cut
 SLACKS = (0, 4, 16)  # tokens by which a text may have to be shorter: counts of joined texts need not add up

@@ -18,9 +18,9 @@ from dataclasses import replace
 from functools import cached_property
 
 from autoprune.conversation.transcript import Speaker
+from autoprune.facts.utterances import Utterance, utterances
 from autoprune.planning.plan import Plan
 from autoprune.summarizers import sections
-from autoprune.summarizers.utterances import Utterance, utterances
 
 
 class Record:

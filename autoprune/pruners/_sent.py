@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from autoprune.conversation.calls import target
 from autoprune.conversation.edits import saved_by_message
 from autoprune.conversation.messages import without_marks
 from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import Sent, Weighed
+from autoprune.facts.calls import target
 from autoprune.planning.plan import Plan
-from autoprune.report import Report
+from autoprune.pruners.report import Report
 
 DIGEST_BYTES = 6
 NO_REFERENCES = 2  # the last version of the format in which a text is written again where it occurs again

@@ -8,7 +8,7 @@ from autoprune.conversation.summary import apart, running
 from autoprune.conversation.transcript import Transcript
 from autoprune.formats import parse
 from autoprune.pruners._reading import Reading, fixed_tokens
-from autoprune.report import statistics, token_figures
+from autoprune.pruners.report import statistics, token_figures
 
 
 def cleanup_statistics(

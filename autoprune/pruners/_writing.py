@@ -14,6 +14,7 @@ from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.messages import canonical
 from autoprune.conversation.summary import plain
 from autoprune.conversation.transcript import Part
+from autoprune.facts.utterances import sendable
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan
 from autoprune.pruners._large_results import NOBODY, Draft, Shortener, drafts, tidy, together
@@ -38,7 +39,6 @@ from autoprune.summarizers.driver import steps_of
 from autoprune.summarizers.requests import LEAVES_OUT
 from autoprune.summarizers.selection import fallbacks
 from autoprune.summarizers.spent import Spent
-from autoprune.summarizers.utterances import sendable
 from autoprune.tokens import Count
 
 JOINT_TOKENS = 4  # that counts of joined texts may differ by

@@ -25,8 +25,8 @@ from autoprune.pruners._progress import Progress
 from autoprune.pruners._reading import fixed_tokens
 from autoprune.pruners._terms import Terms
 from autoprune.pruners.events import logged
+from autoprune.pruners.report import Report, cache_note
 from autoprune.pruners.result import Result
-from autoprune.report import Report, cache_note
 from autoprune.settings import cache_ttl
 from autoprune.strategies.by_name import available, clearing_named
 from autoprune.strategies.clearing import ToolOutputCleanup

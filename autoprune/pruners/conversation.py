@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from autoprune.archive import Archive
+from autoprune.conversation.archive import Archive
 from autoprune.conversation.messages import checked, fields_of
 from autoprune.conversation.summary import running, without
 from autoprune.errors import SettingsError, check_number, is_number

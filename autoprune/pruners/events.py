@@ -13,8 +13,8 @@ from loguru import logger
 
 from autoprune.conversation.copying import Copied
 from autoprune.errors import SettingsError
+from autoprune.pruners.report import Report
 from autoprune.pruners.result import Result
-from autoprune.report import Report
 
 
 @dataclass(frozen=True)

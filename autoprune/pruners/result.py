@@ -9,7 +9,7 @@ from autoprune.conversation.copying import Copied
 from autoprune.economics import Sent
 from autoprune.planning.plan import Plan
 from autoprune.pruners._sent import sent
-from autoprune.report import Report
+from autoprune.pruners.report import Report
 
 
 @dataclass(frozen=True)

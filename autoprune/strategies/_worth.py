@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
 
-from autoprune.conversation.calls import arguments, paths
-from autoprune.conversation.commands import command
-from autoprune.conversation.names import names
 from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
+from autoprune.facts.calls import arguments, paths
+from autoprune.facts.commands import command
+from autoprune.facts.names import names
 
 LEAST_TOKENS = 60  # of a result that may go because it is worth little
 TOUCHED_FACTOR, TOUCHED_HALF = 6.0, 40  # a touch counts for half of that after so many requests

@@ -8,7 +8,7 @@ that, nobody can tell its worth: one report may follow another, and the user may
 from collections.abc import Iterator, Mapping
 
 from autoprune.conversation.transcript import Entry, Speaker, ToolResult
-from autoprune.summarizers.actions import Action
+from autoprune.facts.actions import Action
 
 LATELY = 20  # requests in which a file was edited
 CHANGING = frozenset(("created", "written", "edited"))  # as `Action.files` says it

@@ -42,11 +42,11 @@ from itertools import islice
 from math import inf, sqrt
 from typing import TypeAlias
 
-from autoprune.conversation.calls import arguments
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import Prices, prices
 from autoprune.errors import SettingsError, check_number, is_share
+from autoprune.facts.calls import arguments
 from autoprune.planning.protections import NOTHING, Protections
 from autoprune.planning.view import Candidate, Told, View
 from autoprune.strategies._cleared import mark, placeholder, short, shortened

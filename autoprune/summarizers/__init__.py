@@ -12,16 +12,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from autoprune.facts.actions import Action, read_actions
+    from autoprune.facts.utterances import Utterance
     from autoprune.summarizers._one_text import asummarize_text, summarize_text
     from autoprune.summarizers.action_trace import ActionTrace
-    from autoprune.summarizers.actions import Action, read_actions
     from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Steps, Summarizer, Written
     from autoprune.summarizers.chunked import Chunked
     from autoprune.summarizers.digest import Digest
     from autoprune.summarizers.levels import Levels
     from autoprune.summarizers.openai import OpenAISummarizer
     from autoprune.summarizers.symbols import Symbols
-    from autoprune.summarizers.utterances import Utterance
 
 __all__ = [
     "Action",

@@ -7,11 +7,11 @@ from loguru import logger
 
 from autoprune.conversation.transcript import Speaker
 from autoprune.errors import SettingsError, check_number
+from autoprune.facts.utterances import Utterance, sendable
 from autoprune.planning.clamping import Clamp
 from autoprune.summarizers.brief import Answer, Brief, Failed, Steps, Summarizer, Written, reads_in_parts
 from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, run, steps_of
 from autoprune.summarizers.selection import in_parts, with_instructions
-from autoprune.summarizers.utterances import Utterance, sendable
 from autoprune.tokens import Count, exact
 
 MAX_TOKENS = 1_000

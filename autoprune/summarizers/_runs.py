@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from autoprune.summarizers import _shell
+from autoprune.facts import _shell
 
 DEEPEST = 3  # scripts in scripts
 SHELLS = frozenset(("bash", "sh", "zsh"))

@@ -22,13 +22,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, takewhile
 
-from autoprune.conversation.commands import STILL_RUNNING
 from autoprune.conversation.transcript import Speaker, ToolResult
-from autoprune.formats import harness
-from autoprune.summarizers.actions import LONGEST_SUBJECT, Action, read_actions
+from autoprune.facts import harness
+from autoprune.facts.actions import LONGEST_SUBJECT, Action, read_actions
+from autoprune.facts.commands import STILL_RUNNING
+from autoprune.facts.utterances import Utterance, one_line
 from autoprune.summarizers.requests import shorten
-from autoprune.summarizers.sections import figure, one_line
-from autoprune.summarizers.utterances import Utterance
+from autoprune.summarizers.sections import figure
 
 HEADER = re.compile(r"(\S.*): ([0-9]{1,9}) (call|message)s?(?:, ([0-9]{1,9}) failed)?(?:, [0-9]{1,9} left out)?")
 LINE = re.compile(r"- (failed )?#([0-9]{1,9}) (.*?)(?: ×([0-9]{1,9}))?")

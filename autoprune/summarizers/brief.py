@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Protocol, TypeAlias
 
-from autoprune.summarizers.utterances import Utterance
+from autoprune.facts.utterances import Utterance
 from autoprune.tokens import Count
 
 CODE_CHARACTERS = 16

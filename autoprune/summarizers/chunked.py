@@ -10,6 +10,7 @@ from typing import ClassVar, TypeAlias
 
 from autoprune.conversation.transcript import Speaker
 from autoprune.errors import check_number
+from autoprune.facts.utterances import Utterance
 from autoprune.summarizers import sections
 from autoprune.summarizers.brief import (
     Answer,
@@ -25,8 +26,8 @@ from autoprune.summarizers.brief import (
     with_usage,
 )
 from autoprune.summarizers.driver import CONCURRENCY, run
+from autoprune.summarizers.rendering import JOINT_TOKENS, render
 from autoprune.summarizers.selection import with_instructions, with_style
-from autoprune.summarizers.utterances import JOINT_TOKENS, Utterance, render
 
 DEPTH = 5
 CALLS = 16

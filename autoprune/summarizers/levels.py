@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from autoprune.conversation.transcript import Speaker
+from autoprune.facts.utterances import Utterance
 from autoprune.summarizers.brief import (
     Answer,
     Ask,
@@ -36,7 +37,6 @@ from autoprune.summarizers.sections import (
     without_request,
     write,
 )
-from autoprune.summarizers.utterances import Utterance
 
 TITLE = re.compile(r"Level ([1-9])")
 DEEPEST = 9  # levels: a title has one digit

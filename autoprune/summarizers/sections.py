@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from autoprune.conversation.answers import is_words
 from autoprune.conversation.transcript import Speaker
+from autoprune.facts.answers import is_words
+from autoprune.facts.utterances import Utterance, one_line
 from autoprune.planning.clamping import Clamp
 from autoprune.summarizers.brief import Brief
-from autoprune.summarizers.utterances import Utterance
 from autoprune.tokens import Count
 
 GOAL = "The user's first request"
@@ -243,9 +243,3 @@ def most_that_fits(render: Callable[[int], str], most: int, brief: Brief) -> int
     start = bisect_left(range(most + 1), True, key=fits)
     # Counts need not fall with every line: what the search found is looked at once more, and then all else.
     return next((most - left_out for left_out in (*range(start, most + 1), *range(start)) if fits(left_out)), None)
-
-
-def one_line(text: str, most: int) -> str:
-    """Return a text on one line of at most `most` characters."""
-    words = " ".join(text.split())
-    return words if len(words) <= most else words[: most - 1].rstrip() + "…"

@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import ClassVar
 
 from autoprune.conversation.transcript import Speaker, ToolResult
+from autoprune.facts.actions import Action
+from autoprune.facts.utterances import Utterance, one_line
 from autoprune.summarizers._trace import outcome
-from autoprune.summarizers.actions import Action
 from autoprune.summarizers.brief import (
     Answer,
     Ask,
@@ -25,6 +26,7 @@ from autoprune.summarizers.brief import (
     with_usage,
 )
 from autoprune.summarizers.driver import run
+from autoprune.summarizers.rendering import render
 from autoprune.summarizers.requests import fitted, left_out_note
 from autoprune.summarizers.sections import (
     GOAL,
@@ -34,14 +36,12 @@ from autoprune.summarizers.sections import (
     first_that_fits,
     fit_head,
     most_that_fits,
-    one_line,
     read,
     resume,
     without_request,
     write,
 )
 from autoprune.summarizers.selection import with_instructions
-from autoprune.summarizers.utterances import Utterance, render
 from autoprune.tokens import Count
 
 TITLE = "Earlier messages, one line each"

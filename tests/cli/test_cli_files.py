@@ -13,14 +13,14 @@ import pytest
 from command_line import OPENAI, READERS, SENTENCE, XML, run
 from tables import each_row
 
-from autoprune.cli import files
-from autoprune.cli.files import refuse_log, write
+from autoprune.apps.cli import files
+from autoprune.apps.cli.files import refuse_log, write
+from autoprune.apps.sessions import load
 from autoprune.errors import SessionError
-from autoprune.sessions import load
 
 OLD = '[{"role": "user", "content": "what was here before"}]'
 SMALL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); "
-MAIN = "from autoprune.cli import main; main()"
+MAIN = "from autoprune.apps.cli import main; main()"
 
 
 def old_file(folder: Path, name: str = "out.json") -> Path:
@@ -49,7 +49,7 @@ def test_a_disk_that_is_full_leaves_the_old_file_whole(tmp_path: Path, arguments
 
 WAITING = """
 import os, time
-import autoprune.cli.files as files
+import autoprune.apps.cli.files as files
 def fsync(descriptor):  # a slow disk
     print("writing", flush=True)
     time.sleep(60)

@@ -10,7 +10,7 @@ from command_line import XML, run, run_text
 from tables import each_row
 
 from autoprune import ArchiveError
-from autoprune.archive import Directory, handle, recall
+from autoprune.conversation.archive import Directory, handle, recall
 from autoprune.conversation.recall import ID, content_id
 
 GIVEN = json.loads(Path(XML).read_text(encoding="utf-8"))

@@ -12,7 +12,7 @@ from command_line import run_text
 from fake_clients import asking, install
 from raw_upstream import always, answer, serving
 
-from autoprune.clients import CLIENTS
+from autoprune.apps.clients import CLIENTS
 
 full = partial(pytest.param, marks=pytest.mark.full)
 ELSEWHERE = ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")

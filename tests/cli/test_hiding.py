@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoprune.cli.hiding import hidden, hidden_arguments
+from autoprune.apps.cli.hiding import hidden, hidden_arguments
 
 
 @pytest.mark.parametrize(

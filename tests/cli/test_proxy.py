@@ -15,7 +15,7 @@ from proxied import prefix_changes, recorded, send
 from proxy.conftest import body
 from raw_upstream import Connection, always, answer, serving
 
-from autoprune.cli.proxy import bases
+from autoprune.apps.cli.proxy import bases
 
 OPTIONS = ("--port", "0", "--safe-zone", "2k", "--jobs", "1")
 

@@ -18,23 +18,23 @@ from rich.console import Console, RenderableType
 from tables import each_row
 from typer.testing import CliRunner
 
-from autoprune.cli.app import app
-from autoprune.cli.replay_results import results
-from autoprune.cli.replay_run import Collected, replayed
-from autoprune.cli.replay_tables import Unpruned, details_table, shape, skipped, verdict_table
+from autoprune.apps.cli.app import app
+from autoprune.apps.cli.replay_results import results
+from autoprune.apps.cli.replay_run import Collected, replayed
+from autoprune.apps.cli.replay_tables import Unpruned, details_table, shape, skipped, verdict_table
+from autoprune.apps.replay import ReplayArgs, SessionFigures
+from autoprune.apps.replay.bill import OWN
+from autoprune.apps.replay.corpus import Task, one_by_one, replay_files
+from autoprune.apps.replay.overview import overview
+from autoprune.apps.replay.processes import Processes, cores
+from autoprune.apps.replay.verdict import standings
 from autoprune.errors import SessionError
-from autoprune.replay import ReplayArgs, SessionFigures
-from autoprune.replay.bill import OWN
-from autoprune.replay.corpus import Task, one_by_one, replay_files
-from autoprune.replay.overview import overview
-from autoprune.replay.processes import Processes, cores
-from autoprune.replay.verdict import standings
 
 STRATEGIES = ("none", "low_water", "window", "clairvoyant")
 ARGS = ReplayArgs(STRATEGIES, safe_zone=5_000)
 OPTIONS = ("--strategy", "low_water", "--safe-zone", "5000", "--jobs", "1")
 READER = """
-from autoprune.sessions import Conversation, Reader, fields
+from autoprune.apps.sessions import Conversation, Reader, fields
 
 def detect(values):
     return "mine" in fields(values[0])

@@ -23,9 +23,9 @@ from strict_provider.scripts import Call, Turn
 from strict_provider.server import Provider, serve
 
 from autoprune import AgenticConversationPruner
-from autoprune.cli.run import account
+from autoprune.apps.cli.run import account
+from autoprune.apps.proxy import Point, Session
 from autoprune.economics import Ledger
-from autoprune.proxy import Point, Session
 
 SCRIPT = [*(Turn(calls=(Call("read", {"path": f"{number}.log"}),)) for number in range(8)), Turn("All is read.")]
 WAITS = f"""#!{sys.executable}

@@ -13,9 +13,9 @@ from command_line import run_text
 from proxied import drive, proxied, recorded
 
 from autoprune import AgenticConversationPruner, SessionError
-from autoprune.cli.ledgers import Ledgers, keeping, read_ledgers, usual_folder
+from autoprune.apps.cli.ledgers import Ledgers, keeping, read_ledgers, usual_folder
+from autoprune.apps.proxy import Session
 from autoprune.economics import Ledger, Prices
-from autoprune.proxy import Session
 
 DAY = datetime(2026, 11, 20, 12).timestamp()
 SECRET = "sk-live-0123456789"

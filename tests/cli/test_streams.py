@@ -12,7 +12,7 @@ import pytest
 from command_line import OPENAI, XML
 from tables import each_row
 
-from autoprune.sessions import load
+from autoprune.apps.sessions import load
 
 AUTOPRUNE = [sys.executable, "-m", "autoprune"]
 ARROWS = [{"role": "user", "content": "见 → … \udce9"}, {"role": "assistant", "content": "naïve — “yes”"}]

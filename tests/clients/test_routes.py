@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tables import each_row
 
-from autoprune.clients import CLIENTS, Route, User, named
+from autoprune.apps.clients import CLIENTS, Route, User, named
 from autoprune.errors import ClientError
 
 HOME, FOLDER = PurePath("/home/ann"), PurePath("/work/project")

@@ -12,9 +12,10 @@ from tables import each_row
 from utterances import call, result
 
 from autoprune import AgenticConversationPruner, Clamp, ConversationPruner, Protections, PruneArgs, ToolInputs
-from autoprune.conversation.answers import ANSWER_TOOLS, is_answer
-from autoprune.conversation.answers import words as said
 from autoprune.conversation.reasons import Reason
+from autoprune.facts.answers import ANSWER_TOOLS, is_answer
+from autoprune.facts.answers import words as said
+from autoprune.facts.utterances import utterances
 from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
@@ -23,7 +24,7 @@ from autoprune.summarizers.action_trace import ActionTrace
 from autoprune.summarizers.brief import Brief, Written
 from autoprune.summarizers.digest.digest import Digest
 from autoprune.summarizers.openai import _snapshot
-from autoprune.summarizers.utterances import render, utterances
+from autoprune.summarizers.rendering import render
 from autoprune.tokens import exact
 
 COUNT = exact()

@@ -35,7 +35,7 @@ from autoprune import (
     RuleError,
     ToolInputs,
 )
-from autoprune.report import Report
+from autoprune.pruners.report import Report
 from autoprune.strategies.by_name import available
 from autoprune.strategies.clearing import LowWater
 from autoprune.strategies.per_result import PerResult

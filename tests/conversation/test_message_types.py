@@ -14,8 +14,8 @@ from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, PruneArgs, SettingsError, ToolInputs
-from autoprune.conversation.calls import arguments, target
 from autoprune.conversation.transcript import Location, ToolCall
+from autoprune.facts.calls import arguments, target
 from autoprune.planning.view import Strategy
 from autoprune.strategies import LowWater, ToolOutputCleanup
 

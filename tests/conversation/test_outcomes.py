@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from autoprune.conversation.outcomes import background, cancelled, error_lines, exit_code, failed, refused
 from autoprune.conversation.placeholders import SENTENCE, element
 from autoprune.conversation.recall import mark, marked
 from autoprune.conversation.transcript import Location, ToolCall
+from autoprune.facts.outcomes import background, cancelled, error_lines, exit_code, failed, refused
 
 TRACEBACK = """Traceback (most recent call last):
   File "/src/run.py", line 9, in <module>

@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tables import each_row
 
-from autoprune.conversation.calls import is_instruction_file, matches, paths, target
 from autoprune.conversation.transcript import Location, ToolCall
+from autoprune.facts.calls import is_instruction_file, matches, paths, target
 
 PATCH = """*** Begin Patch
 *** Update File: src/a.py

@@ -13,7 +13,7 @@ from profiles import examples, is_full
 
 from autoprune import AgenticConversationPruner, PruneArgs
 from autoprune.formats import anthropic_messages, bedrock_converse, gemini_contents, openai_responses
-from autoprune.report import Report
+from autoprune.pruners.report import Report
 
 Write = Callable[..., list[Any]]
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from autoprune import AgenticConversationPruner, PruneArgs
+from autoprune.facts.words import texts as texts_of
 from autoprune.formats import MESSAGE_TOKENS, Entry, Parser, Speaker, new_parser, texts
-from autoprune.formats.words import texts as texts_of
 
 PICTURE_TOKENS = 5_000
 PICTURE = {"picture": "a.png"}

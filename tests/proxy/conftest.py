@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from autoprune.proxy import Running, Settings, running
+from autoprune.apps.proxy import Running, Settings, running
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from proxy.conftest import eventually, messages
 from strict_provider.scripts import Turn
 from strict_provider.server import Provider, serve
 
-from autoprune.proxy import Running, Session, Settings, running
-from autoprune.proxy._caches import Cache, asked, written
-from autoprune.proxy._pruning import Account, Job, Work
-from autoprune.requests import place
+from autoprune.apps.proxy import Running, Session, Settings, running
+from autoprune.apps.proxy._caches import Cache, asked, written
+from autoprune.apps.proxy._pruning import Account, Job, Work
+from autoprune.pruners.requests import place
 
 SHORT, HOUR = 300.0, 3_600.0
 MODEL = "claude-opus-4-8"

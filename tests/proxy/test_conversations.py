@@ -4,7 +4,7 @@ from copy import deepcopy
 
 from proxy.conftest import messages
 
-from autoprune.proxy._conversations import Conversation, Conversations
+from autoprune.apps.proxy._conversations import Conversation, Conversations
 
 
 def test_a_conversation_is_known_from_its_first_request_on():

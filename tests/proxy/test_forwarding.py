@@ -20,10 +20,10 @@ from proxy.conftest import body, eventually, messages
 from raw_upstream import Connection, always, answer, serving
 
 from autoprune import AgenticConversationPruner, PruneArgs
-from autoprune.proxy import Running, Session, Settings, _forward, running
-from autoprune.proxy._guard import Guard
-from autoprune.proxy._lanes import Lanes
-from autoprune.proxy._upstream import address
+from autoprune.apps.proxy import Running, Session, Settings, _forward, running
+from autoprune.apps.proxy._guard import Guard
+from autoprune.apps.proxy._lanes import Lanes
+from autoprune.apps.proxy._upstream import address
 
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 USAGE = b'data: {"type": "message_start", "message": {"usage": {"input_tokens": 700}}}\n\n'

@@ -8,10 +8,10 @@ import pytest
 from proxy.conftest import body
 from raw_upstream import always, answer, serving
 
+from autoprune.apps.proxy import Running, Settings
+from autoprune.apps.proxy._guard import Guard
+from autoprune.apps.proxy._server import listen
 from autoprune.errors import SettingsError
-from autoprune.proxy import Running, Settings
-from autoprune.proxy._guard import Guard
-from autoprune.proxy._server import listen
 
 ProxyTo = Callable[..., Running]
 

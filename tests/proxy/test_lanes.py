@@ -18,11 +18,11 @@ from proxy.conftest import body, eventually
 from raw_upstream import always, answer, serving
 from tables import each_row
 
-from autoprune.proxy import Running, Settings
-from autoprune.proxy._lanes import MOST_LATER, Lanes, Queue, beginning, digest
-from autoprune.proxy._payloads import Payloads
-from autoprune.proxy._processes import LOST, Nursery, Process
-from autoprune.proxy._pruning import WARMING, Job, Work
+from autoprune.apps.proxy import Running, Settings
+from autoprune.apps.proxy._lanes import MOST_LATER, Lanes, Queue, beginning, digest
+from autoprune.apps.proxy._payloads import Payloads
+from autoprune.apps.proxy._processes import LOST, Nursery, Process
+from autoprune.apps.proxy._pruning import WARMING, Job, Work
 from autoprune.settings import usual_zone
 from autoprune.tokens import ExactCounter
 
@@ -36,7 +36,7 @@ def job(results: int, tag: str = "") -> Job:
 def test_what_a_first_prune_loads_is_loaded_before_there_is_a_request():
     program = """if True:
         import sys, time
-        from autoprune.proxy import Settings, running
+        from autoprune.apps.proxy import Settings, running
         with running(Settings()):
             while "genai_prices" not in sys.modules or "splintr" not in sys.modules:
                 time.sleep(0.01)

@@ -18,10 +18,10 @@ from proxy.conftest import body, messages
 from raw_upstream import Connection, Upstream, always, answer, serving
 from tables import each_row
 
-from autoprune.proxy import Running, _connections, _server
-from autoprune.proxy._bodies import MOST, UnreadError, unpacked
-from autoprune.proxy._connections import HEAD_BYTES
-from autoprune.proxy._server import LEAST_CONNECTIONS, MOST_CONNECTIONS, OWN_FILES, most_connections
+from autoprune.apps.proxy import Running, _connections, _server
+from autoprune.apps.proxy._bodies import MOST, UnreadError, unpacked
+from autoprune.apps.proxy._connections import HEAD_BYTES
+from autoprune.apps.proxy._server import LEAST_CONNECTIONS, MOST_CONNECTIONS, OWN_FILES, most_connections
 
 ProxyTo = Callable[..., Running]
 SECONDS, SILENCE = 0.3, 1.0  # for a head, and within a body
@@ -270,7 +270,7 @@ def test_there_are_no_more_connections_than_files():
     assert most_connections() == max(LEAST_CONNECTIONS, min(MOST_CONNECTIONS, (files - OWN_FILES) // 2))
     program = (
         "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024));"
-        "from autoprune.proxy._server import most_connections; print(most_connections())"
+        "from autoprune.apps.proxy._server import most_connections; print(most_connections())"
     )
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert printed == "448\n"

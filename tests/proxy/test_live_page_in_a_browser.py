@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from proxied import MARKUP, drive, hostile, proxied, recorded
 
-from autoprune.proxy import Running
+from autoprune.apps.proxy import Running
 
 pytestmark = pytest.mark.full
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"

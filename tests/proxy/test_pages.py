@@ -7,7 +7,7 @@ import httpx
 import pytest
 from proxied import MARKUP, TOKEN, drive, hostile, proxied, recorded
 
-from autoprune.proxy import Running
+from autoprune.apps.proxy import Running
 
 TOKEN_PAGES = ("/", "/autoprune/state", "/autoprune/recall/0000000000000000", "/autoprune/page.js", "/autoprune/other")
 FREE_PAGES = ("/metrics", "/autoprune/page.css")

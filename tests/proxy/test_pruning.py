@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from proxy.conftest import body
 
-from autoprune.proxy import Settings
-from autoprune.proxy._pruning import Account, Job, Work
+from autoprune.apps.proxy import Settings
+from autoprune.apps.proxy._pruning import Account, Job, Work
 
 WORDS = ("alpha", "beta", "gamma", "delta", "src/main.py", "error:", "None", "return")
 MODEL = "gpt-5"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from proxy.conftest import messages
 
-from autoprune.proxy import Settings
-from autoprune.proxy._pruning import Job, Work
+from autoprune.apps.proxy import Settings
+from autoprune.apps.proxy._pruning import Job, Work
 
 SESSIONS, REQUESTS = 240, 15  # one request a second
 ALLOWED = 24  # megabytes, of some 400 that pass through in the second half

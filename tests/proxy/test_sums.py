@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from autoprune.apps.proxy._figures import MOST_LABELS, MOST_LETTERS, OTHERS, product
+from autoprune.apps.proxy._metrics import metrics
+from autoprune.apps.proxy._pruning import Account, Cleared, Done, Job
+from autoprune.apps.proxy._sessions import MOST_POINTS, MOST_SESSIONS, Sessions
+from autoprune.apps.proxy._state import PAID, counted_from_one, revision, told, why
 from autoprune.economics import DEFAULT, Sent
-from autoprune.proxy._figures import MOST_LABELS, MOST_LETTERS, OTHERS, product
-from autoprune.proxy._metrics import metrics
-from autoprune.proxy._pruning import Account, Cleared, Done, Job
-from autoprune.proxy._sessions import MOST_POINTS, MOST_SESSIONS, Sessions
-from autoprune.proxy._state import PAID, counted_from_one, revision, told, why
 
 PROMPT = [("digest", 100)]
 CLEARED = Cleared(request=0, tool="read", target="a.py", tokens=50, reason="over_safe_zone", id="1")

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 
-from autoprune.proxy import _usage
-from autoprune.proxy._usage import UsageReader
+from autoprune.apps.proxy import _usage
+from autoprune.apps.proxy._usage import UsageReader
 from autoprune.tokens import prompt_tokens
 
 ANTHROPIC = (

@@ -13,7 +13,7 @@ from rounds_in_texts import DIALECTS, in_text
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, ConversationPruner, ToolInputs
-from autoprune.archive import recall
+from autoprune.conversation.archive import recall
 from autoprune.conversation.placeholders import SENTENCE
 from autoprune.conversation.recall import content, content_id, parted
 from autoprune.formats import new_parser, parse

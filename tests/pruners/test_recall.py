@@ -14,7 +14,7 @@ from rounds import WIRE, Step
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, ArchiveError, Clamp, Result, SettingsError, ToolInputs
-from autoprune.archive import recall
+from autoprune.conversation.archive import recall
 from autoprune.conversation.recall import content, content_id, parted
 from autoprune.conversation.transcript import ToolResult
 from autoprune.planning.view import Strategy

@@ -20,9 +20,9 @@ from autoprune.strategies.by_name import folding_named
 from autoprune.strategies.folding import Folding
 from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.digest._contents import parse
+from autoprune.summarizers.rendering import render
 from autoprune.summarizers.requests import LEAVES_OUT
 from autoprune.summarizers.sections import GOAL, read
-from autoprune.summarizers.utterances import render
 from autoprune.tokens import exact
 
 STRATEGIES = (

@@ -5,8 +5,8 @@ import json
 from episodes import called
 from tables import each_row
 
-from autoprune.conversation.names import names
-from autoprune.replay.atoms import Atom, Kind, atoms, hunks, path_words, quoted_errors
+from autoprune.apps.replay.atoms import Atom, Kind, atoms, hunks, path_words, quoted_errors
+from autoprune.facts.names import names
 
 EDIT, PATH, IDENTIFIER, CODE, ERROR, *_ = Kind
 ENVELOPE = """*** Begin Patch

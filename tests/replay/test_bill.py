@@ -12,14 +12,14 @@ from rounds import WIRE, Step
 from tables import each_row
 
 from autoprune import AgenticConversationPruner
+from autoprune.apps.replay.atoms import Atom, Kind
+from autoprune.apps.replay.bill import bill
+from autoprune.apps.replay.clairvoyant import Clairvoyant, place
+from autoprune.apps.replay.episode import Episode
+from autoprune.apps.replay.play import Run, play
+from autoprune.apps.replay.references import NoPruning
 from autoprune.economics import LISTS, Prices
 from autoprune.planning.view import View
-from autoprune.replay.atoms import Atom, Kind
-from autoprune.replay.bill import bill
-from autoprune.replay.clairvoyant import Clairvoyant, place
-from autoprune.replay.episode import Episode
-from autoprune.replay.play import Run, play
-from autoprune.replay.references import NoPruning
 from autoprune.strategies import ObservationMasking
 
 PLACEHOLDER = 22  # words

@@ -4,13 +4,13 @@ from episodes import USER, call, episode, in_words, reading, result
 from tables import each_row
 
 from autoprune import AgenticConversationPruner
+from autoprune.apps.replay.atoms import Atom, Kind
+from autoprune.apps.replay.clairvoyant import clairvoyant
+from autoprune.apps.replay.episode import Episode
+from autoprune.apps.replay.passages import joined, shortened
+from autoprune.apps.replay.play import Run, play
+from autoprune.apps.replay.visible import Text
 from autoprune.economics import LISTS
-from autoprune.replay.atoms import Atom, Kind
-from autoprune.replay.clairvoyant import clairvoyant
-from autoprune.replay.episode import Episode
-from autoprune.replay.passages import joined, shortened
-from autoprune.replay.play import Run, play
-from autoprune.replay.visible import Text
 
 EDIT, PATH, IDENTIFIER, CODE, ERROR, *_ = Kind
 

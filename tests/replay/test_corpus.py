@@ -8,10 +8,10 @@ from pathlib import Path
 from recorded_sessions import session, timeless, write_sessions
 from tables import each_row
 
+from autoprune.apps.replay import FED_BACK, ReplayArgs, SessionFigures
+from autoprune.apps.replay.corpus import TOO_SHORT, key, replay_files, why_skipped, without_curves
+from autoprune.apps.replay.processes import Processes
 from autoprune.economics import LISTS
-from autoprune.replay import FED_BACK, ReplayArgs, SessionFigures
-from autoprune.replay.corpus import TOO_SHORT, key, replay_files, why_skipped, without_curves
-from autoprune.replay.processes import Processes
 
 ARGS = ReplayArgs(("none", "low_water"), safe_zone=5_000)
 TRAP = """

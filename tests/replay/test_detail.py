@@ -5,10 +5,10 @@ import json
 from replayed import SECRET, call, hostile, recorded, replayed
 from tables import each_row
 
+from autoprune.apps.replay import ReplayArgs
+from autoprune.apps.replay.detail import Cleared, Held, SessionDetail, most_expensive, public_target, shortened
 from autoprune.conversation.transcript import Location, ToolCall
 from autoprune.economics import LISTS
-from autoprune.replay import ReplayArgs
-from autoprune.replay.detail import Cleared, Held, SessionDetail, most_expensive, public_target, shortened
 
 
 def session(rounds: int) -> bytes:

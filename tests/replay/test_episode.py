@@ -4,14 +4,14 @@ import pytest
 from episodes import USER, in_words, reading
 from tables import each_row
 
+from autoprune.apps.replay import ReplayArgs
+from autoprune.apps.replay.detail import detail
+from autoprune.apps.replay.episode import LEAST_REQUESTS, Episode, episode, longest
+from autoprune.apps.replay.evidence import Need
+from autoprune.apps.replay.play import play
+from autoprune.apps.replay.policies import Policy
+from autoprune.apps.sessions import Recording, Request, Usage
 from autoprune.economics import LISTS
-from autoprune.replay import ReplayArgs
-from autoprune.replay.detail import detail
-from autoprune.replay.episode import LEAST_REQUESTS, Episode, episode, longest
-from autoprune.replay.evidence import Need
-from autoprune.replay.play import play
-from autoprune.replay.policies import Policy
-from autoprune.sessions import Recording, Request, Usage
 
 # Messages of 5, 5, 103, 5, 53 and 4 words: prompts of 5, 113 and 171.
 MESSAGES = reading("a " * 100, "b " * 50)

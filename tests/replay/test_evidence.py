@@ -3,8 +3,8 @@
 from episodes import DONE, USER, call, episode, reading, result
 from tables import each_row
 
-from autoprune.replay.atoms import Atom, Kind
-from autoprune.replay.evidence import Evidence, Need
+from autoprune.apps.replay.atoms import Atom, Kind
+from autoprune.apps.replay.evidence import Evidence, Need
 
 ONE = "def first_of(rows):\n    return rows[0]"
 

@@ -9,13 +9,13 @@ from episodes import episode, in_words, reading
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, SettingsError
+from autoprune.apps.replay import Figures, Interval, Kept, Policy, ReplayArgs, SessionFigures, replay_session, summarize
+from autoprune.apps.replay.bill import Bill
+from autoprune.apps.replay.figures import figures
+from autoprune.apps.replay.play import play
+from autoprune.apps.replay.references import NoPruning
+from autoprune.apps.replay.summary import interval
 from autoprune.economics import LISTS, Prices
-from autoprune.replay import Figures, Interval, Kept, Policy, ReplayArgs, SessionFigures, replay_session, summarize
-from autoprune.replay.bill import Bill
-from autoprune.replay.figures import figures
-from autoprune.replay.play import play
-from autoprune.replay.references import NoPruning
-from autoprune.replay.summary import interval
 from autoprune.strategies import ObservationMasking
 
 SOURCE = "def first_of(rows):\n    return rows[0]\n" + "other words " * 40

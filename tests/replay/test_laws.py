@@ -8,8 +8,8 @@ import pytest
 from episodes import Sends, episode, in_words, reading
 from tables import each_row
 
-from autoprune.replay.play import play
-from autoprune.replay.references import NoPruning
+from autoprune.apps.replay.play import play
+from autoprune.apps.replay.references import NoPruning
 
 LONG = "word " * 60
 CLEARED = "Content cleared."

@@ -11,11 +11,11 @@ from html.parser import HTMLParser
 
 from replayed import MARKUP, SECRET, Replayed, hostile, recorded
 
-from autoprune.replay import SessionFigures
-from autoprune.replay.detail import Cleared, Held, Outcome, SessionDetail
-from autoprune.replay.page import page
-from autoprune.replay.page._session_charts import life
-from autoprune.replay.page._text import clean, plain
+from autoprune.apps.replay import SessionFigures
+from autoprune.apps.replay.detail import Cleared, Held, Outcome, SessionDetail
+from autoprune.apps.replay.page import page
+from autoprune.apps.replay.page._session_charts import life
+from autoprune.apps.replay.page._text import clean, plain
 
 BROKEN = Replayed((SessionFigures("logs/broken.json", error="logs/broken.json: it is no JSON"),), ())
 
@@ -150,7 +150,7 @@ def test_without_its_libraries_the_page_names_the_extra():
         (
             "import sys",
             "from autoprune import SettingsError",
-            "from autoprune.replay.page import page",
+            "from autoprune.apps.replay.page import page",
             "assert not {'matplotlib', 'jinja2'} & sys.modules.keys()",
             "for name in ('matplotlib', 'jinja2'):",
             "    sys.modules.pop('jinja2', None)",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from replayed import hostile, recorded
 
-from autoprune.replay.page import page
+from autoprune.apps.replay.page import page
 
 pytestmark = pytest.mark.full
 ON_PAGE = 2 * 3 + 2 * (4 + 2)  # charts: of prices and measures; of sessions, for strategies and two more

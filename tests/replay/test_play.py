@@ -7,12 +7,12 @@ from profiles import examples
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp
+from autoprune.apps.replay.episode import Episode
+from autoprune.apps.replay.play import Run, play
+from autoprune.apps.replay.policies import Policy
+from autoprune.apps.replay.references import NoPruning
 from autoprune.economics import LISTS
 from autoprune.planning.view import Strategy
-from autoprune.replay.episode import Episode
-from autoprune.replay.play import Run, play
-from autoprune.replay.policies import Policy
-from autoprune.replay.references import NoPruning
 from autoprune.strategies import ObservationMasking
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 

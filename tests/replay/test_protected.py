@@ -11,12 +11,12 @@ from profiles import examples
 from tables import each_row
 
 from autoprune import AgenticConversationPruner
+from autoprune.apps.replay.episode import Episode
+from autoprune.apps.replay.play import Run, play
+from autoprune.apps.replay.policies import Policy
+from autoprune.apps.replay.protected import ProtectedKind
+from autoprune.apps.replay.references import NoPruning
 from autoprune.economics import LISTS
-from autoprune.replay.episode import Episode
-from autoprune.replay.play import Run, play
-from autoprune.replay.policies import Policy
-from autoprune.replay.protected import ProtectedKind
-from autoprune.replay.references import NoPruning
 from autoprune.strategies import ObservationMasking
 
 WORDS, FAILURE, FILES = ProtectedKind

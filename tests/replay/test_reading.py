@@ -8,10 +8,10 @@ from reading_tasks import SAID, document, report
 from tables import each_row
 
 from autoprune import AgenticConversationPruner
-from autoprune.replay.atoms import GROUPS, Group, Kind
-from autoprune.replay.evidence import Need
-from autoprune.replay.figures import figures
-from autoprune.replay.play import play
+from autoprune.apps.replay.atoms import GROUPS, Group, Kind
+from autoprune.apps.replay.evidence import Need
+from autoprune.apps.replay.figures import figures
+from autoprune.apps.replay.play import play
 from autoprune.strategies import CacheAware, ObservationMasking
 from autoprune.tokens import exact
 

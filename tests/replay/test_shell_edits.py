@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from profiles import examples
 from tables import each_row
 
-from autoprune.replay.atoms import Kind
-from autoprune.replay.shell_edits import literal, shell_edits
+from autoprune.apps.replay.atoms import Kind
+from autoprune.apps.replay.shell_edits import literal, shell_edits
 
 IN_LINE = "open('src/app.py', 'w').write(open('src/app.py').read().replace('first_name', 'x'))"
 

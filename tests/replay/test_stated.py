@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from profiles import examples
 from tables import each_row
 
-from autoprune.replay.atoms import Atom, Kind
-from autoprune.replay.evidence import MOST_SOURCES, Evidence
-from autoprune.replay.stated import capitalized, stated, statements
-from autoprune.replay.values import squeezed
-from autoprune.replay.visible import Text
+from autoprune.apps.replay.atoms import Atom, Kind
+from autoprune.apps.replay.evidence import MOST_SOURCES, Evidence
+from autoprune.apps.replay.stated import capitalized, stated, statements
+from autoprune.apps.replay.values import squeezed
+from autoprune.apps.replay.visible import Text
 
 FACT, QUOTE, ROW = Kind.FACT, Kind.QUOTE, Kind.ROW
 SENTENCE = "The order of Ilse Weber was 12,345 units"

@@ -11,12 +11,12 @@ import pytest
 from tables import each_row
 
 from autoprune import Report
+from autoprune.apps.replay.bill import Bill
+from autoprune.apps.replay.figures import Figures, Kept
+from autoprune.apps.replay.policies import Policy
+from autoprune.apps.replay.summary import summarize
+from autoprune.apps.replay.tuning import GRID, choice, frontier, snippet, tune
 from autoprune.economics import LISTS, Prices, prices
-from autoprune.replay.bill import Bill
-from autoprune.replay.figures import Figures, Kept
-from autoprune.replay.policies import Policy
-from autoprune.replay.summary import summarize
-from autoprune.replay.tuning import GRID, choice, frontier, snippet, tune
 from autoprune.settings import budget_tokens
 from autoprune.strategies.by_name import STRATEGIES
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from profiles import examples
 from tables import each_row
 
-from autoprune.replay.values import shown, squeezed, stated
+from autoprune.apps.replay.values import shown, squeezed, stated
 
 MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October"),

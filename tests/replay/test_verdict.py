@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from tables import each_row
 
-from autoprune.replay import Figures, Kept
-from autoprune.replay.atoms import Group
-from autoprune.replay.bill import Bill
-from autoprune.replay.bootstrap import Interval, interval
-from autoprune.replay.summary import FEW_ATOMS
-from autoprune.replay.verdict import Standing, advice, standings
+from autoprune.apps.replay import Figures, Kept
+from autoprune.apps.replay.atoms import Group
+from autoprune.apps.replay.bill import Bill
+from autoprune.apps.replay.bootstrap import Interval, interval
+from autoprune.apps.replay.summary import FEW_ATOMS
+from autoprune.apps.replay.verdict import Standing, advice, standings
 
 Outcome = tuple[float, float, int]  # a bill, the same with re-reads, and how many of 100 atoms are kept
 

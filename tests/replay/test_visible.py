@@ -4,8 +4,8 @@ import json
 
 from tables import each_row
 
-from autoprune.replay.atoms import Atom, Kind
-from autoprune.replay.visible import Text, Texts
+from autoprune.apps.replay.atoms import Atom, Kind
+from autoprune.apps.replay.visible import Text, Texts
 
 EDIT, PATH, IDENTIFIER, CODE, ERROR, SHELL_EDIT, FACT, QUOTE, ROW = Kind
 TWO = "def run():\n    return 1"

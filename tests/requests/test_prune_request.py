@@ -11,7 +11,7 @@ from profiles import examples
 from rounds import WIRE
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError
-from autoprune.requests import prune_request
+from autoprune.pruners.requests import prune_request
 
 PATHS = {
     "openai_chat": (

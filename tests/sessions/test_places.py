@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tables import each_row
 
-from autoprune.sessions import Reader, places
+from autoprune.apps.sessions import Reader, places
 
 
 def files(folder: Path, *names: str) -> list[Path]:

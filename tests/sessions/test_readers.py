@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from tables import each_row
 
 from autoprune import SessionError
+from autoprune.apps.sessions import NO_RESULT, READERS, Request, Session, agent_log, decode, load, recordings
+from autoprune.apps.sessions._readers import reader_for
 from autoprune.providers import problems
-from autoprune.sessions import NO_RESULT, READERS, Request, Session, agent_log, decode, load, recordings
-from autoprune.sessions._readers import reader_for
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "readers"
 SAMPLES = sorted(path for path in FOLDER.glob("*.json*") if not path.name.endswith(".expected.json"))

@@ -10,7 +10,7 @@ import pytest
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, SessionError
-from autoprune.sessions import (
+from autoprune.apps.sessions import (
     READERS,
     Answer,
     Conversation,

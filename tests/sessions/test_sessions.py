@@ -6,7 +6,7 @@ import pytest
 from tables import each_row
 
 from autoprune import SessionError
-from autoprune.sessions import load
+from autoprune.apps.sessions import load
 
 MESSAGES = [{"role": "user", "content": "hé"}, {"role": "assistant", "content": None, "n": 1.50}]
 ITEMS = [

@@ -12,7 +12,7 @@ import pytest
 from faults import faults
 from tables import each_row
 
-from autoprune.sessions import NO_RESULT, Session, load
+from autoprune.apps.sessions import NO_RESULT, Session, load
 
 FOLDER = Path(__file__).parents[3] / "shared" / "transcripts"
 FILES = sorted(path for path in FOLDER.glob("*--*.json*") if path.suffix in (".json", ".jsonl"))

@@ -9,9 +9,9 @@ from rounds import WIRE, Step
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs
-from autoprune.conversation.outcomes import is_cleared
 from autoprune.economics import LISTS
 from autoprune.errors import SettingsError
+from autoprune.facts.outcomes import is_cleared
 from autoprune.strategies import CacheAware
 from autoprune.strategies.cache_aware import FETCHED_AGAIN
 

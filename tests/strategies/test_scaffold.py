@@ -13,7 +13,7 @@ from pages import ROOT, blocks
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
-from autoprune.sessions import load
+from autoprune.apps.sessions import load
 from autoprune.strategies.by_name import STRATEGIES
 from autoprune.strategies.scaffold import free_name, is_in_file, loaded, names, new_strategy
 

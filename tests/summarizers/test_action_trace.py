@@ -9,10 +9,10 @@ from profiles import examples
 from tables import each_row
 from utterances import answered, call, model, result, tool, user, utterances, words
 
+from autoprune.facts.utterances import Utterance
 from autoprune.summarizers import _trace
 from autoprune.summarizers.action_trace import ActionTrace
 from autoprune.summarizers.brief import Brief, Written
-from autoprune.summarizers.utterances import Utterance
 from autoprune.tokens import exact
 
 HEADING = "## Actions by tool, numbered in their order "

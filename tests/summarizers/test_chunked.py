@@ -16,10 +16,11 @@ from profiles import examples
 from tables import each_row
 
 from autoprune.errors import SettingsError
+from autoprune.facts.utterances import Utterance
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Written, identity_of
 from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.driver import Budget, answered, arun, judged, run, steps_of
-from autoprune.summarizers.utterances import Utterance, render
+from autoprune.summarizers.rendering import render
 from autoprune.tokens import exact
 
 COUNT = exact()

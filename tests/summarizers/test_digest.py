@@ -21,12 +21,14 @@ from rounds_hypothesis import rounds
 from rounds_in_texts import DIALECTS, in_text
 from tables import each_row
 
-from autoprune import ConversationPruner, PruneArgs, sessions
+from autoprune import ConversationPruner, PruneArgs
+from autoprune.apps import sessions
 from autoprune.conversation.placeholders import SENTENCE
 from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolResult
+from autoprune.facts import _shell
+from autoprune.facts.utterances import Utterance, utterances
 from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse
-from autoprune.summarizers import _shell
 from autoprune.summarizers.brief import Brief, Written
 from autoprune.summarizers.digest._contents import Contents
 from autoprune.summarizers.digest._contents import parse as read_back
@@ -35,7 +37,6 @@ from autoprune.summarizers.digest._reading import extend
 from autoprune.summarizers.digest.digest import Digest
 from autoprune.summarizers.requests import shorten
 from autoprune.summarizers.sections import read
-from autoprune.summarizers.utterances import Utterance, utterances
 from autoprune.tokens import Count, exact
 
 COUNT = exact()

@@ -9,11 +9,11 @@ from tables import each_row
 from utterances import PHRASES, model, user, utterances, words
 
 from autoprune.conversation.transcript import Speaker
+from autoprune.facts.utterances import Utterance
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written
 from autoprune.summarizers.driver import run
 from autoprune.summarizers.levels import Levels
 from autoprune.summarizers.sections import Section, read, write
-from autoprune.summarizers.utterances import Utterance
 from autoprune.tokens import exact
 
 GOAL = Section("The user's first request", "Fix it.")

@@ -22,13 +22,13 @@ from strict_provider.exchange import RefusalError
 from tables import each_row
 
 from autoprune.errors import SettingsError
+from autoprune.facts.utterances import Utterance
 from autoprune.summarizers.brief import Ask, Brief, Failed, Refused, Written
 from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.driver import Budget, answered, arun, run, steps_of
 from autoprune.summarizers.openai import _snapshot
 from autoprune.summarizers.openai._prompts import messages
 from autoprune.summarizers.openai.summarizer import OpenAISummarizer
-from autoprune.summarizers.utterances import Utterance
 from autoprune.tokens import exact
 
 FIELDS = {"model", "messages", "response_format", "temperature", "max_tokens"}

@@ -3,7 +3,7 @@
 import pytest
 from tables import each_row
 
-from autoprune.summarizers import _shell
+from autoprune.facts import _shell
 from autoprune.summarizers._runs import Run, again, runs
 
 

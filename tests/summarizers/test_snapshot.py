@@ -13,6 +13,7 @@ from profiles import examples
 from tables import each_row
 
 from autoprune.conversation.transcript import Speaker
+from autoprune.facts.utterances import Utterance
 from autoprune.summarizers import sections
 from autoprune.summarizers.brief import Brief, Written
 from autoprune.summarizers.digest.digest import Digest
@@ -30,7 +31,6 @@ from autoprune.summarizers.openai._snapshot import (
     shorten,
     write,
 )
-from autoprune.summarizers.utterances import Utterance
 from autoprune.tokens import exact
 
 COUNT = exact()

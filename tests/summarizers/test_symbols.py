@@ -10,11 +10,11 @@ from profiles import examples
 from tables import each_row
 from utterances import answered, call, model, result, tool, user, utterances, words
 
+from autoprune.facts.utterances import Utterance
 from autoprune.summarizers.brief import Ask, Brief, Failed, Written
 from autoprune.summarizers.driver import run
 from autoprune.summarizers.sections import read
 from autoprune.summarizers.symbols import Question, Symbols, few_words, instructions, line, lines_in
-from autoprune.summarizers.utterances import Utterance
 from autoprune.tokens import exact
 
 GOAL = "## The user's first request (1 line)\nFix it."

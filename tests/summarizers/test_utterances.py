@@ -13,12 +13,13 @@ from rounds_hypothesis import rounds
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from tables import each_row
 
-from autoprune.conversation.answers import is_answer
-from autoprune.conversation.answers import words as said_through
 from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolResult
+from autoprune.facts.answers import is_answer
+from autoprune.facts.answers import words as said_through
+from autoprune.facts.utterances import Utterance, sendable, utterances
 from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse
-from autoprune.summarizers.utterances import MARK, Utterance, render, sendable, utterances, written_call
+from autoprune.summarizers.rendering import MARK, render, written_call
 from autoprune.tokens import exact
 
 QUICK = examples(15)

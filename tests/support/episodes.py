@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from autoprune.apps.replay.episode import Episode, answers_of
+from autoprune.apps.replay.recorded import Billing
 from autoprune.conversation.transcript import Location, ToolCall
 from autoprune.economics import Prices
 from autoprune.formats import new_parser, parse
-from autoprune.replay.episode import Episode, answers_of
-from autoprune.replay.recorded import Billing
 
 Message = dict[str, Any]
 USER: Message = {"role": "user", "content": "Fix it."}

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from autoprune.sessions import Recording, Session
+from autoprune.apps.sessions import Recording, Session
 
 Messages = list[Any]
 

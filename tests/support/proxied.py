@@ -13,7 +13,7 @@ from raw_upstream import Upstream
 from strict_provider.scripts import agent_script
 from strict_provider.server import serve
 
-from autoprune.proxy import Running, Settings, running
+from autoprune.apps.proxy import Running, Settings, running
 
 TOKEN = "page token; 100 %"  # what stands in it must be escaped in a cookie, and in an address
 RECORDED = Path(__file__).parents[2] / "fixtures" / "sessions" / "edit_loop_openai.jsonl"

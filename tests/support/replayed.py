@@ -6,9 +6,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from autoprune.apps.replay import ReplayArgs, SessionFigures, replay_session
+from autoprune.apps.replay.detail import SessionDetail, session_details
 from autoprune.economics import LISTS
-from autoprune.replay import ReplayArgs, SessionFigures, replay_session
-from autoprune.replay.detail import SessionDetail, session_details
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "sessions" / "edit_loop_openai.jsonl"
 STRATEGIES = ("none", "low_water", "window(keep=4)", "clairvoyant")

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolResult
-from autoprune.summarizers.utterances import Utterance
+from autoprune.facts.utterances import Utterance
 
 PHRASES = (
     *("Fix the failing test", "a ×3", "# Title", "## What was done (2 lines)", "## The user's first request (1 line)"),

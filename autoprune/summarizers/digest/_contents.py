@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from autoprune.conversation.answers import is_words
+from autoprune.facts.answers import is_words
 from autoprune.summarizers.sections import EARLIER, GOAL, Section, figure, read, write
 
 REQUESTS = "What the user asked later, and the answers"

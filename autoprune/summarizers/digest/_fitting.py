@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import autoprune.summarizers.digest._contents as _contents
+from autoprune.facts.utterances import one_line, sendable
 from autoprune.summarizers.digest._contents import ANSWER, SAID, Contents, Exchange, request_line
 from autoprune.summarizers.digest._folders import SHORTENED
 from autoprune.summarizers.requests import LEAST_TOKENS, MOST_SHARE, SHARE, TINY, shorten
-from autoprune.summarizers.sections import NO_ROOM, NOTHING, cut, one_line, shared
-from autoprune.summarizers.utterances import sendable
+from autoprune.summarizers.sections import NO_ROOM, NOTHING, cut, shared
 from autoprune.tokens import Count, Memo
 
 # The share of the room that each part gets; what one does not need goes to the others.

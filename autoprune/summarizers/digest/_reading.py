@@ -5,20 +5,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import autoprune.summarizers.digest._contents as _contents
-from autoprune.conversation.commands import STILL_RUNNING, hides_failures
 from autoprune.conversation.transcript import Speaker
-from autoprune.formats import harness
-from autoprune.summarizers import _shell
+from autoprune.facts import _shell, harness
+from autoprune.facts.actions import NO_RESULT, Action, read_actions
+from autoprune.facts.commands import STILL_RUNNING, hides_failures
+from autoprune.facts.utterances import Utterance, one_line
 from autoprune.summarizers._runs import again, runs
-from autoprune.summarizers.actions import NO_RESULT, Action, read_actions
 from autoprune.summarizers.digest._contents import SAID, Contents, Exchange
 from autoprune.summarizers.digest._findings import findings
 from autoprune.summarizers.digest._folders import make_relative, relative
 from autoprune.summarizers.digest._state import COMMIT, STATUS, passes, states, value
 from autoprune.summarizers.digest._todos import update_plan
 from autoprune.summarizers.requests import shorten
-from autoprune.summarizers.sections import one_line
-from autoprune.summarizers.utterances import Utterance
 
 LONGEST_ANSWER = 2_000  # characters
 LONG_REQUEST = 40  # characters; a longer request that is made again in the same words is listed once

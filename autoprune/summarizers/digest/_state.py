@@ -5,9 +5,10 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from autoprune.summarizers import _shell
-from autoprune.summarizers.actions import NOISE, TAGS, Action
-from autoprune.summarizers.sections import figure, one_line
+from autoprune.facts import _shell
+from autoprune.facts.actions import NOISE, TAGS, Action
+from autoprune.facts.utterances import one_line
+from autoprune.summarizers.sections import figure
 
 STATUS, COMMIT = "git status", "last commit"
 LONGEST = 240  # characters of a state

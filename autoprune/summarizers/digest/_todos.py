@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from autoprune.conversation.calls import arguments
-from autoprune.summarizers._files import words_of
-from autoprune.summarizers.actions import Action
+from autoprune.facts._files import words_of
+from autoprune.facts.actions import Action
+from autoprune.facts.calls import arguments
+from autoprune.facts.utterances import one_line
 from autoprune.summarizers.digest._findings import CODE
-from autoprune.summarizers.sections import one_line
 
 LONGEST = 200  # characters of an item
 MOST_LINES = 10  # of a plan that is a text

@@ -31,13 +31,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from autoprune.facts.utterances import sendable
 from autoprune.summarizers.brief import Answer, Brief, Failed, Written
 from autoprune.summarizers.digest._contents import REQUESTS, Contents, parse
 from autoprune.summarizers.digest._fitting import fit
 from autoprune.summarizers.digest._reading import extend
 from autoprune.summarizers.requests import left_out_note
 from autoprune.summarizers.sections import read, request_of
-from autoprune.summarizers.utterances import sendable
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from autoprune.facts.utterances import sendable
 from autoprune.summarizers.brief import Written
-from autoprune.summarizers.utterances import sendable
 
 # Models that think aloud, behind servers that do not take the thoughts out.
 THOUGHTS = re.compile(r"\s*<(think|thinking)>.*?</\1>", re.DOTALL)

@@ -13,9 +13,9 @@ from itertools import islice
 from typing import Any
 
 from autoprune.conversation.transcript import Speaker
+from autoprune.facts.utterances import sendable
 from autoprune.summarizers import sections
 from autoprune.summarizers.brief import Brief
-from autoprune.summarizers.utterances import sendable
 from autoprune.tokens import Count
 
 TITLES: Mapping[str, str] = {

@@ -1,0 +1,184 @@
+"""What an action rests on: the texts and names in a model's calls that it must have seen somewhere. Reads calls alone.
+
+An *atom* is one of
+
+    edit         the old text of an edit, or the context and removed lines of a patch's hunk, of 8 characters or more
+    path         a file's path, in an argument named for it, in a patch's header, or as a word of a shell command
+    identifier   a name in a shell command, or in what is searched for
+    code         a name in text that is being written
+    error        an error message that the model quotes in its own words
+    shell edit   the old text of an edit by a shell command, or else the name of the file (see `shell_edits`)
+    fact, quote, row   what the model states, and the keys that it uses (see `stated`)
+
+A *name* is a word of at least 7 characters with an underscore or a capital letter inside.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from autoprune.apps.replay.shell_edits import shell_edits
+from autoprune.conversation.transcript import ToolCall
+from autoprune.facts.calls import arguments, paths
+from autoprune.facts.commands import command
+from autoprune.facts.names import names
+
+LEAST_EDIT = 8  # characters that are no space
+LEAST_PATH = 6  # characters
+LEAST_QUOTE = 24  # characters
+DEEPEST = 6  # levels of lists and objects in arguments that are looked into
+
+OLD_TEXTS = frozenset(("old_string", "old_str", "oldText", "old_text", "oldString"))
+NEW_TEXTS = frozenset(
+    (
+        *("new_string", "new_str", "newText", "new_text", "newString", "content", "file_text", "new_source"),
+        *("insert_text", "replace", "code", "contents", "insert_line_text"),
+    )
+)
+SEARCHED = frozenset(("pattern", "query", "regex"))
+NOTHING: Mapping[object, object] = {}
+PATCHES = frozenset(("input", "patch", "patchText", "patch_text", "diff"))
+
+PATH_WORD = re.compile(r"(?<![\w.:/@~+${}-])[\w.~@+-]*(?:/[\w.@+-]+)+(?![\w/])")
+HUNK = re.compile(r"^@@.*$|^\*\*\* .*$|^(?:---|\+\+\+) .*$|^diff --git .*$|^index [0-9a-f]+\.\..*$", re.MULTILINE)
+BLOCK = re.compile(  # lines up to the mark that ends them, possessively: without the mark none is looked at twice
+    r"^[-<]{5,} ?SEARCH>?\n((?:(?!={5,}$|[-<]{5,} ?SEARCH).*\n)*+)={5,}\n"
+    r"((?:(?![+>]{5,} ?REPLACE|[-<]{5,} ?SEARCH).*\n)*+)[+>]{5,} ?REPLACE",
+    re.MULTILINE,
+)
+QUOTED = re.compile(r"`([^`\n]{24,})`|\"([^\"\n]{24,})\"|“([^”\n]{24,2000}+)”")
+ERROR_WORDS = re.compile(
+    r"error|exception|fail|cannot|can't|could not|couldn't|unable|undefined|unexpected|invalid|not found|no such|denied"
+    r"|missing|panic|traceback|refused|timed? ?out|expected|fatal",
+    re.IGNORECASE,
+)
+
+
+class Kind(StrEnum):
+    """What an atom is."""
+
+    EDIT = "edit"
+    PATH = "path"
+    IDENTIFIER = "identifier"
+    CODE = "code"
+    ERROR = "error"
+    SHELL_EDIT = "shell edit"
+    FACT = "fact"
+    QUOTE = "quote"
+    ROW = "row"
+
+
+class Group(StrEnum):
+    """Kinds of atoms that are counted together."""
+
+    CODE = "code"
+    EDITS = "edits"
+    SHELL_EDITS = "shell edits"
+    FACTS = "facts"
+
+
+GROUPS: Mapping[Group, frozenset[Kind]] = {
+    Group.CODE: frozenset((Kind.EDIT, Kind.PATH, Kind.IDENTIFIER, Kind.CODE, Kind.ERROR)),
+    Group.EDITS: frozenset((Kind.EDIT,)),
+    Group.SHELL_EDITS: frozenset((Kind.SHELL_EDIT,)),
+    Group.FACTS: frozenset((Kind.FACT, Kind.QUOTE, Kind.ROW)),
+}
+
+
+# What an agent states, which counts only if it is scarce.
+STATED = GROUPS[Group.FACTS]
+# What an agent would fetch a result again for. It can tell what a document says without quoting it to the letter.
+FETCHED = frozenset(Kind) - {Kind.QUOTE}
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A text that a model cannot have made up: it has read it, or was told it."""
+
+    kind: Kind
+    text: str
+
+
+def atoms(calls: Sequence[ToolCall], words: str = "") -> tuple[Atom, ...]:
+    """Return the atoms of an action, each once: those of its calls, and errors that `words`, said with them, quote."""
+    found = [atom for call in calls for atom in _of_call(call)]
+    found += (Atom(Kind.ERROR, quote) for quote in quoted_errors(words))
+    return tuple(dict.fromkeys(found))
+
+
+def _of_call(call: ToolCall) -> Iterator[Atom]:
+    known: object = arguments(call)
+    if not known and isinstance(call.arguments, str):
+        known = {"input": call.arguments}  # a tool that takes free text, such as a patch
+    yield from (Atom(Kind.PATH, path) for path in paths(call) if len(path) >= LEAST_PATH)
+    yield from _inside(known, 0)
+    script = command(call)
+    if script and not is_patch(script):
+        yield from (Atom(Kind.PATH, word) for word in path_words(script))
+        yield from (Atom(Kind.IDENTIFIER, name) for name in names(script))
+        yield from (Atom(Kind.SHELL_EDIT, text) for text in shell_edits(script))
+
+
+def _inside(value: object, depth: int, name: str = "", beside: Mapping[object, object] = NOTHING) -> Iterator[Atom]:
+    """Yield the atoms in an object of arguments, in a list of them, or in a text of that name."""
+    if isinstance(value, str):
+        yield from _argument(name, value, beside)
+    elif isinstance(value, Mapping) and depth <= DEEPEST:
+        for field, item in value.items():
+            yield from _inside(item, depth + 1, str(field), value)
+    elif isinstance(value, list | tuple) and depth <= DEEPEST:
+        for item in value:
+            yield from _inside(item, depth + 1, name, beside)
+
+
+def _argument(name: str, text: str, beside: Mapping[object, object]) -> Iterator[Atom]:
+    if name in OLD_TEXTS or (name == "search" and "replace" in beside):
+        yield from _edit(text)
+    elif is_patch(text) and (name in PATCHES or name in ("command", "cmd")):
+        for before, after in hunks(text):
+            yield from _edit(before)
+            yield from (Atom(Kind.CODE, each) for each in names(after))
+    elif name in NEW_TEXTS:
+        yield from (Atom(Kind.CODE, each) for each in names(text))
+    elif name in SEARCHED:
+        yield from (Atom(Kind.IDENTIFIER, each) for each in names(text))
+
+
+def _edit(text: str) -> Iterator[Atom]:
+    if len("".join(text.split())) >= LEAST_EDIT:
+        yield Atom(Kind.EDIT, text)
+
+
+def path_words(script: str) -> list[str]:
+    """Return the words of a shell command that look like paths, each once."""
+    return [word for word in dict.fromkeys(PATH_WORD.findall(script)) if len(word) >= LEAST_PATH]
+
+
+def is_patch(text: str) -> bool:
+    """Return whether a text is a patch, in one of the formats that `hunks` reads."""
+    return "*** Begin Patch" in text or "\n@@ " in text or BLOCK.search(text) is not None
+
+
+def hunks(patch: str) -> Iterator[tuple[str, str]]:
+    """Yield each hunk of a patch as the text before it and the text after it: context with removed, then added lines.
+
+    The formats are those of apply_patch, unified diffs, and blocks of SEARCH and REPLACE.
+    """
+    if blocks := BLOCK.findall(patch):
+        yield from ((before.removesuffix("\n"), after.removesuffix("\n")) for before, after in blocks)
+        return
+    for hunk in HUNK.split(patch):
+        lines = hunk.strip("\n").split("\n")
+        before = "\n".join(line[1:] for line in lines if line[:1] in (" ", "-"))
+        after = "\n".join(line[1:] for line in lines if line[:1] in (" ", "+"))
+        if before or after:
+            yield before, after
+
+
+def quoted_errors(words: str) -> Iterator[str]:
+    """Yield the quoted spans of 24 characters or more in a text that look like an error message."""
+    for match in QUOTED.finditer(words):
+        span = next(group for group in match.groups() if group)
+        if " " in span and ERROR_WORDS.search(span):
+            yield span

@@ -1,0 +1,123 @@
+"""The figures of one episode under one strategy, as JSON: what tables, pages and tuning are made of."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from statistics import median
+from typing import Any
+
+from autoprune.apps.replay.atoms import GROUPS, Group
+from autoprune.apps.replay.bill import OWN, Bill, bill
+from autoprune.apps.replay.evidence import Need
+from autoprune.apps.replay.play import Run
+from autoprune.economics import Prices
+
+NEAREST, NEAR = 5, 20  # requests since the newest source was sent
+
+
+@dataclass(frozen=True)
+class Kept:
+    """How many atoms were needed, how many stayed in view, and how many without the words of placeholders."""
+
+    needed: int = 0
+    kept: int = 0
+    in_results: int = 0
+
+    def __add__(self, other: "Kept") -> "Kept":
+        """Return the sum of both."""
+        return Kept(self.needed + other.needed, self.kept + other.kept, self.in_results + other.in_results)
+
+    @property
+    def share(self) -> float:
+        """The share that stayed in view; 1.0 where nothing was needed."""
+        return self.kept / self.needed if self.needed else 1.0
+
+
+@dataclass(frozen=True)
+class Figures:
+    """An episode under a strategy. Bills are in input tokens, by the name of their prices; times in seconds.
+
+    `session` is the name of the session's file, which may hold several episodes. `evidence` is by group: code, edits,
+    shell edits, facts; of code also actions (all atoms of a request), and by the lag of the newest source. `protected`
+    is the protected content by its kind, which is asked for at each request.
+    `prompts` are the tokens of each request's prompt, `held` those that its cache held.
+    """
+
+    session: str
+    episode: str
+    strategy: str
+    style: str
+    requests: int
+    safe_zone: int
+    bills: Mapping[str, Bill]
+    evidence: Mapping[str, Kept]
+    rereads: int
+    violations: tuple[str, ...] = ()
+    prompts: tuple[int, ...] = field(default=(), repr=False)
+    held: tuple[int, ...] = field(default=(), repr=False)
+    seconds: float = 0.0
+    slowest: float = 0.0
+    protected: Mapping[str, Kept] = field(default_factory=dict)
+
+    def called(self, strategy: str) -> "Figures":
+        """Return the same figures under another name."""
+        return replace(self, strategy=strategy)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the figures as JSON takes them."""
+        return asdict(self)
+
+    @classmethod
+    def of_json(cls, known: Mapping[str, Any]) -> "Figures":
+        """Return the figures that `as_json` wrote. Older ones called code `all`, and protected content `facts`."""
+        bills = {name: Bill(**each) for name, each in known["bills"].items()}
+        evidence = {
+            str(Group.CODE) if name == "all" else name: Kept(**each) for name, each in known["evidence"].items()
+        }
+        protected = {name: Kept(**each) for name, each in known.get("protected", known.get("facts", {})).items()}
+        lists = {name: tuple(known[name]) for name in ("violations", "prompts", "held")}
+        given = {name: each for name, each in known.items() if name != "facts"}
+        return cls(**{**given, **lists, "bills": bills, "evidence": evidence, "protected": protected})
+
+
+def figures(run: Run, strategy: str, prices: Sequence[Prices], *, style: str) -> Figures:
+    """Return the figures of a run at each of some prices; `strategy` is what it is called."""
+    episode = run.episode
+    seconds = [prompt.seconds for prompt in run.prompts]
+    life = prices[0].life if prices and prices[0] != OWN else None
+    cached = (episode.cached(at, prompt.tokens, prompt.held, life) for at, prompt in enumerate(run.prompts))
+    return Figures(
+        episode.session,
+        episode.name,
+        strategy,
+        style,
+        len(run.prompts),
+        episode.safe_zone,
+        {str(each): bill(run, each) for each in prices},
+        _evidence(run),
+        len(run.rereads),
+        run.violations,
+        tuple(prompt.tokens for prompt in run.prompts),
+        tuple(map(round, cached)),
+        median(seconds) if seconds else 0.0,
+        max(seconds, default=0.0),
+        {str(kind): Kept(whole + lost, whole, whole) for kind, (whole, lost) in run.protected.items()},
+    )
+
+
+def _evidence(run: Run) -> dict[str, Kept]:
+    found = {name: Kept() for name in (*map(str, GROUPS), "actions", "lag 1-5", "lag 6-20", "lag > 20")}
+    actions: dict[int, list[tuple[bool, bool]]] = {}
+    for need, kept, in_results in zip(run.episode.evidence.needs, run.retained, run.in_results, strict=True):
+        for name in _groups(need):
+            found[name] += Kept(1, int(kept), int(in_results))
+        if need.atom.kind in GROUPS[Group.CODE]:
+            actions.setdefault(need.request, []).append((kept, in_results))
+    for each in actions.values():
+        found["actions"] += Kept(1, int(all(kept for kept, _ in each)), int(all(whole for _, whole in each)))
+    return found
+
+
+def _groups(need: Need) -> Iterator[str]:
+    yield from (str(name) for name, kinds in GROUPS.items() if need.atom.kind in kinds)
+    if need.atom.kind in GROUPS[Group.CODE]:
+        yield "lag 1-5" if need.lag <= NEAREST else "lag 6-20" if need.lag <= NEAR else "lag > 20"

@@ -1,0 +1,110 @@
+"""What may be replayed, by name: every strategy that ships, one in a file, and references to compare with."""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from autoprune.apps.replay.clairvoyant import clairvoyant
+from autoprune.apps.replay.episode import Episode
+from autoprune.apps.replay.references import NoPruning
+from autoprune.economics import Prices
+from autoprune.errors import SettingsError, did_you_mean
+from autoprune.pruners.by_name import chosen, pruner_for
+from autoprune.settings import PruneArgs, budget_tokens
+from autoprune.strategies.by_name import STRATEGIES, configured, is_named
+from autoprune.strategies.masking import ObservationMasking
+
+REFERENCES: Mapping[str, Callable[..., Any]] = {
+    "none": NoPruning,
+    "window": lambda keep=20: ObservationMasking(keep),
+    "polling": lambda keep=20, polling=20: ObservationMasking(keep, polling),
+    "keep_newest": lambda keep=3: ObservationMasking(keep, every_request=False),
+}
+AT = "@"  # before the safe zone that a policy has of its own
+# A strategy, and perhaps its safe zone; an @ in a path or in a parameter begins none.
+WITH_ZONE = re.compile(rf"(?P<name>.*?)(?:{AT}(?P<zone>[^{AT}()'\"/:]*))?", re.DOTALL)
+CLAIRVOYANTS = ("clairvoyant", "clairvoyant_passages")
+NAMES = (*REFERENCES, *CLAIRVOYANTS, *STRATEGIES)
+BUILT_IN = (
+    "none",
+    "cache_aware",
+    "cache_aware @ 80k",
+    "low_water",
+    "tool_output_cleanup",
+    "window",
+    "polling",
+    "keep_newest",
+    *CLAIRVOYANTS,
+)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A strategy as it is typed, which is made anew for each episode; "low_water @ 60k" has a safe zone of its own."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        """Raise SettingsError for a strategy that there is not, or where none is named."""
+        if not self.name:
+            raise SettingsError(f"{self.text!r} names no strategy; there are {', '.join(NAMES)}")
+        if not self.is_clairvoyant:
+            self.strategy()
+        if self.zone:
+            budget_tokens(self.zone)
+
+    @property
+    def name(self) -> str:
+        """The strategy without its safe zone."""
+        return self._part("name")
+
+    @property
+    def zone(self) -> str:
+        """The policy's own safe zone; "" if it has none."""
+        return self._part("zone")
+
+    def _part(self, name: str) -> str:
+        match = WITH_ZONE.fullmatch(self.text)
+        return ((match and match[name]) or "").strip()
+
+    @property
+    def is_clairvoyant(self) -> bool:
+        """Whether the strategy knows what comes later."""
+        return self.name in CLAIRVOYANTS
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether nobody can choose it in a live loop."""
+        return self.is_clairvoyant or is_named(self.name, REFERENCES)
+
+    def for_episode(self, episode: Episode, prices: Prices) -> tuple[Any, Callable[[], Any]]:
+        """Return the strategy and what makes a pruner for it, with the episode's safe zone and head."""
+        strategy = (
+            clairvoyant(episode, prices, passages=self.name != "clairvoyant")
+            if self.is_clairvoyant
+            else _priced(self.strategy(), prices)
+        )
+        args = PruneArgs(self.zone or episode.safe_zone, overhead_tokens=episode.head)
+        return strategy, lambda: pruner_for(strategy, args)
+
+    def strategy(self) -> Any:
+        """Return the strategy. Raises SettingsError if there is none of that name, and for a clairvoyant."""
+        if is_named(self.name, REFERENCES):
+            return configured(self.name, REFERENCES)
+        try:
+            return chosen(self.name, os.environ)
+        except SettingsError as error:
+            name = self.name.partition("(")[0]
+            if name in NAMES or "/" in name:
+                raise
+            raise SettingsError(
+                f"there is no strategy {name!r}{did_you_mean(name, NAMES)}; there are {', '.join(NAMES)}"
+            ) from error
+
+
+def _priced(strategy: Any, prices: Prices) -> Any:
+    """Return a strategy that weighs prices with those of the replay, where it has none of its own."""
+    adapt = getattr(strategy, "for_prices", None)
+    return adapt(prices) if callable(adapt) else strategy

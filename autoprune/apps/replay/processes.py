@@ -1,0 +1,111 @@
+"""Work in processes, each of which gets one task at a time. One that dies takes nothing but its task with it."""
+
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from typing import Generic, TypeVar
+
+from autoprune.apps.replay.corpus import Failed, Task, attempt
+
+T = TypeVar("T")
+LARGE = 64_000_000  # bytes of a file that is replayed when all others are done, and alone
+CONTEXT = get_context("spawn")  # to fork is not safe where there are threads, as those of a progress bar
+
+
+class Processes:
+    """An engine of `replay_files`: `jobs` processes, by default one for each core."""
+
+    def __init__(self, jobs: int | None = None) -> None:
+        """Start nothing yet."""
+        self.jobs = jobs or cores()
+
+    def __call__(self, do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
+        """Yield tasks as they are done. What is still running when nobody asks any more is ended."""
+        tasks = list(tasks)
+        large = [task for task in tasks if _size(task) > LARGE]
+        yield from _run(do, [task for task in tasks if _size(task) <= LARGE], self.jobs)
+        yield from _run(do, large, 1)
+
+
+def cores() -> int:
+    """Return how many cores this process may use; some systems only tell how many there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _size(task: Task) -> int:
+    try:
+        return os.path.getsize(task.path)
+    except OSError:
+        return 0
+
+
+class _Worker(Generic[T]):
+    def __init__(self, do: Callable[[Task], T]) -> None:
+        self.pipe, theirs = CONTEXT.Pipe()
+        self._process = CONTEXT.Process(target=serve, args=(do, theirs), daemon=True)
+        self._process.start()
+        theirs.close()
+        self._task: Task | None = None
+
+    def begin(self, task: Task) -> None:
+        self._task = task
+        self.pipe.send(task)
+
+    def end(self) -> tuple[Task, T | Failed]:
+        assert self._task
+        try:
+            return self._task, self.pipe.recv()
+        except (EOFError, ConnectionError):
+            return self._task, Failed(self._why_dead())
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.is_alive()
+
+    def _why_dead(self) -> str:
+        self._process.join()
+        code = self._process.exitcode or 0
+        how = f"killed by signal {-code}, as when the memory runs out" if code < 0 else f"ended with code {code}"
+        return f"it took the life of the process that replayed it ({how})"
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.join()
+        self.pipe.close()
+
+
+def _run(do: Callable[[Task], T], tasks: list[Task], jobs: int) -> Iterator[tuple[Task, T | Failed]]:
+    waiting = iter(tasks)
+    idle: list[_Worker[T]] = []
+    busy: list[_Worker[T]] = []
+    try:
+        while True:
+            while len(busy) < jobs and (task := next(waiting, None)):
+                worker = idle.pop() if idle else _Worker(do)
+                worker.begin(task)
+                busy.append(worker)
+            if not busy:
+                return
+            ready = wait([worker.pipe for worker in busy])
+            for worker in [each for each in busy if each.pipe in ready]:
+                done = worker.end()
+                busy.remove(worker)
+                if worker.is_alive:
+                    idle.append(worker)
+                yield done
+    finally:
+        for worker in (*idle, *busy):
+            worker.kill()
+
+
+def serve(do: Callable[[Task], object], pipe: Connection) -> None:
+    """Do tasks until there are no more. Ctrl-C is for the process that gives them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        try:
+            task = pipe.recv()
+        except EOFError:
+            return
+        pipe.send(attempt(do, task))

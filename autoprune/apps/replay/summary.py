@@ -1,0 +1,156 @@
+"""Figures of many episodes together: a row for each strategy, with intervals over sessions."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from autoprune.apps.replay.atoms import Group
+from autoprune.apps.replay.bootstrap import Interval, Pair, interval
+from autoprune.apps.replay.figures import Figures, Kept
+from autoprune.apps.replay.protected import ProtectedKind
+
+FEW_ATOMS = 20  # of a group, fewer of which say little
+DEARER = 1.0 + 1e-9  # a bill above the unpruned one
+
+
+@dataclass(frozen=True)
+class Row:
+    """A strategy over all episodes: bills are shares of the unpruned one, evidence is shares of the atoms needed.
+
+    Bills are weighed in dollars where the price of each episode's input tokens is known. Evidence is by group: `code`
+    (with `edits`), `shell_edits` and `facts`; `needed` counts the atoms of each. `in_results` and `far` are of code.
+    `cold` is the part of the saving that was cut at requests that found no cache. `protected` are shares of the
+    protected content by its kind, of those kinds that were needed at all.
+    """
+
+    strategy: str
+    style: str
+    episodes: int
+    bill: Interval
+    with_rereads: float
+    worst: float
+    dearer: float
+    code: Interval
+    edits: Interval
+    shell_edits: Interval
+    facts: Interval
+    in_results: float
+    far: float
+    cache_breaks: int
+    rereads: int
+    violations: int
+    slowest: float
+    cold: float = 0.0
+    protected: Mapping[str, Interval] = field(default_factory=dict)
+    needed: Mapping[Group, int] = field(default_factory=dict)
+
+    @property
+    def evidence(self) -> dict[Group, Interval]:
+        """The shares by their groups."""
+        return dict(zip(Group, (self.code, self.edits, self.shell_edits, self.facts), strict=True))
+
+    @property
+    def least(self) -> float:
+        """The lowest share of all groups. Shell edits and facts count if there are enough of them to say anything."""
+        few = {group for group in (Group.SHELL_EDITS, Group.FACTS) if self.needed.get(group, 0) < FEW_ATOMS}
+        return min(share.value for group, share in self.evidence.items() if group not in few)
+
+
+def summarize(figures: Iterable[Figures], prices: str) -> list[Row]:
+    """Return a row for each strategy and style at the prices of that name, the cheapest bill first.
+
+    Of each episode that was replayed without pruning; others are passed over.
+    """
+    found = list(figures)
+    worth = worth_of(found, prices)
+    unpruned = {
+        each.episode: worth[each.episode] * each.bills[prices].total for each in found if each.strategy == "none"
+    }
+    groups: dict[tuple[str, str], list[Figures]] = {}
+    for each in found:
+        if each.episode in unpruned:
+            groups.setdefault((each.strategy, each.style), []).append(each)
+    rows = [
+        _row(name, style, each, unpruned, [worth[one.episode] for one in each], prices)
+        for (name, style), each in groups.items()
+    ]
+    return sorted(rows, key=lambda row: row.bill.value)
+
+
+def worth_of(found: Iterable[Figures], prices: str) -> Mapping[str, float]:
+    """Return what an input token of each episode is worth: its price in dollars if all are known, else 1."""
+    known = {each.episode: each.bills[prices].input_price for each in found}
+    return (
+        {episode: price or 1.0 for episode, price in known.items()}
+        if all(known.values())
+        else dict.fromkeys(known, 1.0)
+    )
+
+
+def _row(
+    strategy: str,
+    style: str,
+    found: Sequence[Figures],
+    unpruned: Mapping[str, float],
+    worth: Sequence[float],
+    prices: str,
+) -> Row:
+    known = [each.bills[prices] for each in found]
+    bills = [
+        (weight * bill.total, unpruned[each.episode]) for each, bill, weight in zip(found, known, worth, strict=True)
+    ]
+    shares = [bill / whole for bill, whole in bills]
+    again, saved, cold = (
+        sum(weight * getattr(bill, name) for bill, weight in zip(known, worth, strict=True))
+        for name in ("with_rereads", "saved", "saved_cold")
+    )
+    code = _sum(found, Group.CODE)
+    return Row(
+        strategy,
+        style,
+        len(found),
+        interval(by_session(found, bills)),
+        again / sum(whole for _, whole in bills),
+        max(shares),
+        sum(share > DEARER for share in shares) / len(shares),
+        _evidence(found, Group.CODE),
+        _evidence(found, Group.EDITS),
+        _evidence(found, Group.SHELL_EDITS),
+        _evidence(found, Group.FACTS),
+        code.in_results / code.needed if code.needed else 1.0,
+        _sum(found, "lag > 20").share,
+        sum(each.bills[prices].cache_breaks for each in found),
+        sum(each.rereads for each in found),
+        sum(len(each.violations) for each in found),
+        max(each.slowest for each in found),
+        min(1.0, cold / saved) if saved > 0 else 0.0,
+        dict(_protected(found)),
+        {group: _sum(found, group).needed for group in Group},
+    )
+
+
+def _protected(found: Sequence[Figures]) -> Iterator[tuple[str, Interval]]:
+    for kind in ProtectedKind:
+        kept = [each.protected.get(kind, Kept()) for each in found]
+        if any(each.needed for each in kept):
+            yield str(kind), _kept(found, kept)
+
+
+def _sum(found: Sequence[Figures], group: str) -> Kept:
+    return sum((each.evidence.get(group, Kept()) for each in found), Kept())
+
+
+def _evidence(found: Sequence[Figures], group: Group) -> Interval:
+    return _kept(found, [each.evidence.get(group, Kept()) for each in found])
+
+
+def _kept(found: Sequence[Figures], kept: Iterable[Kept]) -> Interval:
+    return interval(by_session(found, [(each.kept, each.needed) for each in kept]))
+
+
+def by_session(found: Iterable[Figures], values: Iterable[Pair]) -> list[Pair]:
+    """Return the values of episodes, summed over each session: what one agent does is no second opinion."""
+    sums: dict[str, Pair] = {}
+    for each, (part, whole) in zip(found, values, strict=True):
+        parts, wholes = sums.get(each.session, (0.0, 0.0))
+        sums[each.session] = parts + part, wholes + whole
+    return list(sums.values())

@@ -1,0 +1,172 @@
+"""Which setting is best for somebody's own sessions, and how much of that is luck.
+
+How it works. Each setting of a grid was replayed on each session. The best one is the cheapest whose evidence of each
+group stays at or above a floor. What it will bring on sessions to come is not what it brought on those it was chosen
+by, so the sessions are dealt into folds: for each fold a setting is chosen on the other folds, and judged on this one
+alone. The held-out figures together are the honest estimate; their interval, and how often the same setting was chosen,
+say how far it can be trusted. Figures of one session always stay in one fold.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from autoprune.apps.replay.bill import OWN
+from autoprune.apps.replay.bootstrap import SEED, Interval
+from autoprune.apps.replay.figures import Figures
+from autoprune.apps.replay.policies import Policy
+from autoprune.apps.replay.references import NoPruning
+from autoprune.apps.replay.summary import Row, summarize
+from autoprune.economics import DEFAULT
+from autoprune.planning.view import asks_always
+from autoprune.pruners.agentic import AgenticConversationPruner
+from autoprune.pruners.by_name import pruner_for
+from autoprune.settings import UNKNOWN_ZONE, PruneArgs
+from autoprune.strategies.by_name import config
+from autoprune.strategies.scaffold import is_in_file
+
+FOLDS = 5
+FLOOR = 0.95  # of each group of evidence
+ZONES = ("40k", "60k", "80k", "120k")
+GRID = (
+    "none",
+    *(f"cache_aware(threshold={threshold})" for threshold in (2.6, 3.6, 4.5, 6)),
+    "low_water",
+    *(f"low_water(target={target}) @ {zone}" for zone in ZONES for target in (0.4, 0.6, 0.75, 0.9)),
+    *(f"low_water(target=0.6, protect={{'last_results': {kept}}}) @ {zone}" for zone in ZONES for kept in (10, 20)),
+    *(f"cache_aware(threshold={threshold}) @ {zone}" for zone in ZONES for threshold in (2.6, 4.5)),
+    *(f"tool_output_cleanup @ {zone}" for zone in ZONES),
+)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The outcome: all settings as rows, those on the frontier, and the one that is recommended.
+
+    `recommended` is "none" where no setting is cheaper than no pruning within the floor. `bill`, `code`, `edits` and
+    `facts` are held-out: of settings that were chosen without the sessions that they are judged on; None where there
+    are too few sessions for that. `picks` counts how often each setting was chosen. `snippet` is the recommended
+    setting as Python code.
+    """
+
+    rows: tuple[Row, ...]
+    frontier: tuple[Row, ...]
+    recommended: str
+    sessions: int
+    floor: float
+    bill: Interval | None = None
+    code: Interval | None = None
+    edits: Interval | None = None
+    facts: Interval | None = None
+    picks: tuple[tuple[str, int], ...] = ()
+    snippet: str = ""
+
+
+def tune(
+    figures: Iterable[Figures], prices: str, floor: float = FLOOR, folds: int = FOLDS, model: str | None = None
+) -> Tuning:
+    """Return the best setting for some sessions at the prices of that name, cross-validated over sessions.
+
+    `model` is the model to name in the snippet, if it is known.
+    """
+    found = [each for each in figures if not Policy(each.strategy).is_clairvoyant]
+    sessions = sorted({each.session for each in found})
+    rows = tuple(summarize(found, prices))
+    best = choice(found, prices, floor)
+    zones = Counter(each.safe_zone for each in found)
+    code = snippet(best, prices, model, zones.most_common(1)[0][0] if zones else UNKNOWN_ZONE)
+    outcome = Tuning(rows, tuple(frontier(rows)), best, len(sessions), floor, snippet=code)
+    folds = min(folds, len(sessions))
+    if folds < 2:
+        return outcome
+    held_out, picks = _held_out(found, sessions, prices, floor, folds)
+    judged = next(row for row in summarize(held_out, prices) if row.strategy == HELD_OUT)
+    outcome = replace(outcome, bill=judged.bill, picks=tuple(picks.most_common()))
+    return replace(outcome, code=judged.code, edits=judged.edits, facts=judged.facts)
+
+
+HELD_OUT = "chosen on other sessions"
+
+
+def _held_out(
+    found: Sequence[Figures], sessions: Sequence[str], prices: str, floor: float, folds: int
+) -> tuple[list[Figures], Counter[str]]:
+    """Return the figures of each session under the setting that the other folds choose, and how often each was."""
+    dealt = list(sessions)
+    random.Random(SEED).shuffle(dealt)
+    chosen: list[Figures] = []
+    picks: Counter[str] = Counter()
+    for fold in range(folds):
+        own = set(dealt[fold::folds])
+        pick = choice([each for each in found if each.session not in own], prices, floor)
+        picks[pick] += 1
+        chosen += (each.called(HELD_OUT) for each in found if each.session in own and each.strategy == pick)
+        chosen += (each for each in found if each.session in own and each.strategy == "none")
+    return chosen, picks
+
+
+def choice(found: Sequence[Figures], prices: str, floor: float) -> str:
+    """Return the cheapest setting within the floor, what would be fetched again included; "none" where none is."""
+    fine = [row for row in summarize(found, prices) if row.least >= floor]
+    return min(fine, key=lambda row: row.with_rereads).strategy if fine else "none"
+
+
+def frontier(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows that no other row beats in both bill and evidence, the cheapest first."""
+    kept: list[Row] = []
+    for row in sorted(rows, key=lambda each: (each.with_rereads, -each.code.value)):
+        if not kept or row.code.value > kept[-1].code.value:
+            kept.append(row)
+    return kept
+
+
+# The snippet
+
+NO_PRUNING = "# No setting is cheaper and keeps that much: send the messages as they are."
+ANY_ZONE = "# Every session was replayed with a safe zone for its size: set the one that you want."
+
+
+def snippet(setting: str, prices: str, model: str | None = None, safe_zone: int = UNKNOWN_ZONE) -> str:
+    """Return Python code that prunes `messages` with a setting, such as "low_water(target=0.6) @ 60k".
+
+    It holds what the setting was judged by: the prices of that name, unless they are those of the `model`. A setting
+    without a safe zone gets `safe_zone`.
+    """
+    policy = Policy(setting)
+    strategy = policy.strategy()
+    if isinstance(strategy, NoPruning):
+        return NO_PRUNING
+    kind = type(pruner_for(strategy, PruneArgs()))
+    takes_pauses = kind is AgenticConversationPruner and asks_always(strategy)
+    is_priced = getattr(strategy, "prices", "") is None
+    named = _named(policy, strategy, prices if is_priced and prices not in (model, DEFAULT.name, OWN.name) else "")
+    zone = _quoted(policy.zone) if policy.zone else f"{safe_zone:_}"
+    args = f"PruneArgs({zone}, model={_quoted(model)})" if model else zone
+    imports = [f"from autoprune import {kind.__name__}{', PruneArgs' if model else ''}"]
+    code = [*([] if policy.zone else [ANY_ZONE]), f"pruner = {kind.__name__}({args})"]
+    if takes_pauses:
+        imports.append("from autoprune.economics import Pauses")
+        code.append("pauses = Pauses()  # one for each conversation")
+    if is_in_file(policy.name):
+        imports.append("from autoprune.strategies.scaffold import loaded")
+    code.append(f"result = pruner.prune(messages, {named}{', pauses=pauses.before(messages)' if takes_pauses else ''})")
+    return "\n".join((*imports, "", *code))
+
+
+def _named(policy: Policy, strategy: object, prices: str) -> str:
+    """Return the code of a strategy: its name as text, with the prices that it was judged by if there are any."""
+    name = policy.name
+    if policy.is_reference:  # a window, which has another name in a live loop
+        known = ", ".join(f"{field}={value!r}" for field, value in config(strategy).items())
+        name = f"observation_masking({known})"
+    if prices:
+        head, _, rest = name.partition("(")
+        known = rest.rstrip().removesuffix(")").strip().removesuffix(",")
+        name = f"{head.strip()}({known}{', ' if known else ''}prices={prices!r})"
+    return f"loaded({_quoted(name)})" if is_in_file(name) else _quoted(name)
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a literal, in double quotes if that needs no escapes."""
+    return f'"{text}"' if text.isprintable() and not {'"', "\\"} & {*text} else repr(text)

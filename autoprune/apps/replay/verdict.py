@@ -1,0 +1,161 @@
+"""Which strategy to choose: bills at equal evidence, what is noise, and advice, which may be not to prune.
+
+A cheap bill with poor evidence is no bargain: whatever was lost is paid for in ways that a replay cannot see. So the
+strategies stand in bands by the lowest group of their evidence, and within a band by their bill.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from autoprune.apps.replay.bootstrap import Interval, interval
+from autoprune.apps.replay.figures import Figures
+from autoprune.apps.replay.policies import Policy
+from autoprune.apps.replay.session import FULL
+from autoprune.apps.replay.summary import Row, by_session, summarize, worth_of
+from autoprune.apps.replay.tuning import FLOOR
+
+BANDS = (0.97, 0.95, 0.90, 0.0)  # the least evidence of each
+FEW = 5  # sessions, below which they say little about others
+NONE, RUN = "none", "cache_aware"  # what `autoprune run` does, with the safe zone that it uses
+LITTLE = 0.01  # of the bill: what is cheaper by less is not named
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A row in its band. `rereads` is its bill with what would be fetched again, as a share of the unpruned one.
+
+    `is_tied` says that its bill cannot be told apart from that of the row above it in the band.
+    """
+
+    row: Row
+    sessions: int
+    band: float
+    rereads: Interval
+    is_clairvoyant: bool = False
+    is_reference: bool = False
+    is_tied: bool = False
+
+    @property
+    def is_cheaper(self) -> bool:
+        """Whether it costs less than no pruning, with its interval."""
+        return self.rereads.high < 1.0
+
+    @property
+    def keeps_enough(self) -> bool:
+        """Whether what is needed of each group stays in view."""
+        return self.row.least >= FLOOR
+
+
+def standings(figures: Iterable[Figures], prices: str) -> list[Standing]:
+    """Return the strategies in their bands, the best band first, and the cheapest first in each; clairvoyants last."""
+    known = _Bills(figures, prices)
+    placed = [known.standing(row) for row in summarize(known.figures, prices)]
+    placed.sort(key=lambda each: (each.is_clairvoyant, -each.band, each.row.bill.value))
+    pairs = zip((None, *placed), placed, strict=False)
+    return [replace(each, is_tied=above is not None and known.is_tied(above, each)) for above, each in pairs]
+
+
+class _Bills:
+    """The bills of strategies, episode by episode, with the unpruned ones."""
+
+    def __init__(self, figures: Iterable[Figures], prices: str) -> None:
+        self.figures = sorted(figures, key=lambda each: each.episode)
+        self._prices = prices
+        self._worth = worth_of(self.figures, prices)
+        self._unpruned = {each.episode: self._total(each) for each in self.figures if each.strategy == NONE}
+        self._groups: dict[tuple[str, str], list[Figures]] = {}
+        for each in self.figures:
+            if each.episode in self._unpruned:
+                self._groups.setdefault((each.strategy, each.style), []).append(each)
+
+    def standing(self, row: Row) -> Standing:
+        known = self._groups[row.strategy, row.style]
+        policy = Policy(row.strategy)
+        return Standing(
+            row,
+            len({each.session for each in known}),
+            next(band for band in BANDS if row.least >= band),
+            self._shares(known, [self._worth[each.episode] * each.bills[self._prices].with_rereads for each in known]),
+            policy.is_clairvoyant,
+            policy.is_reference,
+        )
+
+    def is_tied(self, above: Standing, below: Standing) -> bool:
+        """Return whether the difference of two bills on the same sessions may as well be the other way round."""
+        if (above.band, above.is_clairvoyant) != (below.band, below.is_clairvoyant):
+            return False
+        first, second = (self._groups[each.row.strategy, each.row.style] for each in (above, below))
+        known = {each.episode: self._total(each) for each in first}
+        both = [each for each in second if each.episode in known]
+        more = self._shares(both, [self._total(each) - known[each.episode] for each in both])
+        return more.low <= 0.0 <= more.high
+
+    def _total(self, each: Figures) -> float:
+        return self._worth[each.episode] * each.bills[self._prices].total
+
+    def _shares(self, known: Sequence[Figures], bills: Sequence[float]) -> Interval:
+        unpruned = (self._unpruned[each.episode] for each in known)
+        return interval(by_session(known, zip(bills, unpruned, strict=True)))
+
+
+def advice(placed: Sequence[Standing]) -> str:
+    """Return in a few sentences what to do: a strategy that is cheaper and keeps what is needed, or no pruning.
+
+    What `autoprune run` does comes first, where it is both.
+    """
+    mine = [each for each in placed if not each.is_reference]
+    fine = [each for each in mine if each.is_cheaper and each.keeps_enough]
+    if not mine:
+        return "No strategy was replayed that can be chosen: there is nothing to advise."
+    sessions = max(each.sessions for each in mine)
+    few = f" That is {_count(sessions)}: too few to say much about others." if sessions < FEW else ""
+    if not fine:
+        closest = min(mine, key=lambda each: (not each.keeps_enough, each.rereads.value))
+        return f"Do not prune: nothing is cheaper and keeps what is needed. {_shortcoming(closest)}{few}"
+    best = min(fine, key=lambda each: each.rereads.value)
+    usual = next((each for each in fine if called(each.row) == RUN), best)
+    what = f"{called(usual.row)}, as `autoprune run` does" if called(usual.row) == RUN else called(usual.row)
+    costs = f"re-reads included, it costs {_bill(usual)} of the unpruned bill"
+    cheaper = ""
+    if best.rereads.value < usual.rereads.value - LITTLE:
+        cheaper = f" {called(best.row)} costs {_bill(best)} and keeps {_kept(best)}."
+    return f"Use {what}: {costs}, and keeps in view {_kept(usual)}.{_cold(usual)}{cheaper}{few}"
+
+
+def _cold(each: Standing) -> str:
+    """Say what part of the saving came at requests that found no cache; nothing where none did."""
+    if not each.row.cold:
+        return ""
+    return f" {each.row.cold:.0%} of the saving comes from cuts at requests that found the cache cold anyway."
+
+
+def called(row: Row) -> str:
+    """Return a strategy's name, with its style where that is not the usual one."""
+    return row.strategy if row.style == FULL else f"{row.strategy} ({row.style})"
+
+
+def _bill(each: Standing) -> str:
+    known = each.rereads
+    return f"{known.value:.3f}" if known.low == known.high else f"{known.value:.3f} ({known.low:.2f}–{known.high:.2f})"
+
+
+def _shortcoming(each: Standing) -> str:
+    """Say what keeps a strategy from being advised."""
+    name, costs = called(each.row), f"{_bill(each)} of the unpruned bill, re-reads included"
+    kept = _kept(each)
+    if not each.is_cheaper:
+        return f"The closest, {name}, costs {costs}, and keeps {kept}."
+    return f"The closest, {name}, costs {costs}, but keeps only {kept}; {FLOOR:.0%} of each is asked for."
+
+
+def _kept(each: Standing) -> str:
+    """Say what stays in view, of each group of evidence that was needed at all."""
+    row = each.row
+    shares = [f"{share.value:.1%} for {group}" for group, share in row.evidence.items() if row.needed[group]]
+    *before, last = shares or ["all"]
+    listed = f"{', '.join(before)} and {last}" if before else last
+    return listed.replace(" for", " of the evidence for", 1)
+
+
+def _count(sessions: int) -> str:
+    return f"{sessions} session{'' if sessions == 1 else 's'}"

@@ -1,0 +1,229 @@
+"""Whether an atom can be seen in a text: in the text itself, without line numbers, or in the JSON that it holds.
+
+Names, values and the words of quotes are found by an index, which is made once for each text; other atoms by a search.
+"""
+
+import json
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from itertools import pairwise
+
+from autoprune.apps.replay.atoms import STATED, Atom, Kind
+from autoprune.apps.replay.values import LEAST_RUN, TOKEN, UNSPACED, plain, shown, squeezed
+from autoprune.facts.names import LEAST_NAME
+
+LINE_NUMBER = re.compile(r"^[ \t]*\d+(?:→|\t|:|\s*\|)", re.MULTILINE)
+COUNTED = re.compile(r"^[ \t]*(\d{1,9})(→|\t|:|\s*\|)", re.MULTILINE)
+LEAST_LETTERS = 4  # of a word by which a text is found that may hold a name or a quote
+LETTERS = re.compile(rf"[^\W\d_]{{{LEAST_LETTERS},}}")
+HYPHENATED = re.compile(r"[-‐][ \t]*\n\s*([^\W\d_]+)")
+LAST_LETTERS = re.compile(r"[^\W\d_]+\Z")
+LONGEST_WORD = 40  # letters before a hyphen
+BETWEEN_WORDS = r"[\W_]{1,4}"  # of a name: a space, a line break, a comma
+LEAST_BASE_NAME = 7  # characters of a file's name by which a path is known
+LONGEST_JSON = 4_000_000  # characters
+NAMED = frozenset((Kind.IDENTIFIER, Kind.CODE))
+
+
+class Text:
+    """A text of the prompt, in every form in which an atom may stand in it."""
+
+    def __init__(self, raw: str) -> None:
+        """Take the text as it was sent."""
+        self.raw = raw
+        self._known: dict[str, set[str]] = {}  # the words of each form
+
+    @cached_property
+    def forms(self) -> tuple[str, ...]:
+        """The text without carriage returns, then without line numbers and decoded where that differs."""
+        whole = self.raw.replace("\r", "")
+        without = LINE_NUMBER.sub("", whole)
+        return tuple(form for form in dict.fromkeys((whole, without, self._decoded)) if form)
+
+    @cached_property
+    def _decoded(self) -> str:
+        return "\n".join(strings(_decoded(self.raw.replace("\r", ""))))
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words that are long enough for a name."""
+        return frozenset(word for form in self.forms for word in self._tokens(form) if len(word) >= LEAST_NAME)
+
+    def _tokens(self, form: str) -> set[str]:
+        known = self._known.get(form)
+        if known is None:
+            known = self._known[form] = set(TOKEN.findall(form))
+        return known
+
+    @cached_property
+    def said(self) -> tuple[str, ...]:
+        """The forms in which facts are looked for: line numbers are none, but the first column of a table is one."""
+        whole = self.raw.replace("\r", "")
+        forms = (LINE_NUMBER.sub("", whole) if _is_numbered(whole) else whole, self._decoded)
+        return tuple(plain(form) for form in forms if form)
+
+    @cached_property
+    def values(self) -> frozenset[str]:
+        """The numbers, dates and codes, in every reading."""
+        return frozenset(value for form in self.said for value in shown(form, self._tokens(form)))
+
+    @cached_property
+    def squeezed(self) -> str:
+        """The letters and digits alone, in which quotes are looked for."""
+        return "\0".join(map(squeezed, self.said))
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """The words of four letters or more, and all runs of characters in scripts without spaces."""
+        tokens = {token for form in self.said for token in self._tokens(form)}
+        found = {token.casefold() for token in tokens if len(token) >= LEAST_LETTERS and token.isalpha()}
+        mixed = (token for token in tokens if not token.isalpha())
+        found.update(word.casefold() for token in mixed for word in LETTERS.findall(token))
+        for form in self.said:
+            found.update(_joined(form))
+            if UNSPACED.search(form):
+                runs = UNSPACED.findall(squeezed(form))
+                found.update(run[at : at + LEAST_RUN] for run in runs for at in range(len(run) - LEAST_RUN + 1))
+        return frozenset(found)
+
+    def shows(self, atom: Atom) -> bool:
+        """Return whether the atom can be seen."""
+        if atom.kind in NAMED:
+            return atom.text in self.words
+        if atom.kind not in STATED:
+            wanted = self.wanted(atom)
+            return any(wanted in form for form in self.forms)
+        if is_value(atom):
+            return atom.text in self.values
+        name = _name(atom)
+        return any(map(name.search, self.said)) if name else squeezed(atom.text) in self.squeezed
+
+    @staticmethod
+    def wanted(atom: Atom) -> str:
+        """Return what must stand in a text that shows an atom: of a path the base name, if that is long enough."""
+        if atom.kind is not Kind.PATH:
+            return atom.text.replace("\r", "")
+        name = atom.text.rstrip("/").rpartition("/")[2]
+        return name if len(name) >= LEAST_BASE_NAME else atom.text
+
+
+def is_value(atom: Atom) -> bool:
+    """Return whether an atom is a value, and no name, run of characters or quote."""
+    return atom.kind is Kind.ROW or (atom.kind is Kind.FACT and (":" in atom.text or any(map(str.isdigit, atom.text))))
+
+
+@lru_cache(maxsize=4_096)
+def _name(atom: Atom) -> re.Pattern[str] | None:
+    """Return how a name is found, whose words may stand on two lines or in two columns; None for what is no name."""
+    if atom.kind is not Kind.FACT or " " not in atom.text:
+        return None
+    words = BETWEEN_WORDS.join(map(re.escape, atom.text.split()))
+    return re.compile(rf"(?<!\w){words}(?!\w)")
+
+
+def _keys(atom: Atom) -> list[str]:
+    """Return words and runs that stand in every text that shows a name, a run or a quote."""
+    runs = [run[:LEAST_RUN] for run in UNSPACED.findall(squeezed(atom.text)) if len(run) >= LEAST_RUN]
+    return runs or [word.casefold() for word in LETTERS.findall(atom.text)]
+
+
+class Texts:
+    """Texts in the order in which they came, in which atoms are looked for: each text is looked at once for each atom.
+
+    Names and values are found by an index; of other atoms it is remembered where they were found: most come again.
+    """
+
+    def __init__(self) -> None:
+        """Hold no text yet."""
+        self._texts: list[Text] = []
+        self._by_word: dict[str, list[int]] = {}
+        self._by_value: dict[str, list[int]] = {}
+        self._by_key: dict[str, list[int]] = {}
+        self._keyed = 0  # how many texts are in the index of keys, which is made when one is looked for
+        self._found: dict[object, tuple[int, list[int]]] = {}  # the number of texts looked at, and those that show it
+
+    def append(self, raw: str) -> None:
+        """Take one more text."""
+        text = Text(raw)
+        number = len(self._texts)
+        for index, held in ((self._by_word, text.words), (self._by_value, text.values)):
+            for each in held:
+                index.setdefault(each, []).append(number)
+        self._texts.append(text)
+
+    def showing(self, atom: Atom) -> tuple[int, ...]:
+        """Return the numbers of the texts that show an atom, in order."""
+        if atom.kind in NAMED:
+            return tuple(self._by_word.get(atom.text, ()))
+        if is_value(atom):
+            return tuple(self._by_value.get(atom.text, ()))
+        wanted = atom if atom.kind in STATED else Text.wanted(atom)
+        seen, found = self._found.get(wanted, (0, []))
+        found += (at for at in self._candidates(atom, seen) if self._texts[at].shows(atom))
+        self._found[wanted] = len(self._texts), found
+        return tuple(found)
+
+    def _candidates(self, atom: Atom, seen: int) -> Sequence[int]:
+        """Return the texts from a number on that may show an atom."""
+        keys = _keys(atom) if atom.kind in STATED else []
+        if not keys:
+            return range(seen, len(self._texts))
+        for number in range(self._keyed, len(self._texts)):
+            for key in self._texts[number].keys:
+                self._by_key.setdefault(key, []).append(number)
+        self._keyed = len(self._texts)
+        rarest: Sequence[int] = min((self._by_key.get(key, []) for key in keys), key=len)
+        return rarest[bisect_left(rarest, seen) :]
+
+
+def _joined(text: str) -> Iterator[str]:
+    """Yield the words that a hyphen divides at the end of a line."""
+    for match in HYPHENATED.finditer(text):
+        if before := LAST_LETTERS.search(text, max(0, match.start() - LONGEST_WORD), match.start()):
+            yield (before[0] + match[1]).casefold()
+
+
+def _is_numbered(text: str) -> bool:
+    """Return whether the numbers before the lines of a text count its lines: by an arrow, or one by one."""
+    counted = COUNTED.findall(text)
+    if counted and all(mark == "→" for _, mark in counted):
+        return True
+    steps = sum(int(after) == int(before) + 1 for (before, _), (after, _) in pairwise(counted))
+    return steps * 2 >= len(counted) > 1
+
+
+def _decoded(text: str) -> object:
+    if text[:1] not in ("{", "[") or len(text) > LONGEST_JSON:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def strings(value: object) -> Iterator[str]:
+    """Yield every string in a JSON value, with the names of its fields."""
+    open_values = [value]
+    while open_values:
+        each = open_values.pop()
+        if isinstance(each, str):
+            yield each
+        elif isinstance(each, dict):
+            open_values += reversed([*each, *each.values()])
+        elif isinstance(each, list):
+            open_values += reversed(each)
+
+
+def numbers(value: object) -> Iterator[str]:
+    """Yield every number in a JSON value."""
+    open_values = [value]
+    while open_values:
+        each = open_values.pop()
+        if isinstance(each, int | float) and not isinstance(each, bool):
+            yield str(each)
+        elif isinstance(each, Mapping):
+            open_values += reversed(list(each.values()))
+        elif isinstance(each, list):
+            open_values += reversed(each)

@@ -1,0 +1,107 @@
+"""Cline's sessions (`messages.json`, contract version 1). Read as Anthropic Messages.
+
+Its older `api_conversation_history.json` is a list of Anthropic messages as it is and needs no reader. The rules are
+those of Cline's `messages-contract-v1`, `message-builder` and `ai-sdk-format`; it also cuts results of over 8,000
+characters when it sends them, which is not done here.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from autoprune.apps.sessions._json import Object, compact, fields, listed, objects, text
+from autoprune.apps.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note, stretch
+from autoprune.apps.sessions._requests import Answer, Moment, milliseconds, used
+from autoprune.apps.sessions.as_anthropic import Block, Speech, conversation, without_thoughts, words
+
+SHOWN = ("text", "image", "file")
+
+
+def detect(values: Sequence[object]) -> bool:
+    """Look for a session's id, a version and the kind of its agent beside messages."""
+    whole = fields(values[0]) if len(values) == 1 else {}
+    is_session = isinstance(whole.get("sessionId"), str) and isinstance(whole.get("agent"), str)
+    return is_session and "version" in whole and isinstance(whole.get("messages"), list)
+
+
+def read(values: Sequence[object]) -> list[Conversation]:
+    """Return the one conversation. Raises SessionError for a message that is none."""
+    speeches = [_speech(message) for message in _messages(values)]
+    return [conversation(speeches, notes=list(_notes(fields(values[0]))))]
+
+
+def record(values: Sequence[object]) -> list[list[Conversation]]:
+    """Return the one conversation as one stretch. Raises SessionError as `read` does."""
+    said = ((without_thoughts(_speech(message)), _moment(message)) for message in _messages(values))
+    return [[stretch(conversation, said)]]
+
+
+def _messages(values: Sequence[object]) -> list[Object]:
+    messages = [fields(message) for message in listed(fields(values[0]).get("messages"))]
+    for at, message in enumerate(messages, 1):
+        if message.get("role") not in ("user", "assistant") or not isinstance(message.get("content"), str | list):
+            raise bad_record("of the messages has no role of user or assistant, or no content", at)
+    return messages
+
+
+def _moment(message: Object) -> Moment:
+    time = milliseconds(message.get("ts"))
+    if message["role"] == "user":
+        return time
+    metrics = fields(message.get("metrics"))
+    cached, written = metrics.get("cacheReadTokens"), metrics.get("cacheWriteTokens")
+    usage = used(metrics.get("inputTokens"), cached, written, metrics.get("outputTokens"), cost=metrics.get("cost"))
+    return Answer(time, text(fields(message.get("modelInfo")).get("id")), usage)
+
+
+def _speech(message: Object) -> Speech:
+    return Speech(text(message["role"]), list(_blocks(message["content"])))
+
+
+def _blocks(content: object) -> Iterator[Block]:
+    for part in words(content) if isinstance(content, str) else objects(content):
+        match part.get("type"):
+            case "tool_use":
+                named = {"id": text(part.get("id")), "name": text(part.get("name"))}
+                yield {"type": "tool_use", **named, "input": fields(part.get("input"))}
+            case "tool_result":
+                yield _result(part)
+            case "thinking" if text(part.get("signature")):
+                yield {"type": "thinking", "thinking": text(part.get("thinking")), "signature": part["signature"]}
+            case "redacted_thinking":
+                yield {"type": "redacted_thinking", "data": text(part.get("data"))}
+            case kind if kind in SHOWN:
+                yield _shown(part)
+
+
+def _shown(part: Object) -> Block:
+    """Return a text, a picture, or a file as the text that it is sent as."""
+    if part.get("type") == "image":
+        source = {"type": "base64", "media_type": text(part.get("mediaType")), "data": text(part.get("data"))}
+        return {"type": "image", "source": source}
+    if part.get("type") == "file":
+        named = f'<file_content path="{text(part.get("path"))}">'
+        return {"type": "text", "text": f"{named}\n{text(part.get('content'))}\n</file_content>"}
+    return {"type": "text", "text": text(part.get("text"))}
+
+
+def _result(part: Object) -> Block:
+    """Return a result; what a tool gave back in a structure of its own is sent as JSON."""
+    content = part.get("content")
+    parts = objects(content)
+    is_shown = parts and len(parts) == len(listed(content)) and all(each.get("type") in SHOWN for each in parts)
+    payload = (
+        [_shown(each) for each in parts] if is_shown else content if isinstance(content, str) else compact(content)
+    )
+    block: Block = {"type": "tool_result", "tool_use_id": text(part.get("tool_use_id")), "content": payload}
+    return {**block, "is_error": True} if part.get("is_error") is True else block
+
+
+def _notes(whole: Object) -> Iterator[str]:
+    size = len(text(whole.get("system_prompt")))
+    yield f"the system prompt is sent beside the messages: {size:,} characters" if size else NO_SYSTEM_PROMPT
+    parts = [part for message in objects(whole.get("messages")) for part in objects(message.get("content"))]
+    unsigned = sum(part.get("type") == "thinking" and not text(part.get("signature")) for part in parts)
+    yield from note("thoughts without a signature, left out", unsigned)
+    yield from note("media that the model made, left out", sum(part.get("type") == "media" for part in parts))
+
+
+READER = Reader("cline", detect, read, record)

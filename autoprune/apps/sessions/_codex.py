@@ -1,0 +1,199 @@
+"""Codex's rollouts: JSONL of `{type, payload}`, before September 2025 the items themselves. Read as Responses items."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from autoprune.apps.sessions._codex_turns import (
+    CodexTurn,
+    Entry,
+    Item,
+    compact_turns,
+    history,
+    is_users,
+    open_turn,
+    roll_back,
+)
+from autoprune.apps.sessions._json import NOTHING, Object, compact, fields, text
+from autoprune.apps.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note, stretch
+from autoprune.apps.sessions._requests import Answer, Usage, seconds, used
+from autoprune.apps.sessions.as_responses import OTHERS, OUTPUTS, conversation
+
+ABORTED = "aborted"  # what Codex answers a call with that was cut off
+KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+SENT = frozenset(
+    (
+        *("agent_message", "message", "reasoning", "compaction", "context_compaction"),
+        *("custom_tool_call", "custom_tool_call_output", "function_call", "function_call_output", "local_shell_call"),
+        *("tool_search_call", "tool_search_output", "web_search_call", "image_generation_call"),
+    )
+)
+# Written for Codex alone, so that leaving them out needs no word.
+UNSENT = frozenset(("compaction_trigger", "ghost_snapshot"))
+INTERNAL = "internal_chat_message_metadata_passthrough"
+
+
+@dataclass(frozen=True)
+class Record:
+    """A line of the log, with the model that was in use; `usage` where it reports a request's for the first time."""
+
+    kind: str
+    payload: Object
+    time: float | None = None
+    model: str = ""
+    usage: Usage | None = None
+
+    @property
+    def event(self) -> str:
+        """What happened, where the line tells of that."""
+        return text(self.payload.get("type")) if self.kind == "event_msg" else ""
+
+
+def detect(values: Sequence[object]) -> bool:
+    """Look for a line of `{type, payload}` of one of Codex's types, or what its first format begins with."""
+    return any(
+        (value.get("type") in KINDS and isinstance(value.get("payload"), dict)) or _is_bare_header(value)
+        for value in map(fields, values[:100])
+    )
+
+
+def read(values: Sequence[object]) -> list[Conversation]:
+    """Return the one conversation of a rollout, compacted and rolled back.
+
+    Raises SessionError for a line of another kind.
+    """
+    records = list(_records(values))
+    said = [item for item, _ in history(_turns(records))]
+    kept = [item for item in map(_sent, said) if item]
+    return [conversation(kept, ABORTED, [*_notes(records), *_left(said)])]
+
+
+def record(values: Sequence[object]) -> list[list[Conversation]]:
+    """Return the one conversation of a rollout as its stretches between compactions. Raises as `read` does."""
+    turns = _turns(list(_records(values)))
+    stretches = [*chain.from_iterable(turn.stretches for turn in turns), history(turns)]
+    return [[_stretch(entries) for entries in stretches]]
+
+
+def _stretch(entries: Sequence[Entry]) -> Conversation:
+    sent = ((_sent(item), moment) for item, moment in entries if item.get("type") != "reasoning")
+    return stretch(conversation, [(item, moment) for item, moment in sent if item])
+
+
+def _is_bare_header(value: Object) -> bool:
+    is_header = "instructions" in value and "id" in value and "timestamp" in value and "type" not in value
+    return is_header or value.get("record_type") == "state"
+
+
+def _records(values: Sequence[object]) -> Iterator[Record]:
+    """Return each line with its type and payload; a bare item is a response item."""
+    model, total = "", NOTHING
+    for at, value in enumerate(values, 1):
+        line = fields(value)
+        payload = line.get("payload")
+        if isinstance(payload, dict):
+            kind = text(line.get("type"))
+            model = text(payload.get("model")) or model if kind == "turn_context" else model
+            info = fields(payload.get("info")) if kind == "event_msg" else NOTHING
+            is_new = fields(info.get("total_token_usage")) != total  # what was reported is often reported again
+            total = fields(info.get("total_token_usage")) or total
+            usage = _usage(fields(info.get("last_token_usage"))) if is_new else None
+            yield Record(kind, payload, seconds(line.get("timestamp")), model, usage)
+        elif _is_bare_header(line):
+            continue
+        elif text(line.get("type")):
+            yield Record("response_item", line)
+        else:
+            raise bad_record("is no line of a Codex session: it has neither a payload nor a type", at)
+
+
+def _usage(last: Object) -> Usage | None:
+    return used(last.get("input_tokens"), last.get("cached_input_tokens"), 0, last.get("output_tokens"))
+
+
+def _turns(records: Sequence[Record]) -> list[CodexTurn]:
+    turns = [CodexTurn()]
+    starts = any(each.event in ("task_started", "turn_started") for each in records)
+    for each in records:
+        _step(turns, each, starts)
+    return turns
+
+
+def _step(turns: list[CodexTurn], record: Record, starts: bool) -> None:
+    """Take in a line; `starts` says whether the log marks where turns begin."""
+    payload = record.payload
+    if record.event in ("task_started", "turn_started"):
+        turns.append(CodexTurn())
+    elif record.event == "thread_rolled_back":
+        roll_back(turns, payload.get("num_turns"))
+    elif record.event == "user_message" and starts:
+        turns[-1].is_users = True
+    elif record.event == "token_count" and record.usage:
+        _report(turns[-1].items, record.usage)
+    elif record.kind == "compacted":
+        compact_turns(turns, payload)
+    elif record.kind == "response_item":
+        if is_users(payload) and not starts:
+            open_turn(turns)
+        turns[-1].items.append((payload, Answer(record.time, record.model) if _is_models(payload) else record.time))
+        turns[-1].is_users |= is_users(payload)
+
+
+def _is_models(item: Item) -> bool:
+    """Tell whether an item is an answer of the model, or a part of one, that a recording keeps."""
+    is_given = text(item.get("type")) in OUTPUTS or item.get("role") in OTHERS
+    return not is_given and item.get("type") != "reasoning" and _sent(item) is not None
+
+
+def _report(entries: list[Entry], usage: Usage) -> None:
+    """Put the usage of a request to the newest answer."""
+    for at in range(len(entries) - 1, -1, -1):
+        item, moment = entries[at]
+        if isinstance(moment, Answer):
+            entries[at] = item, replace(moment, usage=moment.usage or usage)
+            return
+
+
+def _sent(item: Item) -> Item | None:
+    """Return an item as the API takes it; None where Codex does not send it."""
+    kind = text(item.get("type"))
+    bare = {name: value for name, value in item.items() if value is not None and name != INTERNAL}
+    if kind == "message":
+        return bare if item.get("role") != "system" and item.get("content") else None
+    if kind == "reasoning":
+        return bare if any(bare.get(name) for name in ("id", "encrypted_content", "summary", "content")) else None
+    if kind in ("function_call_output", "custom_tool_call_output"):
+        return {**bare, "output": _output(item.get("output"))}
+    if kind == "compaction_summary":  # the name that `compaction` had first
+        return {**bare, "type": "compaction"}
+    return bare if kind in SENT else None
+
+
+def _output(value: object) -> object:
+    """Return an output as text or blocks; early rollouts hold `{content, success}`."""
+    if isinstance(value, str | list):
+        return value
+    content = fields(value).get("content")
+    return content if isinstance(content, str) else compact(value)
+
+
+def _notes(records: Sequence[Record]) -> Iterator[str]:
+    prompt = next((each.payload.get("base_instructions") for each in records if each.kind == "session_meta"), None)
+    size = len(text(fields(prompt).get("text")))
+    yield f"the system prompt is sent beside the items: {size:,} characters" if size else NO_SYSTEM_PROMPT
+    kinds = Counter(each.event or each.kind for each in records)
+    yield from note("compactions", kinds["compacted"])
+    yield from note("rollbacks", kinds["thread_rolled_back"])
+    yield from note("messages between agents, left out", kinds["inter_agent_communication"])
+
+
+def _left(said: Sequence[Item]) -> Iterator[str]:
+    unsent = [text(item.get("type")) for item in said if not _sent(item)]
+    unknown = sorted({kind for kind in unsent if kind not in SENT | UNSENT})
+    yield from note("empty reasoning items, left out", unsent.count("reasoning"))
+    yield from (f"items of unknown types, left out: {', '.join(unknown)}",) if unknown else ()
+
+
+PLACES = (".codex/sessions/**/rollout-*.jsonl", ".codex/archived_sessions/rollout-*.jsonl")
+READER = Reader("codex", detect, read, record, PLACES)

@@ -1,0 +1,346 @@
+"""Session files: messages as JSON or JSONL, or what an agent left on disk. Text in, text out; opens no file."""
+
+import codecs
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import NoReturn, TypeVar
+
+from autoprune.apps.sessions._json import dump, parse, parse_or_none
+from autoprune.apps.sessions._readers import READERS, reader_for
+from autoprune.apps.sessions._recorded import Conversation, Reader, Recording
+from autoprune.apps.sessions._requests import Request, spoken
+from autoprune.errors import SessionError
+
+READABLE = (
+    "a JSON list of messages, JSONL with one message a line, an object with a 'messages' list, or a session file of "
+    + ", ".join(reader.name for reader in READERS)
+)
+# Items of the Responses API that have no role, beside those whose type ends in `_call` or `_output`.
+ITEM_TYPES = frozenset(("compaction", "item_reference", "mcp_approval_request", "mcp_approval_response", "reasoning"))
+INDENT = 2
+T = TypeVar("T")
+GZIP = b"\x1f\x8b"
+BAD = re.compile("[\udc80-\udcff]+")  # bytes that are no UTF-8, as Python keeps them in a text
+FEW, MOST_BAD = 8, 0.01  # bytes, and a share of a file's characters; with more of them it is in another encoding
+BROKEN = "{"  # a line that is left out
+SHOWN_NAMES, LONGEST_NAME = 8, 80  # of an object that is no message: how many, and characters of each
+SHOWN = 5  # places of bad bytes that a note names
+
+
+@dataclass(frozen=True)
+class Session:
+    """The messages of a file, and how to write others in the shape that the file had.
+
+    `agent` is the one whose session file it is, None for plain messages; `notes` say what was left out of the file or
+    made up, and `conversations` how many the file holds. A conversation of an agent's file is written as a JSON list.
+    `last` is the last recorded request that names its model, if there is one.
+    """
+
+    messages: list[object]
+    write: Callable[[list[object]], str]
+    notes: tuple[str, ...] = ()
+    agent: str | None = None
+    conversations: int = 1
+    last: Request | None = None
+
+
+@dataclass(frozen=True)
+class AgentLog:
+    """An agent's own log: how many records it holds, and what is left out of the conversation in it."""
+
+    agent: str
+    records: int
+    left_out: tuple[str, ...] = ()
+
+
+def decode(data: bytes, name: str, *, keeps_bad: bool = False) -> str:
+    """Return the text of a file: UTF-8, UTF-16 or UTF-32, with or without a byte order mark, and gzip.
+
+    The bytes of a last character that was cut off are left out. Raises SessionError that says which bytes are no text.
+    With `keeps_bad` a few bytes that are no UTF-8 are kept as surrogates, which `load` replaces in logs, and notes.
+    """
+    if data.startswith(GZIP):
+        try:
+            data = gzip.decompress(data)
+        except (EOFError, OSError, zlib.error) as error:
+            raise SessionError(f"{name} is a gzip file that is damaged or cut off: {error}") from error
+    encoding = json.detect_encoding(data)
+    try:
+        return codecs.getincrementaldecoder(encoding)().decode(data)
+    except UnicodeDecodeError as error:
+        if keeps_bad and encoding.startswith("utf-8"):
+            text = codecs.getincrementaldecoder(encoding)("surrogateescape").decode(data)
+            if sum(len(found[0]) for found in BAD.finditer(text)) <= max(FEW, MOST_BAD * len(text)):
+                return text
+        kind = encoding.upper().removesuffix("-SIG")
+        raise SessionError(f"{name} is no {kind} text: byte {error.start} is {data[error.start]:#04x}") from error
+
+
+def load(
+    text: str, name: str, number: int = 1, *, skip_broken: bool = False, readers: Sequence[Reader] = ()
+) -> Session:
+    """Return a conversation in a file's text: the first, or that of a number where the file holds several.
+
+    `name` is what errors call the file. `readers` are asked before those that ship. The last line of JSONL may be cut
+    off, because who wrote it was stopped; with `skip_broken` other lines that cannot be read are left out too, and a
+    note says so. Raises SessionError that says what is wrong and where: the line and column of broken JSON, the fields
+    of an unknown shape, how many conversations there are where none has this number.
+    """
+    return _tolerating(text, lambda text: _loaded(text, name, number, readers, skip_broken), skip_broken=skip_broken)
+
+
+def _loaded(text: str, name: str, number: int, readers: Sequence[Reader], skip_broken: bool) -> Session:
+    opened = _opened(text, name, readers, skip_broken=skip_broken)
+    if isinstance(opened, Session):
+        return opened if number == 1 else _no_such(name, number, 1)
+    conversations = opened.ask(opened.reader.read, name)
+    if not 1 <= number <= len(conversations):
+        _no_such(name, number, len(conversations))
+    found = conversations[number - 1]
+    notes = (*opened.notes, *found.notes)
+    last = _last(opened, number)
+    return Session([*found.messages], _as_list, notes, opened.reader.name, len(conversations), last)
+
+
+def _last(log: "_Log", number: int) -> Request | None:
+    """Return the last recorded request of a conversation that names its model."""
+    try:
+        stretches = log.reader.record(log.values)[number - 1] if log.reader.record else []
+    except (SessionError, RecursionError, IndexError):
+        return None
+    requests = (request for stretch in reversed(stretches) for request in reversed(stretch.requests))
+    return next((request for request in requests if request.model), None)
+
+
+def recordings(
+    text: str, name: str, *, skip_broken: bool = False, readers: Sequence[Reader] = ()
+) -> list[list[Recording]]:
+    """Return the conversations in a file's text as they were sent, each as its stretches between compactions.
+
+    Plain messages are one stretch as they are, and so is a conversation whose reader has no `record`: their requests
+    have no times. What is given and what is raised is as for `load`.
+    """
+    return _tolerating(text, lambda text: _recorded(text, name, readers, skip_broken), skip_broken=skip_broken)
+
+
+def _recorded(text: str, name: str, readers: Sequence[Reader], skip_broken: bool) -> list[list[Recording]]:
+    opened = _opened(text, name, readers, skip_broken=skip_broken)
+    if isinstance(opened, Session):
+        messages = [message for message in opened.messages if isinstance(message, dict)]
+        return [[_recording(_unrecorded(Conversation(messages)), None, opened.notes)]]
+    reader, record = opened.reader, opened.reader.record
+    stretches = opened.ask(record, name) if record else [[_unrecorded(each)] for each in opened.ask(reader.read, name)]
+    return [[_recording(each, reader.name, opened.notes) for each in conversation] for conversation in stretches]
+
+
+def agent_log(text: str, readers: Sequence[Reader] = ()) -> AgentLog | None:
+    """Return what is known of an agent's own log; None for anything else, and for what would be written unchanged."""
+    text = BAD.sub("\ufffd", text)
+    whole = parse_or_none(text)
+    values = [whole] if whole is not None else [parse_or_none(line) for _, line in _lines(text)]
+    reader = reader_for(values, readers)
+    if reader is None:
+        return None
+    try:
+        found = reader.read(values)
+    except (SessionError, RecursionError):
+        return AgentLog(reader.name, len(values))
+    if len(found) == len(values) == 1 and found[0].messages == values[0]:
+        return None
+    left_out = (note for each in found for note in each.notes if "left out" in note)
+    return AgentLog(reader.name, len(values), tuple(dict.fromkeys(left_out)))
+
+
+def _lines(text: str) -> list[tuple[int, str]]:
+    return [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+
+
+@dataclass(frozen=True)
+class _Log:
+    """The values of an agent's own log, with its reader."""
+
+    reader: Reader
+    values: Sequence[object]
+    notes: tuple[str, ...] = ()
+
+    def ask(self, read: Callable[[Sequence[object]], T], name: str) -> T:
+        """Return what a function of the reader reads. Raises SessionError that names the file and the agent."""
+        try:
+            return read(self.values)
+        except SessionError as error:
+            raise SessionError(f"{name} is a session file of {self.reader.name}, but {error}") from error
+        except RecursionError as error:
+            raise SessionError(f"{name} holds a nest that cannot be read: {error}") from error
+
+
+def _opened(text: str, name: str, readers: Sequence[Reader], *, skip_broken: bool) -> _Log | Session:
+    """Return what a file's text holds: an agent's log, or plain messages.
+
+    Bad bytes are replaced in a log and in lines of messages, which were written one by one. Messages that were written
+    as one value are in another encoding: raises SessionError, so that no wrong characters are sent.
+    """
+    opened = _opened_text(BAD.sub("\ufffd", text), name, readers, skip_broken=skip_broken)
+    bad = list(_bad_bytes(text).values())
+    if not bad:
+        return opened
+    if isinstance(opened, Session) and opened.write is not _as_lines:
+        decode(text.encode("utf-8", "surrogateescape"), name)
+    more = [f"and {len(bad) - SHOWN:,} lines more"] if len(bad) > SHOWN else []
+    return replace(opened, notes=(f"no UTF-8 text, read as \ufffd: {'; '.join((*bad[:SHOWN], *more))}", *opened.notes))
+
+
+def _tolerating(text: str, read: Callable[[str], T], *, skip_broken: bool) -> T:
+    """Return what is read of a text. If that fails, it may be for lines with bad bytes, as in the name of a field.
+
+    With `skip_broken` it is read without these; else the error names them.
+    """
+    try:
+        return read(text)
+    except SessionError as error:
+        bad = _bad_bytes(text)
+        if not bad or (error.line or min(bad)) not in bad or isinstance(error.__cause__, UnicodeDecodeError):
+            raise
+        if skip_broken:
+            lines = text.split("\n")
+            with suppress(SessionError):
+                return read("\n".join(BROKEN if number in bad else line for number, line in enumerate(lines, 1)))
+        where = bad[error.line] if error.line else "; ".join(list(bad.values())[:SHOWN])
+        raise SessionError(f"{error} (no UTF-8 text: {where})", error.line) from error
+
+
+def _bad_bytes(text: str) -> dict[int, str]:
+    """Return the lines with bytes that are no UTF-8, each with the place of the first one there."""
+    if BAD.search(text) is None:
+        return {}
+    lines = ((number, line, BAD.search(line)) for number, line in enumerate(text.split("\n"), 1))
+    return {
+        number: f"line {number}, byte {len(line[: found.start()].encode('utf-8', 'surrogateescape')) + 1} "
+        f"({ord(line[found.start()]) - 0xDC00:#04x})"
+        for number, line, found in lines
+        if found
+    }
+
+
+def _opened_text(text: str, name: str, readers: Sequence[Reader], *, skip_broken: bool) -> _Log | Session:
+    if not text.strip():
+        raise SessionError(f"{name} is empty: give {READABLE}")
+    lines = _lines(text)
+    if len(lines) > 1 and _is_record(lines[0][1]):
+        return _opened_lines(lines, name, readers, skip_broken)
+    try:
+        value = parse(text, name)
+    except SessionError:
+        if not _is_mostly_records(lines):
+            raise
+        return _opened_lines(lines, name, readers, skip_broken)
+    if reader := reader_for([value], readers):
+        return _Log(reader, [value])
+    return _plain(value, name, INDENT if len(lines) > 1 else None)
+
+
+def _opened_lines(
+    lines: Sequence[tuple[int, str]], name: str, readers: Sequence[Reader], skip_broken: bool
+) -> _Log | Session:
+    found, notes = _parse_lines(lines, name, skip_broken=skip_broken)
+    values = [value for _, value in found]
+    if reader := reader_for(values, readers):
+        return _Log(reader, values, notes)
+    return Session([_message(value, name, line) for line, value in found], _as_lines, notes)
+
+
+def _parse_lines(
+    lines: Sequence[tuple[int, str]], name: str, *, skip_broken: bool
+) -> tuple[list[tuple[int, object]], tuple[str, ...]]:
+    """Return the values in lines of JSONL with their numbers, and notes about the lines that are left out."""
+    found: list[tuple[int, object]] = []
+    skipped: list[int] = []
+    notes: list[str] = []
+    for number, line in lines:
+        try:
+            found.append((number, parse(line, name, number, is_line=True)))
+        except SessionError as error:
+            is_cut_off = number == lines[-1][0] and isinstance(error.__cause__, json.JSONDecodeError)
+            if is_cut_off:
+                notes.append(f"line {number} is cut off, left out")
+            elif skip_broken:
+                skipped.append(number)
+            else:
+                raise
+    if skipped:
+        notes.append(f"broken lines, left out: {', '.join(map(str, skipped))}")
+    return found, tuple(notes)
+
+
+def _unrecorded(read: Conversation) -> Conversation:
+    """Return a conversation of whose requests nothing is known with one wherever the model speaks."""
+    return replace(read, requests=spoken(read.messages))
+
+
+def _recording(stretch: Conversation, agent: str | None, notes: tuple[str, ...]) -> Recording:
+    holds_prompt = bool(stretch.messages) and stretch.messages[0].get("role") == "system"
+    return Recording(stretch.messages, stretch.requests, agent, holds_prompt, (*notes, *stretch.notes))
+
+
+def _no_such(name: str, number: int, count: int) -> NoReturn:
+    are = f"{count} conversation{'' if count == 1 else 's'}"
+    raise SessionError(f"{name} has no conversation {number}: it holds {are}")
+
+
+def _plain(value: object, name: str, indent: int | None) -> Session:
+    if isinstance(value, list):
+        return Session([_message(item, name) for item in value], lambda messages: dump(messages, indent) + "\n")
+    if isinstance(value, dict) and isinstance(value.get("messages"), list):
+        messages = [_message(item, name) for item in value["messages"]]
+        return Session(messages, lambda pruned: dump({**value, "messages": pruned}, indent) + "\n")
+    if _is_message(value):
+        return Session([value], _as_lines)
+    raise SessionError(f"{name} holds {_described(value)}: give {READABLE}")
+
+
+def _is_record(line: str) -> bool:
+    value = parse_or_none(line)
+    return isinstance(value, dict) and bool(value)
+
+
+def _is_mostly_records(lines: Sequence[tuple[int, str]]) -> bool:
+    """Tell whether broken JSON is JSONL whose first line is broken: most of its lines are records."""
+    return len(lines) > 1 and 2 * sum(_is_record(line) for _, line in lines) >= len(lines)
+
+
+def _is_message(value: object) -> bool:
+    """Tell whether a value is a message with a role, an item of the Responses API, or a content of the Gemini API."""
+    if not isinstance(value, dict):
+        return False
+    kind = value.get("type")
+    is_item = isinstance(kind, str) and (kind in ITEM_TYPES or kind.endswith(("_call", "_output")))
+    return isinstance(value.get("role"), str) or is_item or isinstance(value.get("parts"), list)
+
+
+def _message(value: object, name: str, line: int | None = None) -> object:
+    if _is_message(value):
+        return value
+    where = f"{name} line {line}" if line else name
+    raise SessionError(f"{where} holds {_described(value)} where a message with a 'role' should be: give {READABLE}")
+
+
+def _described(value: object) -> str:
+    """Say what was found in words, such as `an object with the fields type, payload`."""
+    if isinstance(value, dict):
+        if not value:
+            return "an empty object"
+        names = ", ".join(name[:LONGEST_NAME] or '""' for name in list(value)[:SHOWN_NAMES])
+        return f"an object with the fields {names}{', …' if len(value) > SHOWN_NAMES else ''}"
+    return {list: "a list", str: "a string", bool: "true or false", type(None): "null"}.get(type(value), "a number")
+
+
+def _as_list(messages: list[object]) -> str:
+    return dump(messages, INDENT) + "\n"
+
+
+def _as_lines(messages: list[object]) -> str:
+    return "".join(dump(message) + "\n" for message in messages)

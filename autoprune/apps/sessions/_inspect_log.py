@@ -1,0 +1,132 @@
+"""Inspect's evaluation logs: JSON with samples, each a conversation. Read as chat messages.
+
+The rules are those of Inspect's `ChatMessage` types, its OpenAI provider and its log's attachments.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from autoprune.apps.sessions._json import Object, fields, listed, objects, text
+from autoprune.apps.sessions._recorded import Conversation, Message, Reader, bad_record, note, stretch
+from autoprune.apps.sessions._requests import Answer, Moment, Usage, asked_life, seconds, tokens, used
+from autoprune.apps.sessions.as_chat import call, conversation, image, result
+from autoprune.errors import SessionError
+
+ATTACHMENT = "attachment://"
+
+
+def detect(values: Sequence[object]) -> bool:
+    """Look for an evaluation, with its samples or its plan."""
+    whole = fields(values[0]) if len(values) == 1 else {}
+    return isinstance(whole.get("eval"), dict) and ("samples" in whole or "plan" in whole)
+
+
+def read(values: Sequence[object]) -> list[Conversation]:
+    """Return a conversation per sample and epoch. Raises SessionError where there is none, or a message has no role."""
+    return [_conversation(sample) for sample in _samples(values)]
+
+
+def record(values: Sequence[object]) -> list[list[Conversation]]:
+    """Return a conversation per sample and epoch, each as one stretch. Raises SessionError as `read` does."""
+    model = text(fields(fields(values[0]).get("eval")).get("model"))
+    samples = _samples(values)
+    return [[stretch(conversation, zip(_messages(sample), _moments(sample, model), strict=True))] for sample in samples]
+
+
+def _samples(values: Sequence[object]) -> list[Object]:
+    samples = objects(fields(values[0]).get("samples"))
+    if not samples:
+        raise SessionError("the log holds no samples, only the evaluation's header")
+    for at, sample in enumerate(samples, 1):
+        if not all(text(fields(record).get("role")) for record in listed(sample.get("messages"))):
+            raise bad_record("of the samples has a message without a role", at)
+    return samples
+
+
+def _conversation(sample: Object) -> Conversation:
+    parts = [part for record in objects(sample.get("messages")) for part in objects(record.get("content"))]
+    left = sum(part.get("type") not in ("text", "image") for part in parts)
+    notes = note("reasoning and other parts that are no text or picture, left out", left)
+    return conversation(_messages(sample), notes=notes)
+
+
+def _messages(sample: Object) -> list[Message]:
+    attachments = fields(sample.get("attachments"))
+    return [_message(record, attachments) for record in objects(sample.get("messages"))]
+
+
+def _moments(sample: Object, model: str) -> Iterator[Moment]:
+    """Return what the events tell of the messages: answers by their ids, results by those of their calls.
+
+    `model` is the evaluation's, for answers whose message and event name none.
+    """
+    known: dict[str, Moment] = {}
+    for event in objects(sample.get("events")):
+        time = seconds(event.get("completed")) or seconds(event.get("timestamp"))
+        if event.get("event") == "tool":
+            known[text(event.get("id"))] = time
+        elif event.get("event") == "model":
+            choices = objects(fields(event.get("output")).get("choices"))
+            answer = _answer(event, time, model)
+            known |= {text(fields(each.get("message")).get("id")): answer for each in choices}
+    for record in objects(sample.get("messages")):
+        is_models = record["role"] == "assistant"
+        found = known.get(text(record.get("id" if is_models else "tool_call_id")))
+        unknown = Answer(model=text(record.get("model")) or model) if is_models else None
+        yield found if isinstance(found, Answer) == is_models else unknown
+
+
+def _answer(event: Object, time: float | None, model: str) -> Answer:
+    """Return what the event of a model call tells; it holds the request as it was sent and the provider's response."""
+    output, call = fields(event.get("output")), fields(event.get("call"))
+    usage = _usage(fields(output.get("usage")), fields(fields(call.get("response")).get("usage")))
+    named = text(output.get("model")) or text(event.get("model")) or model
+    return Answer(time, named, usage, cache_life=asked_life(fields(call.get("request"))))
+
+
+def _usage(usage: Object, own: Object) -> Usage | None:
+    """Return the usage of an output; what providers count as input differs, but the total holds the whole prompt.
+
+    Only the provider's `own` usage says which cache was written.
+    """
+    made = tokens(usage.get("output_tokens"))
+    prompt = max(tokens(usage.get("total_tokens")) - made, 0)
+    cached, written = usage.get("input_tokens_cache_read"), usage.get("input_tokens_cache_write")
+    split = fields(own.get("cache_creation"))
+    return used(prompt, cached, written, made, split=split, cost=usage.get("total_cost"))
+
+
+def _message(record: Object, attachments: Object) -> Message:
+    content = _content(record.get("content"), attachments)
+    if record["role"] == "tool":
+        error = text(fields(record.get("error")).get("message"))
+        return result(text(record.get("tool_call_id")), f"Error: {error}" if error else content)
+    message: Message = {"role": record["role"], "content": content}
+    calls = [_call(made) for made in objects(record.get("tool_calls"))]
+    return {**message, "content": content or None, "tool_calls": calls} if calls else message
+
+
+def _call(made: Object) -> Message:
+    return call(text(made.get("id")), text(made.get("function")), fields(made.get("arguments")))
+
+
+def _content(content: object, attachments: Object) -> object:
+    """Return a text, or blocks of text and pictures, with what the log keeps aside put back."""
+    if isinstance(content, str):
+        return _attached(content, attachments)
+    return list(_blocks(objects(content), attachments))
+
+
+def _blocks(parts: Sequence[Object], attachments: Object) -> Iterator[Message]:
+    for part in parts:
+        if part.get("type") == "text":
+            yield {"type": "text", "text": _attached(text(part.get("text")), attachments)}
+        elif part.get("type") == "image":
+            yield image(_attached(text(part.get("image")), attachments))
+
+
+def _attached(value: str, attachments: Object) -> str:
+    found = attachments.get(value.removeprefix(ATTACHMENT)) if value.startswith(ATTACHMENT) else None
+    return found if isinstance(found, str) else value
+
+
+READER = Reader("inspect", detect, read, record)

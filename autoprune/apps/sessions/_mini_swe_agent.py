@@ -1,0 +1,124 @@
+"""mini-swe-agent's trajectories: a list of messages, since 1.0 an object with them. Read as chat messages.
+
+An action in a fenced block becomes a call and the user's answer to it the result. A run over the Responses API is read
+as Responses items. The rules are those of mini-swe-agent's model classes, which send all but `extra`.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+import autoprune.apps.sessions.as_responses as as_responses
+from autoprune.apps.sessions._json import Object, fields, listed, objects, text
+from autoprune.apps.sessions._recorded import Conversation, Message, Reader, bad_record, note, stretch
+from autoprune.apps.sessions._requests import Answer, Moment, asked_life, epoch, is_models, reported
+from autoprune.apps.sessions.as_chat import call, conversation, result, said
+
+FENCE = "```mswea_bash_command"
+RETURNED = "<returncode>"
+ACTION = re.compile(r"```(?:mswea_bash_command|bash)[ \t]*\n(.*?)\n?```", re.DOTALL)
+SENT = ("role", "content", "tool_calls", "tool_call_id", "name")
+TOOL = "bash"
+
+
+def detect(values: Sequence[object]) -> bool:
+    """Look for an object that names its format, or for texts with its block for a command."""
+    if len(values) != 1:
+        return False
+    whole = fields(values[0])
+    if text(whole.get("trajectory_format")).startswith("mini-swe-agent"):
+        return isinstance(whole.get("messages"), list)
+    listing = listed(values[0])
+    is_texts = all(set(fields(each)) <= {"role", "content", "extra"} and fields(each) for each in listing)
+    return is_texts and any(map(_is_marked, objects(values[0])))
+
+
+def _is_marked(record: Object) -> bool:
+    """Tell whether a text can only be mini-swe-agent's: a command in its fence, or what a command returned."""
+    content = text(record.get("content"))
+    return FENCE in content if record.get("role") == "assistant" else content.startswith(RETURNED)
+
+
+def read(values: Sequence[object]) -> list[Conversation]:
+    """Return the one conversation. Raises SessionError for a message that is none."""
+    records = _records(values)
+    if _is_responses(records):
+        return [as_responses.conversation([item for record in records for item in _items(record)])]
+    made = sum(len(_actions(record)) for record in records)
+    return [conversation(list(_messages(records)), notes=note("calls that were made in text", made))]
+
+
+def record(values: Sequence[object]) -> list[list[Conversation]]:
+    """Return the one conversation as one stretch. Raises SessionError as `read` does."""
+    records = _records(values)
+    config = fields(fields(fields(fields(values[0]).get("info")).get("config")).get("model"))
+    moments = [_moment(record, config) for record in records]
+    if _is_responses(records):
+        items = ((item, moment) for record, moment in zip(records, moments, strict=True) for item in _items(record))
+        return [[stretch(as_responses.conversation, (each for each in items if each[0].get("type") != "reasoning"))]]
+    return [[stretch(conversation, zip(_messages(records), moments, strict=True))]]
+
+
+def _moment(record: Object, config: Object) -> Moment:
+    """Return what the log says of a message; `config` is the run's configuration of the model.
+
+    mini-swe-agent 1 writes no times of its own, so that the response's `created` is all there is.
+    """
+    extra = fields(record.get("extra"))
+    response = record if record.get("object") == "response" else fields(extra.get("response"))
+    time = epoch(extra.get("timestamp")) or epoch(response.get("created") or response.get("created_at"))
+    if response is not record and not is_models(record):
+        return time
+    model = text(response.get("model")) or text(config.get("model_name"))
+    usage = reported(fields(response.get("usage")), extra.get("cost"))
+    return Answer(time, model, usage, cache_life=_asked_life(config))
+
+
+def _asked_life(config: Object) -> float | None:
+    """Return how many seconds a run's requests ask to be cached: by marks that it sets, or by their arguments."""
+    marked = {"cache_control": {"type": "ephemeral"}} if config.get("set_cache_control") else {}
+    return asked_life({**fields(config.get("model_kwargs")), **marked})
+
+
+def _is_responses(records: Sequence[Object]) -> bool:
+    """Tell whether a run was made over the Responses API."""
+    return any(record.get("object") == "response" for record in records)
+
+
+def _records(values: Sequence[object]) -> list[Object]:
+    listing = listed(fields(values[0]).get("messages")) or listed(values[0])
+    for at, record in enumerate(map(fields, listing), 1):
+        if not any(text(record.get(name)) for name in ("role", "type", "object")):
+            raise bad_record("of the messages has no role", at)
+    return [record for record in objects(listing) if record.get("role") != "exit"]
+
+
+def _items(record: Object) -> Iterator[Object]:
+    """Return the items of a response, or a message or an output as it is."""
+    for item in objects(record.get("output")) if record.get("object") == "response" else [record]:
+        yield {name: value for name, value in item.items() if name != "extra" and value is not None}
+
+
+def _actions(record: Object) -> list[str]:
+    """Return the commands that an assistant wrote in text: the one that its answer holds, or none."""
+    if record.get("role") != "assistant" or objects(record.get("tool_calls")):
+        return []
+    parsed = [text(each.get("command")) for each in objects(fields(record.get("extra")).get("actions"))]
+    found = parsed or [action.strip() for action in ACTION.findall(text(record.get("content")))]
+    return found if len(found) == 1 else []  # any other number is an error to mini-swe-agent, which it answers in words
+
+
+def _messages(records: Sequence[Object]) -> Iterator[Message]:
+    waiting = ""
+    for at, record in enumerate(records):
+        is_answered = at + 1 < len(records) and records[at + 1].get("role") == "user"
+        if waiting and record.get("role") == "user":
+            yield result(waiting, record.get("content") or "")
+            waiting = ""
+        elif is_answered and (commands := _actions(record)):
+            waiting = f"call_{at}"
+            yield said(text(record.get("content")), [call(waiting, TOOL, {"command": commands[0]})])
+        else:
+            yield {name: value for name, value in record.items() if name in SENT and (value or name == "content")}
+
+
+READER = Reader("mini-swe-agent", detect, read, record)

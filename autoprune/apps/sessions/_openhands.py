@@ -1,0 +1,328 @@
+"""OpenHands' output: a run per line with a `history` of events, or a trajectory, a list of them. Read as chat messages.
+
+The rules are those of OpenHands' `conversation_memory` and `view` modules.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from operator import itemgetter
+
+from autoprune.apps.sessions._json import Object, fields, listed, objects, text
+from autoprune.apps.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Message, Reader, bad_record, note, stretch
+from autoprune.apps.sessions._requests import Answer, Moment, dollars, reported, seconds
+from autoprune.apps.sessions.as_chat import call, conversation, image, result, said
+
+Event = Object
+SPOKEN = "message"
+DIGITS = 9  # of dollars, so that differences have no floating-point noise
+# Events that no model sees.
+UNSENT_ACTIONS = frozenset(
+    ("change_agent_state", "condensation", "condensation_request", "loop_recovery", "null", "pause", "recall", "resume")
+)
+UNSENT_OBSERVATIONS = frozenset(("agent_state_changed", "loop_detection", "null", "recall"))
+
+
+def detect(values: Sequence[object]) -> bool:
+    """Look for a history, or a list, whose entries are actions or observations."""
+    return any(map(_is_event, _history(values[0])[:20])) if values else False
+
+
+def read(values: Sequence[object]) -> list[Conversation]:
+    """Return a conversation per run. Raises SessionError for a line without a history."""
+    return [_conversation(events) for events in _runs(values)]
+
+
+def record(values: Sequence[object]) -> list[list[Conversation]]:
+    """Return a conversation per run as its stretches between condensations. Raises SessionError as `read` does."""
+    return [_stretches(events, fields(value)) for events, value in zip(_runs(values), values, strict=True)]
+
+
+def _runs(values: Sequence[object]) -> list[list[Event]]:
+    runs = [_history(value) for value in values]
+    for at, (value, events) in enumerate(zip(values, runs, strict=True), 1):
+        # A run whose agent could not be started leaves an empty history, and says why.
+        if not events and not text(fields(value).get("error")):
+            raise bad_record("is no run of OpenHands: it has no history of events", at)
+    return runs
+
+
+def _stretches(events: Sequence[Event], run: Object) -> list[Conversation]:
+    """Return what was sent until each condensation and until the end; what one kept is no request any more."""
+    answered = _answers(events, run)
+    ends = [at for at, event in enumerate(events) if event.get("action") == "condensation"]
+    found: list[Conversation] = []
+    for start, end in pairwise([0, *ends, len(events)]):
+        kept = {id(event) for event in events[:start]}
+        said = _said(events[:end])
+        timed = ((each, None if id(event) in kept else _moment(event, each, answered)) for event, each in said)
+        found.append(stretch(conversation, timed))
+    return found
+
+
+def _moment(event: Event, message: Message, answered: Mapping[str, Answer]) -> Moment:
+    """Return what the log says of an event; `answered` is keyed by ids of responses, "" for actions without one."""
+    time, response = seconds(event.get("timestamp")), text(_response(event).get("id"))
+    if message["role"] != "assistant":
+        return time
+    return replace(answered.get(response, answered[""]), time=time)
+
+
+def _answers(events: Sequence[Event], run: Object) -> dict[str, Answer]:
+    """Return what is known of each response by its id: its usage is in it, or else in the run's metrics.
+
+    The cost of a response is the increase of the run's accumulated cost.
+    """
+    metered = {text(each.get("response_id")): each for each in objects(fields(run.get("metrics")).get("token_usages"))}
+    model = text(fields(fields(run.get("metadata")).get("llm_config")).get("model"))
+    answered = {"": Answer(model=model)}
+    spent = 0.0
+    for event in events:
+        response, total = _response(event), dollars(fields(event.get("llm_metrics")).get("accumulated_cost"))
+        name = text(response.get("id"))
+        if name and name not in answered:
+            counted = fields(response.get("usage")) or fields(metered.get(name))
+            cost = round(total - spent, DIGITS) if total else None
+            answered[name] = Answer(model=text(response.get("model")) or model, usage=reported(counted, cost))
+        spent = total or spent
+    return answered
+
+
+def _history(value: object) -> list[Event]:
+    """Return the events of a conversation; early histories hold pairs of an action and its observation."""
+    found: list[Event] = []
+    history = listed(fields(value).get("history"))
+    for item in listed(value) or history:
+        found += objects(item) if isinstance(item, list) else objects([item])
+    return list(_completed(map(_nested, found) if history and any(map(_is_flat, found)) else found))
+
+
+def _conversation(events: Sequence[Event]) -> Conversation:
+    messages = [message for _, message in _said(events)]
+    context = sum(event.get("observation") == "recall" for event in _view(events))
+    summaries = sum(event.get("action") == "condensation" for event in events)
+    system = () if any(message["role"] == "system" for message in messages) else (NO_SYSTEM_PROMPT,)
+    notes = [
+        *system,
+        *note("condensations", summaries),
+        *note("workspace context and knowledge that OpenHands words itself, left out", context),
+    ]
+    return conversation(messages, None, notes)
+
+
+def _said(events: Sequence[Event]) -> Iterator[tuple[Event, Message]]:
+    """Return the messages that are sent, each with its event."""
+    calls = {_call_id(event) for event in events if _is_bare_call(event)}
+    for event in _grouped(_view(events)):
+        yield from ((event, message) for message in _messages(event, calls))
+
+
+def _view(events: Sequence[Event]) -> list[Event]:
+    """Return the events without those that condensations forgot, with the newest summary where it belongs."""
+    condensed = [fields(event.get("args")) for event in events if event.get("action") == "condensation"]
+    named = {each for args in condensed for each in listed(args.get("forgotten_event_ids")) if isinstance(each, int)}
+    spans = [(args.get("forgotten_events_start_id"), args.get("forgotten_events_end_id")) for args in condensed]
+    ranges = _merged((start, end) for start, end in spans if isinstance(start, int) and isinstance(end, int))
+    kept = [event for event in events if not _is_in(event.get("id"), named, ranges)]
+    for args in reversed(condensed):
+        offset = args.get("summary_offset")
+        if text(args.get("summary")) and isinstance(offset, int):
+            kept.insert(offset, {"observation": "condense", "content": args["summary"]})
+            break
+    return kept
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Merge spans of ids, ends included, in order and apart."""
+    apart: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if apart and start <= apart[-1][1]:
+            apart[-1] = apart[-1][0], max(end, apart[-1][1])
+        else:
+            apart.append((start, end))
+    return apart
+
+
+def _is_in(event_id: object, named: set[int], spans: Sequence[tuple[int, int]]) -> bool:
+    if not isinstance(event_id, int):
+        return False
+    before = bisect_right(spans, event_id, key=itemgetter(0))
+    return event_id in named or (before > 0 and event_id <= spans[before - 1][1])
+
+
+def _response(event: Event) -> Event:
+    """Return the model's response that an action came from."""
+    return fields(fields(event.get("tool_call_metadata")).get("model_response"))
+
+
+def _grouped(events: Sequence[Event]) -> Iterator[Event]:
+    """Return the events with one action for each response: a response with several calls has an action for each."""
+    seen: set[str] = set()
+    for event in events:
+        response = text(_response(event).get("id"))
+        if "action" not in event or not response:
+            yield event
+        elif response not in seen:
+            seen.add(response)
+            yield event
+
+
+def _calls(event: Event) -> list[Event]:
+    """Return the calls of the response that an action came from."""
+    return objects(_answer(event).get("tool_calls"))
+
+
+def _answer(event: Event) -> Event:
+    choice = next(iter(objects(_response(event).get("choices"))), None)
+    return fields(fields(choice).get("message"))
+
+
+def _is_bare_call(event: Event) -> bool:
+    """Tell whether an action of the agent is a call that its model wrote in words of its own."""
+    is_call = "action" in event and text(event["action"]) not in (*UNSENT_ACTIONS, "system", "message", "finish")
+    return is_call and event.get("source") != "user" and not _calls(event)
+
+
+def _messages(event: Event, calls: set[str]) -> Iterator[Message]:
+    """Return the message of an event; `calls` are the ids of calls that were made in words."""
+    if "action" in event:
+        if text(event["action"]) not in UNSENT_ACTIONS:
+            yield _action(event)
+    elif text(event.get("observation")) not in UNSENT_OBSERVATIONS:
+        yield _observation(event, calls)
+
+
+def _action(event: Event) -> Message:
+    args = fields(event.get("args"))
+    by_user = event.get("source") == "user"
+    match event["action"]:
+        case "system":
+            return {"role": "system", "content": text(args.get("content"))}
+        case "message":
+            return _message(args, by_user)
+        case "finish":
+            return said(_last_words(event, args))
+    if by_user:
+        return {"role": "user", "content": f"The user's action: {text(event.get('message'))}"}
+    if calls := _calls(event):
+        return said(text(_answer(event).get("content")), [_call(each) for each in calls])
+    shown = {name: value for name, value in args.items() if name != "thought"}
+    return said(text(args.get("thought")), [call(_call_id(event), text(event["action"]), shown)])
+
+
+def _message(args: Event, by_user: bool) -> Message:
+    """Return what the user or the agent said, with pictures only of the user."""
+    images = args.get("image_urls") or args.get("images_urls")  # as it was called until October 2024
+    content, urls = text(args.get("content")), [url for url in listed(images) if isinstance(url, str)]
+    if not by_user:
+        return said(content)
+    shown = [{"type": "text", "text": content}, *map(image, urls)]
+    return {"role": "user", "content": shown if urls else content}
+
+
+def _last_words(event: Event, args: Event) -> str:
+    """Return what the agent said when it finished, and thought if that is something else."""
+    content, thought = text(_answer(event).get("content")), text(args.get("thought"))
+    return "\n".join(part for part in dict.fromkeys((thought, content)) if part)
+
+
+def _call(raw: Event) -> Message:
+    function = fields(raw.get("function"))
+    return call(text(raw.get("id")), text(function.get("name")), text(function.get("arguments")))
+
+
+def _call_id(event: Event, name: str = "id") -> str:
+    """Make an id for a call that the log gives none, from its event's."""
+    return f"event_{event.get(name)}"
+
+
+def _observation(event: Event, calls: set[str]) -> Message:
+    """Return a result, or words to the model where no call asked for them."""
+    content = _content(event)
+    metadata = fields(event.get("tool_call_metadata"))
+    if metadata:
+        return result(text(metadata.get("tool_call_id")), content)
+    if _call_id(event, "cause") in calls:
+        return result(_call_id(event, "cause"), content)
+    return {"role": "user", "content": content}
+
+
+def _content(event: Event) -> str:
+    """Return what the model sees of an observation."""
+    content = text(event.get("content"))
+    if event.get("observation") == "error":
+        return f"{content}\n[Error occurred in processing last action]"
+    if event.get("observation") != "run":
+        return content
+    seen = fields(fields(event.get("extras")).get("metadata"))
+    lines = [f"{text(seen.get('prefix'))}{content}{text(seen.get('suffix'))}"]
+    if directory := text(seen.get("working_dir")):
+        lines.append(f"[Current working directory: {directory}]")
+    if interpreter := text(seen.get("py_interpreter_path")):
+        lines.append(f"[Python interpreter: {interpreter}]")
+    exit_code = seen.get("exit_code", fields(event.get("extras")).get("exit_code", -1))
+    if exit_code != -1:
+        lines.append(f"[Command finished with exit code {exit_code}]")
+    return "\n".join(lines)
+
+
+# Events of 2024 name neither who spoke nor, in some files, what answers what. Those in the resolver's output, of 2025
+# too, are flat: their fields stand beside the name of the action or the observation.
+
+
+NOT_FLAT = frozenset(("args", "source", "observation", "role"))  # what no flat action has, but others' records
+
+
+def _is_flat(event: Event) -> bool:
+    """Tell whether an object is an action of OpenHands whose fields stand beside its name."""
+    is_openhands = "thought" in event or "wait_for_response" in event
+    return is_openhands and isinstance(event.get("action"), str) and not NOT_FLAT & event.keys()
+
+
+def _nested(event: Event) -> Event:
+    """Return a flat event as OpenHands writes it elsewhere; any other event as it is."""
+    if {"args", "extras", "source"} & event.keys():
+        return event
+    if isinstance(event.get("action"), str):
+        return {"action": event["action"], "args": {name: each for name, each in event.items() if name != "action"}}
+    if isinstance(event.get("observation"), str) and isinstance(event.get("content"), str):
+        others = {name: each for name, each in event.items() if name not in ("observation", "content")}
+        return {"observation": event["observation"], "content": event["content"], "extras": others}
+    return event
+
+
+def _is_event(event: Event) -> bool:
+    """Tell whether an object is an action or an observation, with or without a source."""
+    if "source" in event:
+        return "action" in event or "observation" in event
+    is_action = isinstance(event.get("action"), str) and isinstance(event.get("args"), dict)
+    is_observation = isinstance(event.get("observation"), str) and isinstance(event.get("content"), str)
+    return is_action or (is_observation and isinstance(event.get("extras"), dict))
+
+
+def _completed(events: Iterable[Event]) -> Iterator[Event]:
+    """Add to the events what later versions say themselves: ids, sources, and which action was observed.
+
+    An observation belongs to the action right before it. The first message is the user's, and so is one right behind
+    a message of the agent's, which had waited for it; all else is the agent's.
+    """
+    action: Event = {}
+    is_users_turn = True
+    for number, event in enumerate(events):
+        known = event
+        if "source" not in event and _is_event(event):
+            if "action" in event:
+                waits = fields(event.get("args")).get("wait_for_response") is True
+                is_users = event["action"] == SPOKEN and is_users_turn and not waits
+                known = {"id": f"at_{number}", **event, "source": "user" if is_users else "agent"}
+            else:
+                cause = {"cause": action["id"]} if "id" in action else {}
+                known = {**cause, **event, "source": "environment"}
+        yield known
+        if "action" in known:
+            action = known
+            is_users_turn = known["action"] == SPOKEN and known.get("source") == "agent"
+
+
+READER = Reader("openhands", detect, read, record)

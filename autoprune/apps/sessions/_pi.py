@@ -1,0 +1,223 @@
+"""pi's sessions: JSONL with a header; a tree of entries since version 2. Read as Anthropic Messages.
+
+The rules are those of pi's `session-manager`, `messages` and `transform-messages` modules. pi speaks to many providers;
+thoughts that are not signed by the newest message's own Claude model become text, as pi does when the model changes.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from autoprune.apps.sessions._json import NOTHING, Object, fields, listed, objects, text
+from autoprune.apps.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note, stretch
+from autoprune.apps.sessions._requests import Answer, Moment, seconds, tokens, used
+from autoprune.apps.sessions.as_anthropic import Block, Speech, conversation, words
+
+BROKEN_OFF = ("error", "aborted")
+
+
+def detect(values: Sequence[object]) -> bool:
+    """Look for a session header in the first line, with an id and no payload."""
+    header = fields(values[0]) if values else {}
+    return header.get("type") == "session" and isinstance(header.get("id"), str) and "data" not in header
+
+
+def read(values: Sequence[object]) -> list[Conversation]:
+    """Return the conversation on the branch of the last entry. Raises SessionError for a message that is none."""
+    entries = _entries(values)
+    path = _branch(entries)
+    said = [message for message, _ in _context(path, values)]
+    model = next((_model(message) for message in reversed(said) if message.get("role") == "assistant"), ())
+    spoken = [speech for message in said if (speech := _speech(message, model))]
+    broken = sum(message.get("stopReason") in BROKEN_OFF for message in said)
+    notes = [
+        NO_SYSTEM_PROMPT,
+        *note("entries of other branches, left out", len(entries) - len(path)),
+        *note("messages summarized by the last compaction, left out", _messages(path) - _messages(said)),
+        *note("summaries; the words around them are ours", sum("summary" in message for message in said)),
+        *note("answers that were broken off, left out", broken),
+    ]
+    return [conversation(spoken, notes=notes)]
+
+
+def record(values: Sequence[object]) -> list[list[Conversation]]:
+    """Return the conversation of the last entry as its stretches between compactions. Raises as `read` does."""
+    path = _branch(_entries(values))
+    resends = _is_version_1(path)
+    ends = [at for at, entry in enumerate(path) if entry.get("type") == "compaction"]
+    return [[_stretch(list(_context(path[:end], values)), resends) for end in (*ends, len(path))]]
+
+
+def _stretch(said: Sequence[tuple[Object, Moment]], resends: bool) -> Conversation:
+    sent = ((_as_sent(message, resends), moment) for message, moment in said)
+    spoken = ((_speech(message, ()), moment) for message, moment in sent)
+    return stretch(conversation, [(speech, moment) for speech, moment in spoken if speech and speech.blocks])
+
+
+def _as_sent(message: Object, resends: bool) -> Object:
+    """Return a message without thinking; where pi `resends` answers that were broken off, as if it were whole."""
+    if message.get("role") != "assistant":
+        return message
+    parts = [part for part in objects(message.get("content")) if part.get("type") != "thinking"]
+    return {**message, "content": parts, "stopReason": None if resends else message.get("stopReason")}
+
+
+def _entries(values: Sequence[object]) -> list[Object]:
+    for at, value in enumerate(map(fields, values), 1):
+        if value.get("type") == "message" and not text(fields(value.get("message")).get("role")):
+            raise bad_record("is an entry of type message without a message that has a role", at)
+    return [fields(value) for value in values[1:]]
+
+
+def _messages(entries: Sequence[Object]) -> int:
+    return sum(entry.get("type") == "message" or "role" in entry for entry in entries)
+
+
+def _is_version_1(entries: Sequence[Object]) -> bool:
+    """Tell whether entries are of version 1: without ids, and by a pi that sent answers again that were broken off."""
+    return not entries or "id" not in entries[0]
+
+
+def _branch(entries: Sequence[Object]) -> list[Object]:
+    """Return the entries from the root to the last one; all in version 1, where they have no ids."""
+    if _is_version_1(entries):
+        return list(entries)
+    tree = {text(entry.get("id")): entry for entry in entries}
+    at = text(entries[-1].get("id"))
+    path: list[Object] = []
+    seen: set[str] = set()
+    while at in tree and at not in seen:
+        seen.add(at)
+        path.append(tree[at])
+        at = text(tree[at].get("parentId"))
+    return path[::-1]
+
+
+def _context(path: Sequence[Object], values: Sequence[object]) -> Iterator[tuple[Object, Moment]]:
+    """Return the messages of a branch: the last compaction's summary, what it kept, and what came after.
+
+    Each comes with what the log says of it, but for what a compaction kept.
+    """
+    last = next((at for at in range(len(path) - 1, -1, -1) if path[at].get("type") == "compaction"), None)
+    if last is None:
+        yield from _messages_of(path)
+        return
+    kept, index = path[last].get("firstKeptEntryId"), path[last].get("firstKeptEntryIndex")
+    if isinstance(index, int) and 0 < index < len(values):  # version 1, where entries have no ids
+        first = next((at for at in range(last) if path[at] is values[index]), last)
+    else:
+        first = next((at for at in range(last) if path[at].get("id") == kept), last)
+    yield {"role": "compactionSummary", "summary": path[last].get("summary")}, None
+    yield from ((message, None) for message, _ in _messages_of(path[first:last]))
+    yield from _messages_of(path[last + 1 :])
+
+
+def _messages_of(entries: Sequence[Object]) -> Iterator[tuple[Object, Moment]]:
+    for entry in entries:
+        match entry.get("type"):
+            case "message":
+                yield fields(entry.get("message")), _moment(entry)
+            case "custom_message":
+                yield {"role": "custom", "content": entry.get("content")}, _moment(entry)
+            case "branch_summary" if entry.get("summary"):
+                yield {"role": "branchSummary", "summary": entry.get("summary")}, _moment(entry)
+
+
+def _moment(entry: Object) -> Moment:
+    """Return what the log says of an entry: entries are written when they are complete."""
+    message, time = fields(entry.get("message")), seconds(entry.get("timestamp"))
+    if message.get("role") != "assistant":
+        return time
+    usage = fields(message.get("usage"))
+    cached, written = tokens(usage.get("cacheRead")), tokens(usage.get("cacheWrite"))
+    prompt = tokens(usage.get("input")) + cached + written
+    cost = fields(usage.get("cost")).get("total")
+    counted = used(prompt, cached, written, usage.get("output"), split=_split(usage), cost=cost)
+    return Answer(time, text(message.get("model")), counted)
+
+
+def _split(usage: Object) -> Object:
+    """Return Anthropic's `cache_creation` for the counts of pi, which newer versions split; else nothing."""
+    if "cacheWrite1h" not in usage:
+        return NOTHING
+    long = tokens(usage.get("cacheWrite1h"))
+    return {"ephemeral_1h_input_tokens": long, "ephemeral_5m_input_tokens": tokens(usage.get("cacheWrite")) - long}
+
+
+def _model(message: Object) -> tuple[object, ...]:
+    return message.get("provider"), message.get("api"), message.get("model")
+
+
+def _speech(message: Object, model: tuple[object, ...]) -> Speech | None:
+    """Return what a message says; None for one that is not sent."""
+    match message.get("role"):
+        case "assistant" if message.get("stopReason") not in BROKEN_OFF:
+            is_own = _model(message) == model and message.get("api") == "anthropic-messages"
+            return Speech(
+                "assistant", [block for part in objects(message.get("content")) for block in _block(part, is_own)]
+            )
+        case "toolResult":
+            return Speech("user", [_result(message)])
+        case "user" | "custom" | "hookMessage":
+            return Speech("user", _blocks(message.get("content")))
+        case "bashExecution" if not message.get("excludeFromContext"):
+            return Speech("user", words(_ran(message)))
+        case "branchSummary" | "compactionSummary":
+            return Speech("user", words(f"<summary>\n{text(message.get('summary'))}\n</summary>"))
+    return None
+
+
+def _block(part: Object, is_own: bool) -> Iterator[Block]:
+    """Return a block of an answer; `is_own` where the model that will read it has signed its thoughts."""
+    match part.get("type"):
+        case "text":
+            yield {"type": "text", "text": text(part.get("text"))}
+        case "toolCall":
+            arguments = fields(part.get("arguments"))
+            yield {"type": "tool_use", "id": text(part.get("id")), "name": text(part.get("name")), "input": arguments}
+        case "thinking":
+            thought, signature = text(part.get("thinking")), text(part.get("thinkingSignature"))
+            if part.get("redacted"):
+                yield from ({"type": "redacted_thinking", "data": signature},) if is_own and signature else ()
+            elif is_own and signature and thought.strip():
+                yield {"type": "thinking", "thinking": thought, "signature": signature}
+            else:
+                yield {"type": "text", "text": thought}
+
+
+def _blocks(content: object) -> list[Block]:
+    """Return the words and pictures of a user as blocks."""
+    return words(content) if isinstance(content, str) else [_shown(part) for part in objects(content)]
+
+
+def _shown(part: Object) -> Block:
+    if part.get("type") != "image":
+        return {"type": "text", "text": text(part.get("text"))}
+    source = {"type": "base64", "media_type": text(part.get("mimeType")), "data": text(part.get("data"))}
+    return {"type": "image", "source": source}
+
+
+def _result(message: Object) -> Block:
+    """Return a result: its texts in one where it holds no picture."""
+    parts = [fields(part) for part in listed(message.get("content"))]
+    joined = "\n".join(text(part.get("text")) for part in parts)
+    pictures = any(part.get("type") == "image" for part in parts)
+    shown = [
+        block for part in parts if (block := _shown(part)).get("type") == "image" or text(block.get("text")).strip()
+    ]
+    return {
+        "type": "tool_result",
+        "tool_use_id": text(message.get("toolCallId")),
+        "content": shown if pictures else joined,
+        "is_error": message.get("isError") is True,
+    }
+
+
+def _ran(message: Object) -> str:
+    """Write a command that the user ran, and what came of it."""
+    output, code = text(message.get("output")), message.get("exitCode")
+    shown = f"```\n{output}\n```" if output else "(no output)"
+    ending = "\n\n(cancelled)" if message.get("cancelled") else f"\n\nexit code {code}" if code else ""
+    return f"Ran `{text(message.get('command'))}`\n{shown}{ending}"
+
+
+PLACES = (".pi/agent/sessions/**/*.jsonl",)
+READER = Reader("pi", detect, read, record, PLACES)

@@ -1,0 +1,86 @@
+"""Trae Agent's trajectories: JSON with its exchanges with the model. Read as chat messages.
+
+Each exchange holds only what was new to the model (`chat` of its clients adds that to what it has sent before), so the
+conversation is all of them in a row. The results of the last calls are taken from the agent's steps.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from autoprune.apps.sessions._json import Object, fields, listed, objects, text
+from autoprune.apps.sessions._recorded import Conversation, Message, Reader, bad_record, stretch
+from autoprune.apps.sessions._requests import Answer, Moment, seconds, tokens, used
+from autoprune.apps.sessions.as_chat import call, conversation, result, said
+
+APART = ("anthropic", "bedrock")  # providers that count the cached parts of a prompt beside its other tokens
+
+
+def detect(values: Sequence[object]) -> bool:
+    """Look for exchanges with a model beside the agent's steps."""
+    whole = fields(values[0]) if len(values) == 1 else {}
+    return isinstance(whole.get("llm_interactions"), list) and isinstance(whole.get("agent_steps"), list)
+
+
+def read(values: Sequence[object]) -> list[Conversation]:
+    """Return the one conversation. Raises SessionError for an exchange without messages."""
+    return [conversation([message for message, _ in _said(values)])]
+
+
+def record(values: Sequence[object]) -> list[list[Conversation]]:
+    """Return the one conversation as one stretch. Raises SessionError as `read` does."""
+    return [[stretch(conversation, _said(values))]]
+
+
+def _said(values: Sequence[object]) -> list[tuple[Message, Moment]]:
+    """Return the messages of all exchanges, each with what the log says of it: only answers have times."""
+    whole = fields(values[0])
+    said: list[tuple[Message, Moment]] = []
+    for at, exchange in enumerate(map(fields, listed(whole.get("llm_interactions"))), 1):
+        if not isinstance(exchange.get("input_messages"), list):
+            raise bad_record("of llm_interactions has no input_messages", at)
+        said += [(_message(record), None) for record in objects(exchange["input_messages"])]
+        said.append((_answer(fields(exchange.get("response"))), _moment(exchange)))
+    last = said[-1][0] if said else {}
+    return [*said, *((result, None) for result in _last_results(last, whole))]
+
+
+def _moment(exchange: Object) -> Answer:
+    response = fields(exchange.get("response"))
+    usage = fields(response.get("usage"))
+    cached, written = tokens(usage.get("cache_read_input_tokens")), tokens(usage.get("cache_creation_input_tokens"))
+    apart = cached + written if exchange.get("provider") in APART else 0
+    counted = used(tokens(usage.get("input_tokens")) + apart, cached, written, usage.get("output_tokens"))
+    model = text(response.get("model")) or text(exchange.get("model"))
+    return Answer(seconds(exchange.get("timestamp")), model, counted)
+
+
+def _message(record: Object) -> Message:
+    if done := fields(record.get("tool_result")):
+        return _result(done)
+    if made := fields(record.get("tool_call")):
+        return said("", [_call(made)])
+    return {"role": text(record.get("role")) or "user", "content": text(record.get("content"))}
+
+
+def _answer(response: Object) -> Message:
+    return said(text(response.get("content")), [_call(made) for made in objects(response.get("tool_calls"))])
+
+
+def _call(made: Object) -> Message:
+    return call(text(made.get("call_id")), text(made.get("name")), fields(made.get("arguments")))
+
+
+def _result(done: Object) -> Message:
+    """Return the result of a call: what the tool gave back, and its error."""
+    error = f"Error: {done['error']}" if done.get("error") else ""
+    output = "" if done.get("result") is None else str(done["result"])
+    return result(text(done.get("call_id")), "\n".join(part for part in (output, error) if part))
+
+
+def _last_results(answer: Message, whole: Object) -> Iterator[Message]:
+    """Return the results of the last answer's calls, which no exchange has sent."""
+    calls = {text(made.get("id")) for made in objects(answer.get("tool_calls"))}
+    for step in objects(whole.get("agent_steps")):
+        yield from (_result(done) for done in objects(step.get("tool_results")) if text(done.get("call_id")) in calls)
+
+
+READER = Reader("trae", detect, read, record)

@@ -1,0 +1,1 @@
+"""Facts about what messages say: calls and their outcomes, shell commands, answers, utterances, names."""

@@ -1,0 +1,231 @@
+"""Tool calls with their results, read once for all summarizers: what was called, on what, and how it went."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, islice
+
+from autoprune.conversation.transcript import ToolCall, ToolResult
+from autoprune.facts import _files, _shell
+from autoprune.facts.calls import arguments, paths, target
+from autoprune.facts.commands import STILL_RUNNING, command, continues
+from autoprune.facts.outcomes import background, cancelled, error_lines, exit_code, failed, is_data, refused
+from autoprune.facts.utterances import Utterance, one_line
+
+LONGEST_TOOL = 80  # characters of a tool's name
+LONGEST_SUBJECT = 160  # of what a call is about
+LONGEST_COMMAND = 220
+LONGEST_ID = 40  # of an argument that names something: an id
+LONGEST_IDS = 80  # of such arguments together
+LONGEST_REASON = 160
+LONGEST_ERROR = 300
+ERROR_SPANS = 3  # places with error lines that are looked at
+FIRST_LINES = 4_000  # characters that are searched for a first line, or a last one
+FOLDERS = ("workdir", "cwd", "working_directory", "workingDirectory")  # arguments that say where a command is run
+SOUGHT = ("pattern", "query", "regex")  # arguments that say what is looked for in a path
+# Lines that programs of agents put around an output, and that tell nothing beside the exit code.
+NOISE = re.compile(
+    r"(?i)\W*(?:(?:\w+ ){0,4}(?:exit\w*|return)(?: with)?[ _]?(?:code|status)?\W*-?\d+\W*"
+    r"|(?:command|chunk id|wall time|original token count|total output lines): .*|output:|debugger attached\.)"
+)
+TAGS = re.compile(r"</?(?:tool_use_error|error|returncode|output|stderr|stdout)>")
+MALFORMED = re.compile(r"\s*(?:<tool_use_error>|Unknown tool\b|Tool '?[\w.-]+'? not found|MCP error -32602\b)")
+NO_RESULT = "no result yet"
+REFUSED = "refused by the user"
+
+
+@dataclass(frozen=True)
+class Action:
+    """A tool call with its result, as far as both are known.
+
+    `is_late`: the call was among earlier messages, and only its result is among these.
+    """
+
+    call: ToolCall | None
+    result: ToolResult | None
+    is_late: bool = False
+
+    @property
+    def tool(self) -> str:
+        """The tool's name on one line."""
+        name = self.call.name if self.call else self.result.tool if self.result else ""
+        return one_line(name, LONGEST_TOOL) or "a tool"
+
+    @cached_property
+    def command(self) -> str:
+        """The shell command that was run; "" where none was."""
+        return "" if self._open_file else command(self.call)
+
+    @cached_property
+    def name(self) -> str:
+        """A short name that the same action has each time: the essence of a command, or a tool and its target."""
+        if script := self.command:
+            return _shell.in_short(_shell.essence(script), LONGEST_COMMAND) or self.tool
+        if self._open_file:
+            word = str(self._arguments.get("command", self.tool)).split()[0]
+            return f"{one_line(word, LONGEST_TOOL)}({self._open_file[1]})"
+        patched = " ".join(path for _, path in _files.patched(self.call))
+        named = patched or target(self.call) or " ".join(self._paths) or self._ids
+        return f"{self.tool}({one_line(named, LONGEST_SUBJECT)})" if named.strip() else self.tool
+
+    def subject(self, most: int = LONGEST_SUBJECT) -> str:
+        """Return what the call is about in `most` characters: a path, a command, a pattern; else its arguments."""
+        if self.call is None:
+            return ""
+        what, files, given = target(self.call), ", ".join(self._paths), self.call.arguments
+        if not what and not files and given:
+            what = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
+        where = files if files and len(what) > LONGEST_SUBJECT else what or files
+        sought = next((value for name in SOUGHT if isinstance(value := self._arguments.get(name), str) and value), "")
+        return one_line(f"{sought} in {where}" if sought and sought != what else _end_of_path(where, most), most)
+
+    @property
+    def folder(self) -> str:
+        """The absolute path of the folder that a command was run in; "" where it is not known."""
+        given = next((value for name in FOLDERS if isinstance(value := self._arguments.get(name), str)), "")
+        folder = (given or _shell.folder(self.command)).rstrip("/")
+        return folder if folder.startswith("/") and "\n" not in folder else ""
+
+    def files(self) -> Iterator[tuple[str, str]]:
+        """Yield what was done with which files: ("read", path), ("edited", path), ("created", path) and so on."""
+        if patched := _files.patched(self.call):
+            yield from patched
+        elif self._open_file:
+            yield self._open_file
+        elif script := self.command:
+            yield from _shell.files(script)
+        else:
+            yield from _files.touched(self.call, self.result, self.tool)
+
+    @cached_property
+    def failed(self) -> bool | None:
+        """Whether the result says that the call failed; None where it does not say, or where there is none."""
+        return failed(self.result.text, self.result.is_error, self.call) if self.result else None
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it was not done because the user did not want it."""
+        return bool(self.result and self.failed and refused(self.result.text))
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether it was not done because another call beside it had failed."""
+        return bool(self.result and cancelled(self.result.text))
+
+    @property
+    def is_malformed(self) -> bool:
+        """Whether the agent's program refused the call as it was written; nothing is left to mend but the call."""
+        text = self.result.text if self.result else ""
+        return MALFORMED.match(text) is not None and not self._paths
+
+    @cached_property
+    def only_looks(self) -> bool:
+        """Whether it reads or lists, and does nothing else."""
+        if script := self.command:
+            return _shell.only_looks(script)
+        does = {verb for verb, _ in self.files()}
+        return does == {"read"} or (not does and is_data(self.call))
+
+    @cached_property
+    def runs_as(self) -> str:
+        """The id of a command that was still running when its result was written; "" for any other."""
+        return background(self.result.text) if self.result else ""
+
+    @property
+    def waits_for(self) -> str:
+        """The id of the running command whose output this call reads; "" where it reads none."""
+        return continues(self.call)
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code in the result, where one stands there."""
+        return exit_code(self.result.text) if self.result else None
+
+    @property
+    def outcome(self) -> str:
+        """How it went, in a few words."""
+        if self.result is None:
+            return NO_RESULT
+        if self.runs_as:
+            return f"{'failed, ' if self.failed else ''}{STILL_RUNNING} {self.runs_as}"
+        if not self.failed:
+            return "ok" if self.failed is False else "ran"
+        if self.is_refused:
+            return REFUSED
+        return f"failed, exit code {self.exit_code}" if self.exit_code else "failed"
+
+    @property
+    def reason(self) -> str:
+        """The one line of the result that best tells why the call failed; "" where none does."""
+        text = self.result.text if self.result else ""
+        telling = (text[begin:end].rstrip().rpartition("\n")[2] for begin, end in _error_spans(text))
+        lines = map(str.strip, chain(telling, text[:FIRST_LINES].split("\n")))
+        return one_line(next((line for line in lines if line and not NOISE.fullmatch(line)), ""), LONGEST_REASON)
+
+    @property
+    def error(self) -> str:
+        """All lines of the result that tell why the call failed, on one line; "" where none does."""
+        said = TAGS.sub(" ", _error_text(self.result.text)) if self.result else ""
+        return one_line(said.replace("→", "->"), LONGEST_ERROR)
+
+    def as_command(self, text: str) -> "Action":
+        """Return the action as the late result of a command that was run before."""
+        call = replace(self.call, arguments={"command": text}) if self.call else None
+        return Action(call, self.result, is_late=True)
+
+    @property
+    def _arguments(self) -> Mapping[str, object]:
+        return arguments(self.call) if self.call else {}
+
+    @property
+    def _paths(self) -> tuple[str, ...]:
+        return paths(self.call) if self.call else ()
+
+    @property
+    def _ids(self) -> str:
+        """The short texts and ids among the arguments."""
+        texts = (
+            str(value)
+            for name, value in self._arguments.items()
+            if isinstance(value, str) or str(name).lower().endswith("id")
+        )
+        return " ".join(text for text in texts if 0 < len(text) <= LONGEST_ID)[:LONGEST_IDS]
+
+    @cached_property
+    def _open_file(self) -> tuple[str, str] | None:
+        return _files.open_file(self.call, self.result, self.tool)
+
+
+def read_actions(utterances: Sequence[Utterance]) -> Iterator[tuple[Action, ...]]:
+    """Yield for each message its calls with their results, and the results of calls made before these messages."""
+    results = {result.call.location: result for one in utterances for result in one.results if result.call}
+    made = {call.location for one in utterances for call in one.calls}
+    for one in utterances:
+        calls = (Action(call, results.get(call.location)) for call in one.calls)
+        others = (result for result in one.results if not result.call or result.call.location not in made)
+        yield (*calls, *(Action(result.call, result, result.call is not None) for result in others))
+
+
+def _end_of_path(text: str, most: int) -> str:
+    """Return a long path without its first folders: its end tells more."""
+    if len(text) <= most or " " in text or "/" not in text[1 - most :]:
+        return text
+    end = text[1 - most :]
+    return "…" + end[end.index("/") :]
+
+
+def _error_spans(text: str) -> list[tuple[int, int]]:
+    return [*islice(error_lines(text, 0, len(text)), ERROR_SPANS)]
+
+
+def _error_text(text: str) -> str:
+    """Return the error lines of a text; where there are none, its first and its last line."""
+    spans = sorted(_error_spans(text))
+    telling = [span for begin, end in spans if not NOISE.fullmatch(span := text[begin:end].strip())]
+    if telling:
+        return " / ".join(telling)
+    lines = (line.strip() for line in (text[:FIRST_LINES] + text[FIRST_LINES:][-FIRST_LINES:]).split("\n"))
+    said = [line for line in lines if line and not NOISE.fullmatch(line)]
+    return " / ".join(dict.fromkeys((*said[:1], *said[-1:])))

@@ -1,0 +1,299 @@
+"""What a prune did, and why. Decides nothing; counts only what is asked for."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+from autoprune.conversation.copying import Copied
+from autoprune.conversation.reasons import Reason
+from autoprune.conversation.transcript import Entry, Speaker
+from autoprune.planning.plan import Plan
+from autoprune.pruners.report._breakdown import (
+    floor,
+    fold_row,
+    part_row,
+    result_row,
+    stable_boundary,
+    tokens_lost,
+    tools,
+)
+from autoprune.pruners.report._statistics import figures
+from autoprune.summarizers.spent import NOTHING, Spent
+from autoprune.tokens import scaled
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Report(Copied):
+    """The outcome of one prune. Tokens are the provider's if a calibration or a usage was given, else counted ones.
+
+    `tokens_before` and `tokens_after` are what the safe zone is compared with. `fallbacks` says in words whatever was
+    not done as asked, and `notes` holds that and what else the caller should know. `seconds` is the time it took.
+    Where the bytes of the messages alone showed that there is nothing to do, the report counts when it is first asked.
+    """
+
+    strategy: str
+    safe_zone: int
+    calibration: float
+    fallbacks: tuple[str, ...]
+    seconds: float
+    plan_of: Callable[[], Plan]
+    spent: Spent = NOTHING
+    advise: "Callable[[Report], str] | None" = None
+    warn: Callable[[Plan], str] | None = None
+
+    @cached_property
+    def advice(self) -> str:
+        """What to do where the safe zone is not reached, with figures; "" where it is. Found when it is first asked."""
+        return self.advise(self) if self.advise and not self.within_safe_zone else ""
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What the caller should know, in words: the fallbacks, and that prunes cost more than they save."""
+        warning = self.warn(self.plan) if self.warn else ""
+        return (*self.fallbacks, warning) if warning else self.fallbacks
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields, with the plan itself in place of how to make it, which holds the pruner's memory."""
+        return {
+            **super().__getstate__(),
+            "plan_of": partial(_itself, self.plan),
+            "advise": partial(_said, self.advice) if self.advise else None,
+            "warn": partial(_said, self.notes[-1] if len(self.notes) > len(self.fallbacks) else ""),
+        }
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What was decided for each result."""
+        return self.plan_of()
+
+    @cached_property
+    def tokens_before(self) -> int:
+        """Tokens of the next prompt as it was given."""
+        return scaled(self.plan.tokens_before, self.calibration)
+
+    @cached_property
+    def tokens_after(self) -> int:
+        """Tokens of the next prompt as it was returned."""
+        return scaled(self.plan.tokens, self.calibration)
+
+    @property
+    def tokens_saved(self) -> int:
+        """Tokens that were saved; never below zero."""
+        return self.tokens_before - self.tokens_after
+
+    @property
+    def compression_ratio(self) -> float:
+        """Tokens after / tokens before; 1.0 for an empty conversation."""
+        return self.tokens_after / self.tokens_before if self.tokens_before else 1.0
+
+    @property
+    def within_safe_zone(self) -> bool:
+        """Whether the budget is met. If not, `floor` says what stands in the way."""
+        return self.tokens_after <= self.safe_zone
+
+    @property
+    def results(self) -> int:
+        """The number of tool results in the conversation."""
+        return len(self.plan.transcript.results)
+
+    @property
+    def results_cleared(self) -> int:
+        """The number of tool results that this prune replaced by placeholders."""
+        return sum(edit.reason is not Reason.CLAMPED for edit in self.plan.results.values())
+
+    @property
+    def results_clamped(self) -> int:
+        """The number of tool results that this prune cut to their head and tail."""
+        return len(self.plan.results) - self.results_cleared
+
+    @property
+    def calls_cleaned(self) -> int:
+        """The number of calls whose arguments this prune shortened."""
+        return len({self.plan.answers[part] for part in self.plan.inputs})
+
+    @property
+    def first_changed_message(self) -> int | None:
+        """The index of the first message that differs from the caller's; None where none does."""
+        edited = self.plan.first_changed
+        stripped = (thought.location.message for thought in self.plan.stripped)
+        return min((*((int(edited[0]),) if edited else ()), *stripped), default=None)
+
+    @cached_property
+    def cache_tokens_lost(self) -> int:
+        """Tokens of the previous prompt, perhaps cached by the provider, that stand after this request's first edit."""
+        return scaled(tokens_lost(self.plan), self.calibration)
+
+    @cached_property
+    def stable_boundary(self) -> int | None:
+        """The index of the last message that no later prune changes: a cache breakpoint fits there; else None.
+
+        Where messages are folded or dropped, only the system's messages at the head are stable.
+        """
+        return stable_boundary(self.plan)
+
+    @cached_property
+    def floor(self) -> Mapping[str, int]:
+        """What the prompt consists of after the prune, in counted tokens; the parts add up to the whole.
+
+        `frames` is what stands around the results in a tool's messages.
+        `unseen` results may not be cleared yet, `cleared` ones are placeholders, `kept` ones are all others.
+        `summary` is the running summary, `sent beside` is the overhead and what primes the reply.
+        """
+        return floor(self.plan)
+
+    @cached_property
+    def tools(self) -> Mapping[str, Mapping[str, int]]:
+        """Per tool, largest saving first: its results, their tokens, how many were edited, the tokens saved in all.
+
+        What went with a folded or dropped message is not among them.
+        """
+        return tools(self.plan)
+
+    @cached_property
+    def rows(self) -> tuple[Mapping[str, object], ...]:
+        """Per tool result, oldest first: where it stands, what it is, whether it was cleared, and why."""
+        return tuple(result_row(self.plan, result) for result in self.plan.transcript.results)
+
+    @cached_property
+    def input_rows(self) -> tuple[Mapping[str, object], ...]:
+        """Per call whose arguments were shortened, the same: where it stands, its tokens, and why."""
+        return tuple(part_row(self.plan, part, edit, edit.reason) for part, edit in self.plan.inputs.items())
+
+    @cached_property
+    def fold_rows(self) -> tuple[Mapping[str, object], ...]:
+        """Per fold, in their order: its messages, the request at which they went, their tokens, and why."""
+        return tuple(map(fold_row, self.plan.folds))
+
+    @property
+    def decisions(self) -> tuple[str, ...]:
+        """What the strategy says of its decisions, with their numbers, the oldest first; nothing where it is silent."""
+        return self.plan.told.decisions
+
+    @property
+    def messages_summarized(self) -> int:
+        """The number of messages that this prune took into the summary."""
+        return sum(len(fold.messages) for fold in self.plan.folds if not fold.is_drop)
+
+    @property
+    def messages_removed(self) -> int:
+        """The number of messages that this prune dropped."""
+        return sum(len(fold.messages) for fold in self.plan.folds if fold.is_drop)
+
+    @property
+    def requests_removed(self) -> int:
+        """The number of the user's messages among those that were dropped, without results of tools."""
+        return sum(entry.speaker is Speaker.USER and not entry.results for entry in self._dropped)
+
+    @property
+    def answers_removed(self) -> int:
+        """The number of the user's answers through a tool in the messages that were dropped."""
+        is_answer = self.plan.protections.is_answer
+        return sum(is_answer(result) for entry in self._dropped for result in entry.results)
+
+    @property
+    def _dropped(self) -> list[Entry]:
+        entries = self.plan.transcript.entries
+        return [entries[at] for fold in self.plan.folds if fold.is_drop for at in fold.messages]
+
+    @property
+    def statistics(self) -> dict[str, int | float]:
+        """The statistics of `get_cleanup_statistics`, for this prune."""
+        messages = len(self.plan.transcript.entries)
+        edited = len(self.plan.results), self.calls_cleaned
+        folded = self.messages_removed, self.messages_summarized
+        return figures(self.tokens_before, self.tokens_after, messages, *edited, *folded)
+
+    @property
+    def fields(self) -> dict[str, object]:
+        """What a log line carries besides its text."""
+        return {
+            "strategy": self.strategy,
+            "safe_zone": self.safe_zone,
+            "within_safe_zone": self.within_safe_zone,
+            "calibration": self.calibration,
+            **self.statistics,
+            "seconds": self.seconds,
+            "fallbacks": list(self.fallbacks),
+        }
+
+    def to_dict(self) -> dict[str, object]:
+        """Return all of it as plain JSON values."""
+        return {
+            **self.fields,
+            "tool_results": self.results,
+            "first_changed_message": self.first_changed_message,
+            "cache_tokens_lost": self.cache_tokens_lost,
+            "stable_boundary": self.stable_boundary,
+            "advice": self.advice,
+            "notes": list(self.notes),
+            "decisions": list(self.decisions),
+            "results_clamped": self.results_clamped,
+            "requests_removed": self.requests_removed,
+            "answers_removed": self.answers_removed,
+            "model_calls": self.spent.calls,
+            "model_input_tokens": self.spent.input_tokens,
+            "model_output_tokens": self.spent.output_tokens,
+            "cost": self.spent.cost,
+            "floor": dict(self.floor),
+            "tools": {tool: dict(row) for tool, row in self.tools.items()},
+            "results": [dict(row) for row in self.rows],
+            "inputs": [dict(row) for row in self.input_rows],
+            "folds": [dict(row) for row in self.fold_rows],
+        }
+
+    def to_json(self, **options: object) -> str:
+        """Return `to_dict` as JSON text; `options` are those of `json.dumps`."""
+        return json.dumps(self.to_dict(), **{"ensure_ascii": False, **options})  # type: ignore[arg-type]
+
+    @property
+    def also(self) -> str:
+        """What else was done, in words; "" for nothing."""
+        lost = ((self.requests_removed, "request"), (self.answers_removed, "answer"))
+        users = " and ".join(f"{number} {what}{'s' if number > 1 else ''}" for number, what in lost if number)
+        done = (
+            (self.results_clamped, "result", "cut"),
+            (self.calls_cleaned, "call", "with shorter arguments"),
+            (len(self.plan.stripped), "thinking block", "stripped"),
+            (self.messages_summarized, "message", "summed up"),
+            (self.messages_removed, "message", f"dropped (with {users} of the user's)" if users else "dropped"),
+            (self.spent.calls, "call", "of a model"),
+        )
+        return "".join(f", {number} {what}{'s' if number > 1 else ''} {done}" for number, what, done in done if number)
+
+    def __str__(self) -> str:
+        """Say it in one line for a person."""
+        state = "within" if self.within_safe_zone else "over"
+        line = (
+            f"{self.strategy}: {self.tokens_before:,} → {self.tokens_after:,} tokens, {self.results_cleared} of "
+            f"{self.results} tool results cleared{self.also}, {state} the safe zone of {self.safe_zone:,}"
+        )
+        if not self.within_safe_zone:
+            part, tokens = max(self.floor.items(), key=lambda item: item[1])
+            line += f" ({part}: {tokens:,})"
+        return "; ".join((line, *((f"next: {self.advice}",) if self.advice else ()), *self.fallbacks))
+
+    __repr__ = __str__
+
+    def __rich__(self) -> object:
+        """Return the tables that `rich.print` shows."""
+        from autoprune.pruners.report.tables import summary
+
+        return summary(self)
+
+    def _repr_html_(self) -> str:
+        """Return the HTML that a notebook shows."""
+        from autoprune.pruners.report.tables import page
+
+        return page(self)
+
+
+def _itself(plan: Plan) -> Plan:
+    """Return a plan that was made before."""
+    return plan
+
+
+def _said(words: str, asked_of: object) -> str:
+    """Return an advice or a warning that was found before."""
+    return words
