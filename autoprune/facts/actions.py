@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import chain, islice
 
 from autoprune.conversation.transcript import ToolCall, ToolResult
-from autoprune.facts import _files, _shell
+from autoprune.facts import file_calls, shell_scripts
 from autoprune.facts.calls import arguments, paths, target
 from autoprune.facts.commands import STILL_RUNNING, command, continues
 from autoprune.facts.outcomes import background, cancelled, error_lines, exit_code, failed, is_data, refused
@@ -62,11 +62,11 @@ class Action:
     def name(self) -> str:
         """A short name that the same action has each time: the essence of a command, or a tool and its target."""
         if script := self.command:
-            return _shell.in_short(_shell.essence(script), LONGEST_COMMAND) or self.tool
+            return shell_scripts.in_short(shell_scripts.essence(script), LONGEST_COMMAND) or self.tool
         if self._open_file:
             word = str(self._arguments.get("command", self.tool)).split()[0]
             return f"{one_line(word, LONGEST_TOOL)}({self._open_file[1]})"
-        patched = " ".join(path for _, path in _files.patched(self.call))
+        patched = " ".join(path for _, path in file_calls.patched(self.call))
         named = patched or target(self.call) or " ".join(self._paths) or self._ids
         return f"{self.tool}({one_line(named, LONGEST_SUBJECT)})" if named.strip() else self.tool
 
@@ -85,19 +85,19 @@ class Action:
     def folder(self) -> str:
         """The absolute path of the folder that a command was run in; "" where it is not known."""
         given = next((value for name in FOLDERS if isinstance(value := self._arguments.get(name), str)), "")
-        folder = (given or _shell.folder(self.command)).rstrip("/")
+        folder = (given or shell_scripts.folder(self.command)).rstrip("/")
         return folder if folder.startswith("/") and "\n" not in folder else ""
 
     def files(self) -> Iterator[tuple[str, str]]:
         """Yield what was done with which files: ("read", path), ("edited", path), ("created", path) and so on."""
-        if patched := _files.patched(self.call):
+        if patched := file_calls.patched(self.call):
             yield from patched
         elif self._open_file:
             yield self._open_file
         elif script := self.command:
-            yield from _shell.files(script)
+            yield from shell_scripts.files(script)
         else:
-            yield from _files.touched(self.call, self.result, self.tool)
+            yield from file_calls.touched(self.call, self.result, self.tool)
 
     @cached_property
     def failed(self) -> bool | None:
@@ -124,7 +124,7 @@ class Action:
     def only_looks(self) -> bool:
         """Whether it reads or lists, and does nothing else."""
         if script := self.command:
-            return _shell.only_looks(script)
+            return shell_scripts.only_looks(script)
         does = {verb for verb, _ in self.files()}
         return does == {"read"} or (not does and is_data(self.call))
 
@@ -195,7 +195,7 @@ class Action:
 
     @cached_property
     def _open_file(self) -> tuple[str, str] | None:
-        return _files.open_file(self.call, self.result, self.tool)
+        return file_calls.open_file(self.call, self.result, self.tool)
 
 
 def read_actions(utterances: Sequence[Utterance]) -> Iterator[tuple[Action, ...]]:

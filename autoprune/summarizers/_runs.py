@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from autoprune.facts import _shell
+from autoprune.facts import shell_scripts
 
 DEEPEST = 3  # scripts in scripts
 SHELLS = frozenset(("bash", "sh", "zsh"))
@@ -99,16 +99,16 @@ def again(later: Sequence[Run], name: str) -> bool:
 
 
 def _runs(script: str, depth: int) -> Iterator[Run]:
-    for joint, part in _shell.split(script):
+    for joint, part in shell_scripts.split(script):
         if joint[:1] == "|":  # a filter, or what is done instead
             continue
         part = part.strip()
-        words = _shell.bare(_shell.words(part))
+        words = shell_scripts.bare(shell_scripts.words(part))
         is_script = len(words) > 2 and words[0] in SHELLS and words[1].startswith("-") and "c" in words[1]
         if is_script or part.startswith("("):
             inner = words[2] if is_script else part[1:].removesuffix(")")
             yield from _runs(inner, depth + 1) if depth < DEEPEST else ()
-        elif words and not _shell.looks(words):
+        elif words and not shell_scripts.looks(words):
             yield _run(words)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import autoprune.summarizers.digest._contents as _contents
 from autoprune.conversation.transcript import Speaker
-from autoprune.facts import _shell, harness
+from autoprune.facts import harness, shell_scripts
 from autoprune.facts.actions import NO_RESULT, Action, read_actions
 from autoprune.facts.commands import STILL_RUNNING, hides_failures
 from autoprune.facts.utterances import Utterance, one_line
@@ -225,7 +225,7 @@ class _Reader:
     def _take_runs(self, name: str) -> int:
         """Take a command from the list, whatever its output was cut to; return how many times it was run."""
         commands = self.lists[_contents.COMMANDS]
-        same = [one for one in commands if _shell.uncut(one) == _shell.uncut(name)]
+        same = [one for one in commands if shell_scripts.uncut(one) == shell_scripts.uncut(name)]
         counted = [(RUNS.search(how), how) for one in same if (how := commands.pop(one))]
         return sum(int(match[1]) if match else 1 for match, _ in counted)
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from autoprune.facts import _shell
+from autoprune.facts import shell_scripts
 from autoprune.facts.actions import NOISE, TAGS, Action
 from autoprune.facts.utterances import one_line
 from autoprune.summarizers.sections import figure
@@ -130,8 +130,8 @@ def _pushed(text: str) -> str:
 
 def _tests(action: Action, text: str) -> str:
     """Return the command of a test run, with its figures."""
-    command = _shell.essence(action.command)
-    bare = _shell.QUOTED.sub("''", command)
+    command = shell_scripts.essence(action.command)
+    bare = shell.QUOTED.sub("''", command)
     if not TESTING.search(bare) and not RUNNERS.search(bare):
         return ""
     found = [match["pytest"] or match["line"] for match in FIGURES.finditer(text)]

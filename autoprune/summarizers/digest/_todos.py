@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from autoprune.facts._files import words_of
 from autoprune.facts.actions import Action
 from autoprune.facts.calls import arguments
+from autoprune.facts.file_calls import words_of
 from autoprune.facts.utterances import one_line
 from autoprune.summarizers.digest._findings import CODE
 
