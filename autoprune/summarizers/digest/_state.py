@@ -131,7 +131,7 @@ def _pushed(text: str) -> str:
 def _tests(action: Action, text: str) -> str:
     """Return the command of a test run, with its figures."""
     command = shell_scripts.essence(action.command)
-    bare = shell.QUOTED.sub("''", command)
+    bare = shell_scripts.QUOTED.sub("''", command)
     if not TESTING.search(bare) and not RUNNERS.search(bare):
         return ""
     found = [match["pytest"] or match["line"] for match in FIGURES.finditer(text)]
