@@ -28,6 +28,7 @@ from autoprune.settings._lookup import (
     setting,
     text_setting,
 )
+from autoprune.settings.plugins import load_plugin, plugin_names
 
 __all__ = [
     "SAFE_ZONE_TOKENS",
@@ -45,8 +46,10 @@ __all__ = [
     "effective_settings",
     "filled_in",
     "group_size",
+    "load_plugin",
     "missing_safe_zone",
     "overhead_tokens",
+    "plugin_names",
     "resolve",
     "safe_zone",
     "setting",
