@@ -45,16 +45,18 @@ __all__ = [
     "summarize_text",
 ]
 LATE = {
-    **dict.fromkeys(("Action", "read_actions"), "actions"),
-    "ActionTrace": "action_trace",
-    **dict.fromkeys(("Answer", "Ask", "Brief", "Failed", "Refused", "Steps", "Summarizer", "Written"), "brief"),
-    "Chunked": "chunked",
-    "Digest": "digest",
-    "Levels": "levels",
-    "OpenAISummarizer": "openai",
-    "Symbols": "symbols",
-    "Utterance": "utterances",
-    **dict.fromkeys(("summarize_text", "asummarize_text"), "_one_text"),
+    **dict.fromkeys(("Action", "read_actions"), "autoprune.facts.actions"),
+    "ActionTrace": "autoprune.summarizers.action_trace",
+    **dict.fromkeys(
+        ("Answer", "Ask", "Brief", "Failed", "Refused", "Steps", "Summarizer", "Written"), "autoprune.summarizers.brief"
+    ),
+    "Chunked": "autoprune.summarizers.chunked",
+    "Digest": "autoprune.summarizers.digest",
+    "Levels": "autoprune.summarizers.levels",
+    "OpenAISummarizer": "autoprune.summarizers.openai",
+    "Symbols": "autoprune.summarizers.symbols",
+    "Utterance": "autoprune.facts.utterances",
+    **dict.fromkeys(("summarize_text", "asummarize_text"), "autoprune.summarizers._one_text"),
 }
 
 
@@ -62,4 +64,4 @@ def __getattr__(name: str) -> Any:
     """Return a public name, whose module is loaded when it is first asked for."""
     if name not in LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{LATE[name]}"), name)
+    return getattr(import_module(LATE[name]), name)
