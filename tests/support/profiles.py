@@ -32,7 +32,7 @@ FULL_ONLY = (
     "tests/summarizers/test_openai_summarizer.py",
     "tests/test_edit_loop.py",
 )
-MOST = 10  # examples of a property in the quick profile
+MOST = 6  # examples of a property in the quick profile
 _ANYWAY = {
     "deadline": None,
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
@@ -56,7 +56,7 @@ def is_full() -> bool:
 
 
 def share(number: int) -> int:
-    """Return how many of a number of examples the profile tries: all, or an eighth and at most ten."""
+    """Return how many of a number of examples the profile tries: all, or an eighth and at most six."""
     return number if is_full() else min(MOST, -(-number // 8))
 
 
