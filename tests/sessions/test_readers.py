@@ -18,7 +18,7 @@ from tables import each_row
 
 from autoprune import SessionError
 from autoprune.apps.sessions import NO_RESULT, READERS, Request, Session, agent_log, decode, load, recordings
-from autoprune.apps.sessions._readers import reader_for
+from autoprune.apps.sessions._loading import reader_for
 from autoprune.providers import problems
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "readers"
@@ -824,8 +824,8 @@ def test_ids_that_anthropic_refuses_are_made_fit_and_unique():
     replies = [entry(f"r{n}", "2", "toolResult", [words(str(n))], toolCallId=calls[n]["id"]) for n in range(3)]
     chain = [{**reply, "parentId": "2" if n == 0 else f"r{n - 1}"} for n, reply in enumerate(replies)]
     session = load(pi(entry("1", None, "user", "go"), entry("2", "1", "assistant", calls, **CLAUDE), *chain), "s")
-    assert [block["id"] for block in session.messages[1]["content"]] == ["a_b", "a_b_2", "c" * 64]
-    assert [block["tool_use_id"] for block in session.messages[2]["content"]] == ["a_b", "a_b_2", "c" * 64]
+    assert [block["id"] for block in session.messages[1]["content"]] == ["a_b_2", "a_b", "c" * 64]
+    assert [block["tool_use_id"] for block in session.messages[2]["content"]] == ["a_b_2", "a_b", "c" * 64]
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from glob import glob, has_magic
 from pathlib import Path
 
-from autoprune.apps.sessions._readers import READERS
-from autoprune.apps.sessions._recorded import Reader
+from autoprune.apps.sessions._loading import READERS
+from autoprune.apps.sessions._recording import Reader
 
 ENDINGS = (".json", ".jsonl", ".gz", ".traj")
 

@@ -1,19 +1,22 @@
-"""The recorded calls of the model: where each stands in a conversation, when it was answered, and what it used."""
+"""What session readers work with: parsed JSON of unknown shape, conversations, and the recorded calls of the model."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TypeAlias
 
 from autoprune.apps.sessions._json import NOTHING, Object, fields, objects, text
+from autoprune.errors import SessionError
 
+Message = dict[str, object]
 LATEST = 1e15  # milliseconds: what is larger has never been a time
 DEAREST = 1e6  # dollars: no request costs that
 # Seconds, by Anthropic's `ttl` and OpenAI's `prompt_cache_retention`, whose "in_memory" promises no time.
 LIVES: Mapping[str, float] = {"5m": 300.0, "1h": 3_600.0, "24h": 86_400.0}
 DEFAULT_TTL = "5m"  # of Anthropic's `cache_control` without a `ttl`
+NO_SYSTEM_PROMPT = "the system prompt is not in the log"
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,64 @@ class Answer:
 # What a log says of a message: an answer that it recorded, or when the model was given something; None where nothing
 # is known, and for what a compaction put there or kept, also of the model's: that was no request.
 Moment: TypeAlias = Answer | float | None
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """A recorded conversation as its agent would send it next; `notes` say what was left out or made up.
+
+    `requests` are the recorded calls of the model, where the log was read for them.
+    """
+
+    messages: list[Message]
+    notes: tuple[str, ...] = ()
+    requests: tuple[Request, ...] = ()
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A stretch of a session without a compaction: every message as it was when it was sent, without thinking.
+
+    `agent` is the one whose session file it is, None for plain messages. `holds_prompt` says whether the messages begin
+    with the system prompt, so that only the tools' schemas are unknown.
+    """
+
+    messages: list[Message]
+    requests: tuple[Request, ...]
+    agent: str | None
+    holds_prompt: bool
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads the session files of one agent.
+
+    All functions get the values of a file: one per line of JSONL, or the one value of a JSON file. `detect` says
+    whether this agent wrote them, and never raises. `read` returns the conversations in them, and raises SessionError
+    that says what is wrong and where. `record` returns the same conversations as they were sent, each as its stretches
+    between compactions, with the requests, and without thinking and calls that have no result; where there is none,
+    what `read` returns is taken for one stretch. `places` are globs of where the agent keeps its files at home.
+    """
+
+    name: str
+    detect: Callable[[Sequence[object]], bool]
+    read: Callable[[Sequence[object]], list[Conversation]]
+    record: Callable[[Sequence[object]], list[list[Conversation]]] | None = None
+    places: tuple[str, ...] = ()
+
+
+def note(what: str, count: int) -> tuple[str, ...]:
+    """Return the note that something was met `count` times; none where it was not."""
+    return (f"{what}: {count}",) if count else ()
+
+
+def bad_record(what: str, at: int) -> SessionError:
+    """Return the error of a record that cannot be read; records are counted from 1."""
+    return SessionError(f"record {at} {what}")
+
+
+# Requests
 
 
 def requests(places: Mapping[int, int], moments: Sequence[Moment]) -> tuple[Request, ...]:

@@ -10,12 +10,36 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NoReturn, TypeVar
 
+from autoprune.apps.sessions._claude_code import READER as CLAUDE_CODE
+from autoprune.apps.sessions._cline_messages import READER as CLINE
+from autoprune.apps.sessions._codex_rollout import READER as CODEX
+from autoprune.apps.sessions._copilot_cli import READER as COPILOT_CLI
+from autoprune.apps.sessions._evaluations import INSPECT, TAU_BENCH
+from autoprune.apps.sessions._gemini_cli import READER as GEMINI_CLI
 from autoprune.apps.sessions._json import dump, parse, parse_or_none
-from autoprune.apps.sessions._readers import READERS, reader_for
-from autoprune.apps.sessions._recorded import Conversation, Reader, Recording
-from autoprune.apps.sessions._requests import Request, spoken
+from autoprune.apps.sessions._mini_swe_agent import READER as MINI_SWE_AGENT
+from autoprune.apps.sessions._openhands import READER as OPENHANDS
+from autoprune.apps.sessions._pi_session import READER as PI
+from autoprune.apps.sessions._recording import Conversation, Reader, Recording, Request, spoken
+from autoprune.apps.sessions._swe_agent import READER as SWE_AGENT
+from autoprune.apps.sessions._trae import READER as TRAE
 from autoprune.errors import SessionError
 
+# To ship a reader, write its module in this package and add a line. The first one that detects a file reads it.
+READERS = (
+    CLAUDE_CODE,
+    CODEX,
+    GEMINI_CLI,
+    COPILOT_CLI,
+    PI,
+    CLINE,
+    OPENHANDS,
+    SWE_AGENT,
+    MINI_SWE_AGENT,
+    TRAE,
+    INSPECT,
+    TAU_BENCH,
+)
 READABLE = (
     "a JSON list of messages, JSONL with one message a line, an object with a 'messages' list, or a session file of "
     + ", ".join(reader.name for reader in READERS)
@@ -344,3 +368,8 @@ def _as_list(messages: list[object]) -> str:
 
 def _as_lines(messages: list[object]) -> str:
     return "".join(dump(message) + "\n" for message in messages)
+
+
+def reader_for(values: Sequence[object], readers: Sequence[Reader] = ()) -> Reader | None:
+    """Return the first of `readers`, then of those that ship, that detects the values; None where none does."""
+    return next((reader for reader in (*readers, *READERS) if reader.detect(values)), None)
