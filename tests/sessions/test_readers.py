@@ -552,6 +552,12 @@ def test_codex_answers_a_call_that_was_cut_off_and_drops_a_result_without_a_call
     )
 
 
+def test_codex_answers_the_call_that_was_cut_off_of_two_with_one_id():
+    session = load(codex(user("go"), call("a"), output("a", "A"), call("a"), call("b"), output("b", "B")), "s")
+    shown = [message.get("output") or message["type"] for message in session.messages]
+    assert shown == ["message", "function_call", "A", "function_call", "aborted", "function_call", "B"]
+
+
 @each_row(
     ("payload", "expected"),
     [

@@ -134,14 +134,14 @@ def _as_agents_send(messages: Iterable[Object], wire: Wire) -> list[Message]:
 
 
 def _with_remarks_moved(items: Iterable[Object]) -> list[Message]:
-    """Return copies of items, those that answer calls without an output directly behind them, as Codex does."""
-    made = [{**item} for item in items]
-    remarks = {item["call_id"]: item for item in made if ORIGIN not in item and item.get("type") in OUTPUTS}
+    """Return copies of items, each output that was not in the log directly behind its call, as Codex sends it."""
     kept: list[Message] = []
-    for item in made:
-        if ORIGIN in item:
-            remark = remarks.get(item.get("call_id")) if item.get("type") in CALLS else None
-            kept += [item, remark] if remark else [item]
+    for item in items:
+        at = len(kept)
+        if ORIGIN not in item:
+            calls = (place for place in range(at - 1, -1, -1) if kept[place].get("type") in CALLS)
+            at = 1 + next((place for place in calls if kept[place].get("call_id") == item.get("call_id")), at - 1)
+        kept.insert(at, {**item})
     return kept
 
 
