@@ -4,7 +4,8 @@ import copy
 import gzip
 import json
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -16,10 +17,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from autoprune import SessionError
-from autoprune.apps.sessions import NO_RESULT, READERS, Request, Session, agent_log, decode, load, recordings
+from autoprune import SessionError, SettingsError
+from autoprune.apps.sessions import (
+    NO_RESULT,
+    READERS,
+    Request,
+    Session,
+    agent_log,
+    decode,
+    find_reader,
+    load,
+    recordings,
+)
 from autoprune.apps.sessions._loading import reader_for
 from autoprune.providers import problems
+from autoprune.settings import plugins
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "readers"
 SAMPLES = sorted(path for path in FOLDER.glob("*.json*") if not path.name.endswith(".expected.json"))
@@ -1092,6 +1104,36 @@ def test_a_message_that_its_provider_has_no_place_for_is_an_error_that_says_whic
     with pytest.raises(SessionError) as caught:
         load(text, "s")
     assert f"but message {what}" in str(caught.value)
+
+
+# Readers of installed packages
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A package that registers a reader, and something else as one."""
+    (tmp_path / "package.py").write_text(
+        "from autoprune.apps.sessions import Reader\nREADER = Reader('mine', lambda values: True, lambda values: [])\n"
+    )
+    info = tmp_path / "package-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Name: package\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[autoprune.readers]\nmine = package:READER\nother = package:__name__\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    plugins._registered.cache_clear()
+    yield
+    plugins._registered.cache_clear()
+    sys.modules.pop("package", None)
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_reader_is_found_by_its_name_whether_it_ships_or_is_installed():
+    assert find_reader("codex").name == "codex"
+    assert find_reader("mine").name == "mine"
+    with pytest.raises(SettingsError, match=r"'other' under autoprune\.readers is a str: it must be a Reader"):
+        find_reader("other")
+    with pytest.raises(SettingsError, match=r"no reader 'mime' \(did you mean mine\?\); .* trae, .* mine, other"):
+        find_reader("mime")
 
 
 # Anything at all

@@ -14,6 +14,7 @@ from autoprune.apps.sessions._loading import (
     Session,
     agent_log,
     decode,
+    find_reader,
     load,
     recordings,
 )
@@ -67,6 +68,7 @@ __all__ = [
     "decode",
     "dump",
     "fields",
+    "find_reader",
     "function_call",
     "function_response",
     "image",

@@ -7,7 +7,8 @@ import re
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import NoReturn, TypeVar
 
 from autoprune.apps.sessions._claude_code import READER as CLAUDE_CODE
@@ -23,7 +24,8 @@ from autoprune.apps.sessions._pi_session import READER as PI
 from autoprune.apps.sessions._recording import Conversation, Reader, Recording, Request, spoken
 from autoprune.apps.sessions._swe_agent import READER as SWE_AGENT
 from autoprune.apps.sessions._trae import READER as TRAE
-from autoprune.errors import SessionError
+from autoprune.errors import SessionError, SettingsError, did_you_mean
+from autoprune.settings import load_plugin, plugin_names
 
 # To ship a reader, write its module in this package and add a line. The first one that detects a file reads it.
 READERS = (
@@ -40,6 +42,7 @@ READERS = (
     INSPECT,
     TAU_BENCH,
 )
+PLUGINS = "autoprune.readers"  # the entry point group of readers in installed packages
 READABLE = (
     "a JSON list of messages, JSONL with one message a line, an object with a 'messages' list, or a session file of "
     + ", ".join(reader.name for reader in READERS)
@@ -56,13 +59,32 @@ SHOWN_NAMES, LONGEST_NAME = 8, 80  # of an object that is no message: how many, 
 SHOWN = 5  # places of bad bytes that a note names
 
 
+def reader_for(values: Sequence[object], readers: Sequence[Reader] = ()) -> Reader | None:
+    """Return the first of `readers`, then of those that ship, that detects the values; None if none does."""
+    return next((reader for reader in (*readers, *READERS) if reader.detect(values)), None)
+
+
+def find_reader(name: str) -> Reader:
+    """Return the reader with this name: one that ships, or one that an installed package registers.
+
+    Packages register readers under the entry point group `autoprune.readers`. Raises SettingsError for an unknown name,
+    and for an entry point that is no reader or cannot be imported.
+    """
+    plugin = next((reader for reader in READERS if reader.name == name), None) or load_plugin(PLUGINS, name)
+    if isinstance(plugin, Reader):
+        return plugin
+    if plugin is not None:
+        raise SettingsError(f"the plugin {name!r} under {PLUGINS} is a {type(plugin).__name__}: it must be a Reader")
+    names = [*(reader.name for reader in READERS), *plugin_names(PLUGINS)]
+    raise SettingsError(f"there is no reader {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}")
+
+
 @dataclass(frozen=True)
 class Session:
     """The messages of a file, and how to write others in the shape that the file had.
 
     `agent` is the one whose session file it is, None for plain messages; `notes` say what was left out of the file or
     made up, and `conversations` how many the file holds. A conversation of an agent's file is written as a JSON list.
-    `last` is the last recorded request that names its model, if there is one.
     """
 
     messages: list[object]
@@ -70,7 +92,12 @@ class Session:
     notes: tuple[str, ...] = ()
     agent: str | None = None
     conversations: int = 1
-    last: Request | None = None
+    recorded: Callable[[], Sequence[Request]] = field(default=tuple, repr=False, compare=False)
+
+    @cached_property
+    def last(self) -> Request | None:
+        """The last recorded request that names its model, if there is one. Reads the log a second time."""
+        return next((request for request in reversed(self.recorded()) if request.model), None)
 
 
 @dataclass(frozen=True)
@@ -127,18 +154,17 @@ def _loaded(text: str, name: str, number: int, readers: Sequence[Reader], skip_b
         _no_such(name, number, len(conversations))
     found = conversations[number - 1]
     notes = (*opened.notes, *found.notes)
-    last = _last(opened, number)
-    return Session([*found.messages], _as_list, notes, opened.reader.name, len(conversations), last)
+    recorded = partial(_requests, opened, number)
+    return Session([*found.messages], _as_list, notes, opened.reader.name, len(conversations), recorded)
 
 
-def _last(log: "_Log", number: int) -> Request | None:
-    """Return the last recorded request of a conversation that names its model."""
+def _requests(log: "_Log", number: int) -> Sequence[Request]:
+    """Return the recorded requests of a conversation; none if the log cannot be read for them."""
     try:
         stretches = log.reader.record(log.values)[number - 1] if log.reader.record else []
     except (SessionError, RecursionError, IndexError):
-        return None
-    requests = (request for stretch in reversed(stretches) for request in reversed(stretch.requests))
-    return next((request for request in requests if request.model), None)
+        return ()
+    return [request for stretch in stretches for request in stretch.requests]
 
 
 def recordings(
@@ -368,8 +394,3 @@ def _as_list(messages: list[object]) -> str:
 
 def _as_lines(messages: list[object]) -> str:
     return "".join(dump(message) + "\n" for message in messages)
-
-
-def reader_for(values: Sequence[object], readers: Sequence[Reader] = ()) -> Reader | None:
-    """Return the first of `readers`, then of those that ship, that detects the values; None where none does."""
-    return next((reader for reader in (*readers, *READERS) if reader.detect(values)), None)
