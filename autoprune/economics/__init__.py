@@ -12,9 +12,8 @@ pause longer than the cache's life. To clear `k` tokens in front of `S` cached o
 prune what it has saved and what it has cost.
 """
 
-from autoprune.economics._entry import Entry
+from autoprune.economics._entries import Entry
 from autoprune.economics._ledger import Ledger, Reported
-from autoprune.economics._pauses import Clock, Pauses, checked_pauses
 from autoprune.economics._prices import (
     CACHE_LIFE,
     CALL_TOKENS,
@@ -26,7 +25,7 @@ from autoprune.economics._prices import (
     of_model,
     prices,
 )
-from autoprune.economics._sent import Pruned, Sent, Weighed
+from autoprune.economics._prompts import Clock, Pauses, Pruned, Sent, Weighed, checked_pauses
 
 __all__ = [
     "CACHE_LIFE",

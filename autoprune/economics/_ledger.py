@@ -19,12 +19,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from autoprune.economics._entry import Entry, total
-from autoprune.economics._pauses import checked_pauses
+from autoprune.economics._entries import Entry, table, total
 from autoprune.economics._prices import CACHE_LIFE, CALL_TOKENS, Prices
 from autoprune.economics._prices import prices as prices_of
-from autoprune.economics._sent import Before, Pruned, Sent, Step, step
-from autoprune.economics._table import table
+from autoprune.economics._prompts import Before, Pruned, Sent, Step, checked_pauses, step
 from autoprune.errors import SettingsError, is_number, whole
 from autoprune.tokens import prompt_tokens
 
@@ -87,7 +85,7 @@ class Ledger:
         if found.is_other:
             self._close()
         price = self.prices.read if found.is_warm else self.prices.write
-        self._entries = [entry.gone_on(price) for entry in self._entries]
+        self._entries = [entry.after_request(price) for entry in self._entries]
         self._charge_fetched(now)
         self._enter(now, found, price, is_cold=is_cold)
         self._before = found.now
@@ -103,7 +101,7 @@ class Ledger:
     def entries(self) -> tuple[Entry, ...]:
         """Every prune, oldest first, in the provider's tokens where its usage was given."""
         ratio = self.tokens_per_counted
-        return tuple(entry if ratio == 1.0 else entry.scaled(ratio) for entry in self._entries)
+        return tuple(entry if ratio == 1.0 else entry.scale(ratio) for entry in self._entries)
 
     @property
     def total(self) -> Entry:
@@ -176,7 +174,7 @@ class Ledger:
             # Those that were fetched together were so by one request.
             cost = self.prices.request(prompt, prompt, CALL_TOKENS) / len(again) + self.prices.write * tokens
             number = self._cleared[mark]
-            self._entries[number] = self._entries[number].fetched_again(tokens, cost)
+            self._entries[number] = self._entries[number].after_reread(tokens, cost)
         if again:
             self._cleared = {mark: number for mark, number in self._cleared.items() if mark not in again}
 
@@ -201,7 +199,7 @@ class Ledger:
             self._cleared = {**dict.fromkeys(now.cleared, len(self._entries)), **self._cleared}
             self._entries.append(made)
         elif found.rewritten:
-            self._entries[-1] = self._entries[-1].rewritten_by(found.rewritten, more)
+            self._entries[-1] = self._entries[-1].after_rewrite(found.rewritten, more)
 
     def _summarizing(self, now: Sent) -> float:
         """Return what was asked of a model, in input tokens: by its cost in dollars if that is known."""

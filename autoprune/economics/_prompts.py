@@ -1,11 +1,20 @@
-"""A prompt as it was given and as it was sent, and what one differs from the one before it. Reads no conversation."""
+"""What a ledger knows of requests: the prompt of each, how it differs from the one before, and the pauses between them.
 
-from collections.abc import Mapping, Sequence
+Reads no conversation: a prompt is a list of digests with their tokens.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from time import time
 from typing import Any, Protocol, TypeAlias
+
+from autoprune.errors import SettingsError, whole
 
 Weighed: TypeAlias = Sequence[tuple[str, int]]  # messages: a digest of each, and its tokens
 OTHER = 0.25  # of a prompt's tokens: if so many differ from those of the prompt before, it is another conversation
+Clock: TypeAlias = Callable[[], float]
+NUMBERS = (int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,3 +150,54 @@ def _same(before: Weighed, now: Weighed) -> int:
 def weight(messages: Weighed) -> int:
     """Return the tokens of messages."""
     return sum(tokens for _, tokens in messages)
+
+
+# Pauses
+
+
+def checked_pauses(pauses: Mapping[int, float] | None) -> Mapping[int, float]:
+    """Return pauses in seconds, by the index of the message before which they lie. Raises SettingsError for others."""
+    if pauses is not None and not isinstance(pauses, Mapping):
+        raise SettingsError(f"pauses is {pauses!r}: give seconds by the index of a message, as Pauses does")
+    for at, seconds in (pauses or {}).items():
+        is_pause = isinstance(seconds, NUMBERS) and type(seconds) is not bool and 0 <= seconds < math.inf
+        if type(at) is not int or at < 0 or not is_pause:
+            raise SettingsError(
+                f"a pause of {seconds!r} before message {at!r}: give seconds, 0 or more, by the index of a message"
+            )
+    return pauses or {}
+
+
+class Pauses:
+    """Records the pauses of a live loop: the seconds between a request and the one before it.
+
+    `pauses.before(messages)` in each call of `prune` notes that a request is about to be sent, and returns what is
+    known so far. `as_json` and `of_json` keep the record with a conversation that is stored and taken up again.
+    """
+
+    def __init__(
+        self, known: Mapping[int, float] | None = None, last: float | None = None, clock: Clock = time
+    ) -> None:
+        """Begin with pauses that are known, and with the time of the last request; `clock` gives seconds."""
+        self._known = dict(checked_pauses(known))
+        self._last = last
+        self._clock = clock
+
+    def before(self, messages: Sequence[object]) -> Mapping[int, float]:
+        """Note a request that is sent now, with these messages, and return the pauses before it and earlier ones."""
+        now = self._clock()
+        if self._last is not None:
+            # The same request sent again: what was cleared because of the pause before it stays cleared.
+            self._known[len(messages)] = max(self._known.get(len(messages), 0.0), now - self._last)
+        self._last = now
+        return dict(self._known)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the record as JSON takes it."""
+        return {"pauses": {str(at): seconds for at, seconds in self._known.items()}, "last": self._last}
+
+    @classmethod
+    def of_json(cls, record: Mapping[str, Any], clock: Clock = time) -> "Pauses":
+        """Return the record that `as_json` wrote. Raises SettingsError where a key is missing."""
+        with whole("the record of pauses"):
+            return cls({int(at): seconds for at, seconds in record["pauses"].items()}, record["last"], clock)
