@@ -130,7 +130,7 @@ def test_the_table_says_of_a_prune_at_a_cold_request_that_the_rewrite_was_paid_f
     rows = [line.split() for line in str(ledger).splitlines()[1:4]]
     assert [row[6] for row in rows] == ["0", "cold", "0"]
     words = " ".join(str(ledger).split())
-    assert "cold: the cache had died, so that the rewrite was paid for anyway" in words
+    assert "cold: the cache had expired, so the rewrite was paid for anyway" in words
     assert "the cache is taken to live 1 h." in words
     assert words.endswith("Cold, the rewrite was paid for anyway: 1 prune of these saved 1,188 input tokens ($0.0024).")
     assert max(map(len, str(ledger).splitlines())) <= 80
@@ -438,7 +438,7 @@ def test_a_usage_without_tokens_is_a_clear_error_and_changes_nothing(usage: obje
 
 
 def test_what_cannot_be_is_a_clear_error():
-    with pytest.raises(SettingsError, match=r"takes the Result of prune\(\), and was given list"):
+    with pytest.raises(SettingsError, match=r"the ledger was given list: give the Result of prune\(\)"):
         Ledger().add([])  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match="there was none"):
         Ledger(PRICES).add(prompt(messages(400)), usage={"prompt_tokens": 5})
@@ -515,17 +515,17 @@ def test_a_ledger_says_what_was_lost_and_from_when_on_it_pays():
     ledger = Ledger(PRICES)
     cut(ledger, 12_000, 8_000, 240)
     assert str(ledger) == (
-        " request removed  placed    anew  lasted   saved   cache re-read   model     net\n"
+        " request removed  placed rewrote  lasted   saved   cache re-read   model     net\n"
         "       2  12,000     240   8,000       1   1,176   9,476       0       0  -8,300\n"
         "   total  12,000     240   8,000       2   1,176   9,476       0       0  -8,300\n"
         "\n"
-        "request: at which the prune was made; removed: tokens taken out\n"
+        "request: number of the request that was pruned; removed: tokens taken out\n"
         "placed: tokens of placeholders, or of a summary, in their place\n"
-        "anew: tokens behind the first change, which the cache had to be given again\n"
-        "lasted: requests since then, the first one included\n"
-        "Input tokens, each at its price -- saved: what need not be sent any more\n"
-        "cache: what writing placed and anew costs more than reading it from the cache\n"
-        "re-read: what fetching removed results again cost; model: what summaries cost\n"
+        "rewrote: tokens after the first change, which the cache had to store again\n"
+        "lasted: requests since then, including the first\n"
+        "In input tokens, each at its price -- saved: tokens that are no longer sent\n"
+        "cache: cost of writing placed and rewrote, beyond that of reading them\n"
+        "re-read: cost of fetching removed results again; model: cost of summaries\n"
         "net: saved - cache - re-read - model; below zero, the prune lost money\n"
         "Prices in input tokens: 1.25 for one written to the cache, 0.1 for one read.\n"
         "\n"

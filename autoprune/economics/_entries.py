@@ -155,19 +155,19 @@ def amount(tokens: float, prices: Prices) -> str:
 WIDTH = 80
 COLUMN = 8  # ten columns fill the width
 NAMED = 3  # prunes that lost the most, each with a sentence; the others share one
-COLUMNS = ("request", "removed", "placed", "anew", "lasted", "saved", "cache", "re-read", "model", "net")
+COLUMNS = ("request", "removed", "placed", "rewrote", "lasted", "saved", "cache", "re-read", "model", "net")
 LEGEND = (
-    "request: at which the prune was made; removed: tokens taken out",
+    "request: number of the request that was pruned; removed: tokens taken out",
     "placed: tokens of placeholders, or of a summary, in their place",
-    "anew: tokens behind the first change, which the cache had to be given again",
-    "lasted: requests since then, the first one included",
-    "Input tokens, each at its price -- saved: what need not be sent any more",
-    "cache: what writing placed and anew costs more than reading it from the cache",
-    "re-read: what fetching removed results again cost; model: what summaries cost",
+    "rewrote: tokens after the first change, which the cache had to store again",
+    "lasted: requests since then, including the first",
+    "In input tokens, each at its price -- saved: tokens that are no longer sent",
+    "cache: cost of writing placed and rewrote, beyond that of reading them",
+    "re-read: cost of fetching removed results again; model: cost of summaries",
     "net: saved - cache - re-read - model; below zero, the prune lost money",
 )
 COLD = "cold"
-COLD_LEGEND = "cold: the cache had died, so that the rewrite was paid for anyway"
+COLD_LEGEND = "cold: the cache had expired, so the rewrite was paid for anyway"
 
 
 def table(entries: Sequence[Entry], total: Entry, reconciled: str) -> str:

@@ -11,20 +11,20 @@ from typing import Any, Protocol, TypeAlias
 
 from autoprune.errors import SettingsError, whole
 
-Weighed: TypeAlias = Sequence[tuple[str, int]]  # messages: a digest of each, and its tokens
-OTHER = 0.25  # of a prompt's tokens: if so many differ from those of the prompt before, it is another conversation
+Weighed: TypeAlias = Sequence[tuple[str, int]]  # a digest and the tokens of each message
+OTHER = 0.25  # of a prompt's tokens: if more differ from the previous prompt, it is another conversation
 Clock: TypeAlias = Callable[[], float]
 NUMBERS = (int, float)
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A prompt as a pruner was given it and as it returned it, in counted tokens: what a ledger needs of a prune.
+    """A prompt as it was given to a pruner and as the pruner returned it, in counted tokens, for a ledger.
 
-    `beside` are the tokens that are sent beside the messages. `placeholders` are those of the texts that this request
-    puts in place of what was sent before, a summary among them. `cleared` are digests of the results that this request
-    cleared, each with its call, and `fetched` those of the results that are new, with their tokens. The rest is what
-    was asked of a model to write summaries; `model_cost` is in dollars.
+    `beside` are the tokens sent in addition to the messages. `placeholders` are the tokens of the texts that replace
+    removed messages and results at this request, including a summary. `cleared` are digests of the results that this
+    request cleared, each with its call; `fetched` are digests of the new results, with their tokens. The `model_`
+    fields are what summarizing models used; `model_cost` is in dollars.
     """
 
     given: Weighed
@@ -40,22 +40,22 @@ class Sent:
     @property
     def tokens(self) -> int:
         """The tokens of the prompt that was sent."""
-        return self.beside + weight(self.sent)
+        return self.beside + tokens_of(self.sent)
 
 
 class Pruned(Protocol):
-    """The result of a prune."""
+    """A result of `prune`."""
 
     @property
     def sent(self) -> Sent:
-        """The prompt as it was given and sent."""
+        """The prompt, as it was given and as it was sent."""
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
-    """The prompt before. `whole` is the history without any prune, and `saved` the tokens by which it is larger.
+class Previous:
+    """The previous prompt. `whole` is the history without any prune, which is larger by the tokens `saved`.
 
-    `tokens` are those of the prompt that was sent, and `held` those of them that the cache held, as is expected.
+    `tokens` is the size of the prompt that was sent, and `held` how many of them the cache is expected to have held.
     """
 
     whole: Weighed
@@ -65,27 +65,27 @@ class Before:
     held: int
 
     def as_json(self) -> dict[str, object]:
-        """Return it as JSON takes it."""
+        """Return the prompt as a JSON object."""
         figures = {"tokens": self.tokens, "saved": self.saved, "held": self.held}
         return {"whole": [*map(list, self.whole)], "sent": [*map(list, self.sent)], **figures}
 
     @classmethod
-    def of_json(cls, record: Mapping[str, Any]) -> "Before":
-        """Return what `as_json` wrote."""
+    def of_json(cls, record: Mapping[str, Any]) -> "Previous":
+        """Read what `as_json` wrote."""
         whole, sent = ([(str(mark), int(tokens)) for mark, tokens in record[name]] for name in ("whole", "sent"))
         return cls(whole, sent, record["tokens"], record["saved"], record["held"])
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """What a request changed in the prompt, in counted tokens.
+class Change:
+    """How a request changed the prompt, in counted tokens.
 
-    `removed` are those by which it became smaller than what was given, beyond what earlier requests had removed.
-    `unsent` is the part of that which had never been sent; `rewritten` are tokens that are written anew though the
-    cache would hold them had nothing been pruned now, and placeholders. Where nothing is cached there are none.
+    `removed` are the tokens that the prompt lost beyond what earlier requests had removed. `unsent` is the part of them
+    that had never been sent. `rewritten` are tokens, including placeholders, that the cache would hold if nothing had
+    been pruned now. If the cache is cold, `unsent` and `rewritten` are 0.
     """
 
-    now: Before
+    now: Previous
     removed: int
     unsent: int = 0
     rewritten: int = 0
@@ -93,62 +93,62 @@ class Step:
     is_other: bool = False
 
 
-def step(before: Before | None, now: Sent, *, is_cold: bool) -> Step:
-    """Return what a request changed. Where nothing was sent before, or another conversation, nothing is cached.
+def find_change(before: Previous | None, now: Sent, *, is_cold: bool) -> Change:
+    """Return how a request changed the prompt. Nothing is cached at the first request of a conversation.
 
-    A caller passes the full history or what was sent before, with what is new: the prompt before shows which.
+    Callers pass either the full history, or what was sent before with new messages; the previous prompt shows which.
     """
     base = _base(before, now) if before else None
     if before is None or base is None:
-        removed = weight(now.given) - weight(now.sent)
-        return Step(Before(now.given, now.sent, now.tokens, removed, 0), removed, is_other=True)
+        removed = tokens_of(now.given) - tokens_of(now.sent)
+        return Change(Previous(now.given, now.sent, now.tokens, removed, 0), removed, is_other=True)
     new = now.given[len(base) :]
     whole = now.given if base is before.whole else (*before.whole, *new)
-    removed = weight(now.given) - weight(base) - (weight(now.sent) - weight(before.sent))
-    lost = weight(before.sent[_same(before.sent, now.sent) :])
-    after = Before(whole, now.sent, now.tokens, before.saved + removed, 0 if is_cold else before.tokens - lost)
+    removed = tokens_of(now.given) - tokens_of(base) - (tokens_of(now.sent) - tokens_of(before.sent))
+    lost = tokens_of(before.sent[_shared(before.sent, now.sent) :])
+    after = Previous(whole, now.sent, now.tokens, before.saved + removed, 0 if is_cold else before.tokens - lost)
     if is_cold:
-        return Step(after, removed)
-    unsent = max(0, weight(new) - weight(now.sent[max(0, len(now.sent) - len(new)) :])) if new else 0
+        return Change(after, removed)
+    unsent = max(0, tokens_of(new) - tokens_of(now.sent[max(0, len(now.sent) - len(new)) :])) if new else 0
     rewritten = lost - _lost_anyway(before.whole, base, now.given) - removed + unsent
-    return Step(after, removed, unsent, rewritten, is_warm=True)
+    return Change(after, removed, unsent, rewritten, is_warm=True)
 
 
-def _base(before: Before, now: Sent) -> Weighed | None:
-    """Return what the caller goes on from, the whole history or what was sent; None for another conversation.
+def _base(before: Previous, now: Sent) -> Weighed | None:
+    """Return the previous messages that the caller continues: the whole history, or what was sent of it.
 
-    Where the caller has changed something, it is the one of which the tokens differ less.
+    If the caller has changed something, it is the one whose tokens differ less; None for another conversation.
     """
 
     def off(base: Weighed) -> int:
-        return abs(weight(now.given[: len(base)]) - weight(base))
+        return abs(tokens_of(now.given[: len(base)]) - tokens_of(base))
 
     known = [base for base in (before.whole, before.sent) if len(base) <= len(now.given)]
-    found = min(known, key=lambda base: (_same(base, now.given) < len(base), off(base)), default=None)
-    return None if found is None or off(found) > OTHER * weight(found) else found
+    found = min(known, key=lambda base: (_shared(base, now.given) < len(base), off(base)), default=None)
+    return None if found is None or off(found) > OTHER * tokens_of(found) else found
 
 
 def _lost_anyway(whole: Weighed, base: Weighed, given: Weighed) -> int:
-    """Return the tokens of the whole history that no cache would have held, since the caller changed something.
+    """Return the tokens of the whole history that the caller's own changes took out of the cache.
 
-    `base` is what the caller went on from, the history or what was sent of it.
+    `base` is what the caller continues, the whole history or what was sent of it.
     """
-    same = _same(base, given)
+    same = _shared(base, given)
     if same == len(base):
         return 0
-    # Behind what was folded or dropped the same message stands further back in the history.
-    moved = len(whole) - len(base) if same > _same(whole, base) else 0
-    return weight(whole[same + moved :])
+    # After messages that were folded or dropped, the same message has a higher index in the history.
+    moved = len(whole) - len(base) if same > _shared(whole, base) else 0
+    return tokens_of(whole[same + moved :])
 
 
-def _same(before: Weighed, now: Weighed) -> int:
-    """Return how many messages two prompts have at their heads in common."""
+def _shared(before: Weighed, now: Weighed) -> int:
+    """Return the length of the shared prefix of two prompts, in messages."""
     pairs = zip(before, now, strict=False)
     return next((at for at, ((old, _), (new, _)) in enumerate(pairs) if old != new), min(len(before), len(now)))
 
 
-def weight(messages: Weighed) -> int:
-    """Return the tokens of messages."""
+def tokens_of(messages: Weighed) -> int:
+    """The tokens of messages."""
     return sum(tokens for _, tokens in messages)
 
 
@@ -156,7 +156,7 @@ def weight(messages: Weighed) -> int:
 
 
 def checked_pauses(pauses: Mapping[int, float] | None) -> Mapping[int, float]:
-    """Return pauses in seconds, by the index of the message before which they lie. Raises SettingsError for others."""
+    """Return the pauses if they are seconds by the index of the message that follows; else raise SettingsError."""
     if pauses is not None and not isinstance(pauses, Mapping):
         raise SettingsError(f"pauses is {pauses!r}: give seconds by the index of a message, as Pauses does")
     for at, seconds in (pauses or {}).items():
@@ -171,33 +171,33 @@ def checked_pauses(pauses: Mapping[int, float] | None) -> Mapping[int, float]:
 class Pauses:
     """Records the pauses of a live loop: the seconds between a request and the one before it.
 
-    `pauses.before(messages)` in each call of `prune` notes that a request is about to be sent, and returns what is
-    known so far. `as_json` and `of_json` keep the record with a conversation that is stored and taken up again.
+    Call `pauses.before(messages)` for each `prune`: it records that a request is about to be sent, and returns all
+    pauses so far. `as_json` and `of_json` store the record with a conversation that is continued later.
     """
 
     def __init__(
         self, known: Mapping[int, float] | None = None, last: float | None = None, clock: Clock = time
     ) -> None:
-        """Begin with pauses that are known, and with the time of the last request; `clock` gives seconds."""
+        """Start with known pauses and the time of the last request; `clock` returns seconds."""
         self._known = dict(checked_pauses(known))
         self._last = last
         self._clock = clock
 
     def before(self, messages: Sequence[object]) -> Mapping[int, float]:
-        """Note a request that is sent now, with these messages, and return the pauses before it and earlier ones."""
+        """Record a request with these messages, sent now, and return all pauses including the one before it."""
         now = self._clock()
         if self._last is not None:
-            # The same request sent again: what was cleared because of the pause before it stays cleared.
+            # A retry: what was cleared because of the pause before the first attempt stays cleared.
             self._known[len(messages)] = max(self._known.get(len(messages), 0.0), now - self._last)
         self._last = now
         return dict(self._known)
 
     def as_json(self) -> dict[str, object]:
-        """Return the record as JSON takes it."""
+        """Return the record as a JSON object."""
         return {"pauses": {str(at): seconds for at, seconds in self._known.items()}, "last": self._last}
 
     @classmethod
     def of_json(cls, record: Mapping[str, Any], clock: Clock = time) -> "Pauses":
-        """Return the record that `as_json` wrote. Raises SettingsError where a key is missing."""
+        """Read the record that `as_json` wrote. Raises SettingsError if a key is missing."""
         with whole("the record of pauses"):
             return cls({int(at): seconds for at, seconds in record["pauses"].items()}, record["last"], clock)
