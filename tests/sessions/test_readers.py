@@ -208,8 +208,8 @@ def test_a_file_is_read_in_every_encoding_of_unicode_and_compressed(encoding: st
 @pytest.mark.parametrize(
     ("data", "what"),
     [
-        (b'{"a": "\xff"}', "s is no UTF-8 text: byte 7 is 0xff"),
-        (b"\xff\xfe{\x00\x00\xdc}\x00", "s is no UTF-16 text: byte 4"),
+        (b'{"a": "\xff"}', "s is not UTF-8 text: byte 7 is 0xff"),
+        (b"\xff\xfe{\x00\x00\xdc}\x00", "s is not UTF-16 text: byte 4"),
         (gzip.compress(b"x" * 999, mtime=0)[:-9], "s is a gzip file that is damaged or cut off"),
         (b"\x1f\x8bnonsense, really", "s is a gzip file that is damaged or cut off"),
     ],
@@ -234,7 +234,7 @@ def test_a_bad_byte_in_a_string_is_read_as_the_character_for_that_and_noted_with
         damaged = data[:at] + bad + data[at + 1 :]
         session = load(decode(damaged, "s", keeps_bad=True), "s")
         line, byte = data.count(b"\n", 0, at) + 1, at - data.rfind(b"\n", 0, at)
-        assert session.notes[0] == f"no UTF-8 text, read as \ufffd: line {line}, byte {byte} ({bad[0]:#04x})"
+        assert session.notes[0] == f"not UTF-8, read as \ufffd: line {line}, byte {byte} ({bad[0]:#04x})"
         assert (len(session.messages), session.agent) == (len(whole.messages), whole.agent)
         assert session.write(session.messages).encode()
         assert agent_log(decode(damaged, "s", keeps_bad=True)) == agent_log(data.decode())
@@ -248,8 +248,8 @@ def test_a_bad_byte_anywhere_costs_a_line_at_most(path: Path):
     for at in [*range(second, len(data), max(1, len(data) // 40)), *range(second, second + 20)]:
         damaged = data[:at] + b"\xff" + data[at + 1 :]
         line = data.count(b"\n", 0, at) + 1
-        assert f"no UTF-8 text, read as \ufffd: line {line}, byte " in noted(damaged) or (
-            f"(no UTF-8 text: line {line}, byte " in noted(damaged)
+        assert f"not UTF-8, read as \ufffd: line {line}, byte " in noted(damaged) or (
+            f"(not UTF-8: line {line}, byte " in noted(damaged)
         )
         session = load(decode(damaged, "s", keeps_bad=True), "s", skip_broken=True)
         assert session.agent == whole.agent
@@ -270,19 +270,19 @@ def test_a_note_on_many_bad_bytes_names_the_first():
     text = "\n".join(f'{{"role": "user", "content": "a \udcff {number} \udcfe"}}' for number in range(9))
     (note,) = load(text, "s").notes
     assert note.endswith("line 4, byte 32 (0xff); line 5, byte 32 (0xff); and 4 lines more")
-    assert note.startswith("no UTF-8 text, read as \ufffd: line 1, byte 32 (0xff); line 2")
+    assert note.startswith("not UTF-8, read as \ufffd: line 1, byte 32 (0xff); line 2")
 
 
 @each_row(
     ("data", "said"),
     [
-        (b'{"role": "user", "content": "' + b"\xe9" * 20 + b'"}', "s is no UTF-8 text: byte 29 is 0xe9"),
-        (b"\xff" * 100, "s is no UTF-8 text: byte 0 is 0xff"),
-        (b'[{"role": "user", "content": "\xe9t\xe9"}]', "s is no UTF-8 text: byte 30 is 0xe9$"),
-        (b'{"messages": [\n{"role": "user", "content": "\xff"}]}', "s is no UTF-8 text: byte 44 is 0xff$"),
+        (b'{"role": "user", "content": "' + b"\xe9" * 20 + b'"}', "s is not UTF-8 text: byte 29 is 0xe9"),
+        (b"\xff" * 100, "s is not UTF-8 text: byte 0 is 0xff"),
+        (b'[{"role": "user", "content": "\xe9t\xe9"}]', "s is not UTF-8 text: byte 30 is 0xe9$"),
+        (b'{"messages": [\n{"role": "user", "content": "\xff"}]}', "s is not UTF-8 text: byte 44 is 0xff$"),
         (
             b'[{"role": "user"\xff}]',
-            r"broken JSON at line 1, column 17: .* \(no UTF-8 text: line 1, byte 17 \(0xff\)\)",
+            r"broken JSON at line 1, column 17: .* \(not UTF-8: line 1, byte 17 \(0xff\)\)",
         ),
         (b'{"role": "user"}\n{"x": 1}\n{"role": \xff}\n{"x": 1}', "line 2 holds an object with the fields x"),
     ],
@@ -306,9 +306,9 @@ def test_an_agents_log_is_told_from_what_is_written_of_it(path: Path):
     [
         (codex(user("a")) + '{"type": \n' + json.dumps({"type": "event_msg", "payload": {}}), "line 3, column 10"),
         ('{"role": "user"}\n{"role": \n{"role": "user"}', "line 2, column 10"),
-        ('{"role": "user"}\n{"role": "user", "score": NaN}', "s holds NaN in line 2, which is no number in JSON"),
-        ('[{"role": "user", "score": -Infinity}]', "s holds -Infinity, which is no number in JSON"),
-        ('[{"role": "user", "score": 1e999}]', "s holds 1e999, which is no number in JSON"),
+        ('{"role": "user"}\n{"role": "user", "score": NaN}', "s holds NaN in line 2, which is not a number in JSON"),
+        ('[{"role": "user", "score": -Infinity}]', "s holds -Infinity, which is not a number in JSON"),
+        ('[{"role": "user", "score": 1e999}]', "s holds 1e999, which is not a number in JSON"),
     ],
     ids=["in an agent's log, not last", "in plain messages, not last", "NaN", "infinity", "an infinite number"],
 )

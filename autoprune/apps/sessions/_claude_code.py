@@ -14,10 +14,10 @@ from autoprune.apps.sessions._recording import (
     Reader,
     Usage,
     bad_record,
+    build_usage,
     note,
-    seconds,
-    tokens,
-    used,
+    parse_time,
+    token_count,
 )
 from autoprune.apps.sessions._sending import ANTHROPIC, conversation, stretch, text_block, without_thoughts
 
@@ -129,7 +129,7 @@ def _answers(lines: Mapping[str, Line], before: Container[str]) -> dict[str, Ans
     """
     found: dict[str, Answer] = {}
     for uuid, line in lines.items():
-        message, time = fields(line.get("message")), seconds(line.get("timestamp"))
+        message, time = fields(line.get("message")), parse_time(line.get("timestamp"))
         if line.get("type") == "assistant" and uuid not in before and message.get("model") != SYNTHETIC:
             first = found.setdefault(_response_id(line), Answer(time, text(message.get("model"))))
             cost = line.get("costUSD") or (first.usage and first.usage.cost)  # in logs until mid-2025
@@ -139,10 +139,13 @@ def _answers(lines: Mapping[str, Line], before: Container[str]) -> dict[str, Ans
 
 def _usage(message: Object, cost: object) -> Usage | None:
     usage = fields(message.get("usage"))
-    cached, written = tokens(usage.get("cache_read_input_tokens")), tokens(usage.get("cache_creation_input_tokens"))
-    prompt = tokens(usage.get("input_tokens")) + cached + written
+    cached, written = (
+        token_count(usage.get("cache_read_input_tokens")),
+        token_count(usage.get("cache_creation_input_tokens")),
+    )
+    prompt = token_count(usage.get("input_tokens")) + cached + written
     split = fields(usage.get("cache_creation"))
-    return used(prompt, cached, written, usage.get("output_tokens"), split=split, cost=cost)
+    return build_usage(prompt, cached, written, usage.get("output_tokens"), split=split, cost=cost)
 
 
 def _spoken(
@@ -158,12 +161,12 @@ def _spoken(
     for line in chain:
         kind = line.get("type")
         if kind == "user":
-            yield {"role": "user", "content": _content(line)}, seconds(line.get("timestamp"))
+            yield {"role": "user", "content": _content(line)}, parse_time(line.get("timestamp"))
         elif kind == "assistant" and (response := _response_id(line)) in responses and response not in spoken:
             spoken.add(response)
             yield {"role": "assistant", "content": responses[response]}, answers.get(response)
         elif kind == "attachment" and (typed := _typed(line)):
-            yield {"role": "user", "content": typed}, seconds(line.get("timestamp"))
+            yield {"role": "user", "content": typed}, parse_time(line.get("timestamp"))
     yield from _late(chain, lines, responses)
 
 
@@ -187,7 +190,7 @@ def _late(
         if line.get("type") == "user" and uuid not in on_thread:
             results = [block for block in _content(line) if text(block.get("tool_use_id")) in calls]
             if results:
-                yield {"role": "user", "content": results}, seconds(line.get("timestamp"))
+                yield {"role": "user", "content": results}, parse_time(line.get("timestamp"))
 
 
 def _notes(chain: Sequence[Line], lines: Mapping[str, Line], others: int) -> Iterator[str]:

@@ -16,9 +16,9 @@ from autoprune.apps.sessions._recording import (
     Moment,
     Reader,
     bad_record,
-    milliseconds,
+    build_usage,
     note,
-    used,
+    parse_milliseconds,
 )
 from autoprune.apps.sessions._sending import ANTHROPIC, conversation, stretch, text_block, without_thoughts
 
@@ -53,12 +53,14 @@ def _messages(values: Sequence[object]) -> list[Object]:
 
 
 def _moment(message: Object) -> Moment:
-    time = milliseconds(message.get("ts"))
+    time = parse_milliseconds(message.get("ts"))
     if message["role"] == "user":
         return time
     metrics = fields(message.get("metrics"))
     cached, written = metrics.get("cacheReadTokens"), metrics.get("cacheWriteTokens")
-    usage = used(metrics.get("inputTokens"), cached, written, metrics.get("outputTokens"), cost=metrics.get("cost"))
+    usage = build_usage(
+        metrics.get("inputTokens"), cached, written, metrics.get("outputTokens"), cost=metrics.get("cost")
+    )
     return Answer(time, text(fields(message.get("modelInfo")).get("id")), usage)
 
 

@@ -17,9 +17,9 @@ from autoprune.apps.sessions._recording import (
     Reader,
     Usage,
     bad_record,
+    build_usage,
     note,
-    seconds,
-    used,
+    parse_time,
 )
 from autoprune.apps.sessions._sending import OUTPUTS, RESPONSES, conversation, stretch
 
@@ -146,7 +146,7 @@ def _records(values: Sequence[object]) -> Iterator[Record]:
             is_new = fields(info.get("total_token_usage")) != total  # what was reported is often reported again
             total = fields(info.get("total_token_usage")) or total
             usage = _usage(fields(info.get("last_token_usage"))) if is_new else None
-            yield Record(kind, payload, seconds(line.get("timestamp")), model, usage)
+            yield Record(kind, payload, parse_time(line.get("timestamp")), model, usage)
         elif _is_bare_header(line):
             continue
         elif text(line.get("type")):
@@ -156,7 +156,7 @@ def _records(values: Sequence[object]) -> Iterator[Record]:
 
 
 def _usage(last: Object) -> Usage | None:
-    return used(last.get("input_tokens"), last.get("cached_input_tokens"), 0, last.get("output_tokens"))
+    return build_usage(last.get("input_tokens"), last.get("cached_input_tokens"), 0, last.get("output_tokens"))
 
 
 def _turns(records: Sequence[Record]) -> list[CodexTurn]:

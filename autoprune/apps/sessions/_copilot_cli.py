@@ -16,9 +16,9 @@ from autoprune.apps.sessions._recording import (
     Moment,
     Reader,
     bad_record,
+    build_usage,
     note,
-    seconds,
-    used,
+    parse_time,
 )
 from autoprune.apps.sessions._sending import CHAT, assistant, conversation, stretch, tool_call, tool_result
 
@@ -77,10 +77,10 @@ def _stretches(events: Sequence[Event]) -> Iterator[list[tuple[Message, Moment]]
 
 def _moment(event: Event, model: str) -> Moment:
     """Return what the log says of a message: of the tokens of an answer, it has the output alone."""
-    data, time = fields(event.get("data")), seconds(event.get("timestamp"))
+    data, time = fields(event.get("data")), parse_time(event.get("timestamp"))
     if event.get("type") != "assistant.message":
         return time
-    return Answer(time, text(data.get("model")) or model, used(0, output=data.get("outputTokens")))
+    return Answer(time, text(data.get("model")) or model, build_usage(0, output=data.get("outputTokens")))
 
 
 def _once(values: Sequence[object]) -> list[Event]:

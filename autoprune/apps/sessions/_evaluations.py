@@ -13,13 +13,13 @@ from autoprune.apps.sessions._recording import (
     Moment,
     Reader,
     Usage,
-    answers,
-    asked_life,
     bad_record,
+    build_usage,
     note,
-    seconds,
-    tokens,
-    used,
+    parse_time,
+    requested_cache_life,
+    token_count,
+    unrecorded_answers,
 )
 from autoprune.apps.sessions._sending import CHAT, conversation, image, stretch, tool_call, tool_result
 from autoprune.errors import SessionError
@@ -74,7 +74,7 @@ def _moments(sample: Object, model: str) -> Iterator[Moment]:
     """
     known: dict[str, Moment] = {}
     for event in objects(sample.get("events")):
-        time = seconds(event.get("completed")) or seconds(event.get("timestamp"))
+        time = parse_time(event.get("completed")) or parse_time(event.get("timestamp"))
         if event.get("event") == "tool":
             known[text(event.get("id"))] = time
         elif event.get("event") == "model":
@@ -93,7 +93,7 @@ def _answer(event: Object, time: float | None, model: str) -> Answer:
     output, call = fields(event.get("output")), fields(event.get("call"))
     usage = _usage(fields(output.get("usage")), fields(fields(call.get("response")).get("usage")))
     named = text(output.get("model")) or text(event.get("model")) or model
-    return Answer(time, named, usage, cache_life=asked_life(fields(call.get("request"))))
+    return Answer(time, named, usage, cache_life=requested_cache_life(fields(call.get("request"))))
 
 
 def _usage(usage: Object, own: Object) -> Usage | None:
@@ -101,11 +101,11 @@ def _usage(usage: Object, own: Object) -> Usage | None:
 
     Only the provider's `own` usage says which cache was written.
     """
-    made = tokens(usage.get("output_tokens"))
-    prompt = max(tokens(usage.get("total_tokens")) - made, 0)
+    made = token_count(usage.get("output_tokens"))
+    prompt = max(token_count(usage.get("total_tokens")) - made, 0)
     cached, written = usage.get("input_tokens_cache_read"), usage.get("input_tokens_cache_write")
     split = fields(own.get("cache_creation"))
-    return used(prompt, cached, written, made, split=split, cost=usage.get("total_cost"))
+    return build_usage(prompt, cached, written, made, split=split, cost=usage.get("total_cost"))
 
 
 def _message(record: Object, attachments: Object) -> Message:
@@ -158,7 +158,7 @@ def _read_tau(values: Sequence[object]) -> list[Conversation]:
 
 def _record_tau(values: Sequence[object]) -> list[list[Conversation]]:
     """Return a conversation per task and trial, each as one stretch. Raises SessionError as `read` does."""
-    return [[stretch(CHAT, zip(run, answers(run), strict=True))] for run in _runs(values)]
+    return [[stretch(CHAT, zip(run, unrecorded_answers(run), strict=True))] for run in _runs(values)]
 
 
 def _runs(values: Sequence[object]) -> Iterator[list[Message]]:

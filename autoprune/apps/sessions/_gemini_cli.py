@@ -14,10 +14,10 @@ from autoprune.apps.sessions._recording import (
     Moment,
     Reader,
     bad_record,
+    build_usage,
     note,
-    seconds,
-    tokens,
-    used,
+    parse_time,
+    token_count,
 )
 from autoprune.apps.sessions._sending import GEMINI, conversation, function_call, function_response, stretch
 
@@ -60,13 +60,15 @@ def _stretch(records: Sequence[Record], kept: Container[str]) -> Conversation:
 
 def _moment(record: Record, role: object) -> Moment:
     """Return what the log says of a content; a response comes with the time of the last of a record's calls."""
-    time = seconds(record.get("timestamp"))
+    time = parse_time(record.get("timestamp"))
     if role == "user":
-        times = (seconds(made.get("timestamp")) for made in objects(record.get("toolCalls")))
+        times = (parse_time(made.get("timestamp")) for made in objects(record.get("toolCalls")))
         return max((each for each in times if each is not None), default=time)
     counted = fields(record.get("tokens"))
-    output = tokens(counted.get("output")) + tokens(counted.get("thoughts"))
-    return Answer(time, text(record.get("model")), used(counted.get("input"), counted.get("cached"), output=output))
+    output = token_count(counted.get("output")) + token_count(counted.get("thoughts"))
+    return Answer(
+        time, text(record.get("model")), build_usage(counted.get("input"), counted.get("cached"), output=output)
+    )
 
 
 def _said(records: Sequence[Record]) -> Iterator[tuple[Message, Record]]:

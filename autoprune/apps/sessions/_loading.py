@@ -1,4 +1,4 @@
-"""Session files: messages as JSON or JSONL, or what an agent left on disk. Text in, text out; opens no file."""
+"""Read session files: messages as JSON or JSONL, or an agent's own log. Text in, text out; opens no file."""
 
 import codecs
 import gzip
@@ -21,13 +21,14 @@ from autoprune.apps.sessions._json import dump, parse, parse_or_none
 from autoprune.apps.sessions._mini_swe_agent import READER as MINI_SWE_AGENT
 from autoprune.apps.sessions._openhands import READER as OPENHANDS
 from autoprune.apps.sessions._pi_session import READER as PI
-from autoprune.apps.sessions._recording import Conversation, Reader, Recording, Request, spoken
+from autoprune.apps.sessions._recording import Conversation, Reader, Recording, Request, unrecorded_requests
 from autoprune.apps.sessions._swe_agent import READER as SWE_AGENT
 from autoprune.apps.sessions._trae import READER as TRAE
 from autoprune.errors import SessionError, SettingsError, did_you_mean
 from autoprune.settings import load_plugin, plugin_names
 
-# To ship a reader, write its module in this package and add a line. The first one that detects a file reads it.
+# To ship a reader, write its module in this package and add a line. The first one that detects a file reads it, so
+# readers with precise signs come first, and those that look only for the names of a few fields last.
 READERS = (
     CLAUDE_CODE,
     CODEX,
@@ -47,25 +48,26 @@ READABLE = (
     "a JSON list of messages, JSONL with one message a line, an object with a 'messages' list, or a session file of "
     + ", ".join(reader.name for reader in READERS)
 )
-# Items of the Responses API that have no role, beside those whose type ends in `_call` or `_output`.
+# Items of the Responses API without a role, in addition to those whose type ends in `_call` or `_output`.
 ITEM_TYPES = frozenset(("compaction", "item_reference", "mcp_approval_request", "mcp_approval_response", "reasoning"))
 INDENT = 2
 T = TypeVar("T")
 GZIP = b"\x1f\x8b"
-BAD = re.compile("[\udc80-\udcff]+")  # bytes that are no UTF-8, as Python keeps them in a text
-FEW, MOST_BAD = 8, 0.01  # bytes, and a share of a file's characters; with more of them it is in another encoding
-BROKEN = "{"  # a line that is left out
-SHOWN_NAMES, LONGEST_NAME = 8, 80  # of an object that is no message: how many, and characters of each
-SHOWN = 5  # places of bad bytes that a note names
+BAD = re.compile("[\udc80-\udcff]+")  # bytes that are not UTF-8, decoded with "surrogateescape"
+# With more bad bytes than this (a number, or a share of the characters), a file is in another encoding.
+FEW, MOST_BAD = 8, 0.01
+BROKEN = "{"  # stands for a line with bad bytes, so that it is skipped like broken JSON
+SHOWN_NAMES, LONGEST_NAME = 8, 80  # field names in an error: how many, and characters of each
+SHOWN = 5  # lines with bad bytes that a note names
 
 
 def reader_for(values: Sequence[object], readers: Sequence[Reader] = ()) -> Reader | None:
-    """Return the first of `readers`, then of those that ship, that detects the values; None if none does."""
+    """Return the first of `readers`, or else of those that ship, that detects the values; None if none does."""
     return next((reader for reader in (*readers, *READERS) if reader.detect(values)), None)
 
 
 def find_reader(name: str) -> Reader:
-    """Return the reader with this name: one that ships, or one that an installed package registers.
+    """Find a reader by its name: one that ships, or one that an installed package registers.
 
     Packages register readers under the entry point group `autoprune.readers`. Raises SettingsError for an unknown name,
     and for an entry point that is no reader or cannot be imported.
@@ -81,10 +83,11 @@ def find_reader(name: str) -> Reader:
 
 @dataclass(frozen=True)
 class Session:
-    """The messages of a file, and how to write others in the shape that the file had.
+    """The messages of a file, and a function that writes others in the shape of that file.
 
-    `agent` is the one whose session file it is, None for plain messages; `notes` say what was left out of the file or
-    made up, and `conversations` how many the file holds. A conversation of an agent's file is written as a JSON list.
+    `agent` names the agent that wrote the file, None for plain messages. `notes` say what was left out or added, and
+    `conversations` is how many the file holds. Conversations from an agent's file are written as a JSON list.
+    `recorded` reads their requests; it is called when they are needed.
     """
 
     messages: list[object]
@@ -96,13 +99,13 @@ class Session:
 
     @cached_property
     def last(self) -> Request | None:
-        """The last recorded request that names its model, if there is one. Reads the log a second time."""
+        """The last recorded request that names its model, if there is one."""
         return next((request for request in reversed(self.recorded()) if request.model), None)
 
 
 @dataclass(frozen=True)
 class AgentLog:
-    """An agent's own log: how many records it holds, and what is left out of the conversation in it."""
+    """A summary of an agent's log: how many records it holds, and what its conversation leaves out."""
 
     agent: str
     records: int
@@ -110,10 +113,10 @@ class AgentLog:
 
 
 def decode(data: bytes, name: str, *, keeps_bad: bool = False) -> str:
-    """Return the text of a file: UTF-8, UTF-16 or UTF-32, with or without a byte order mark, and gzip.
+    """Decode a file: UTF-8, UTF-16 or UTF-32, with or without a byte order mark, perhaps compressed with gzip.
 
-    The bytes of a last character that was cut off are left out. Raises SessionError that says which bytes are no text.
-    With `keeps_bad` a few bytes that are no UTF-8 are kept as surrogates, which `load` replaces in logs, and notes.
+    A last character that was cut off is left out. Raises SessionError that names the first bad byte. With `keeps_bad` a
+    few bad bytes in UTF-8 are kept as surrogates, which `load` replaces and notes.
     """
     if data.startswith(GZIP):
         try:
@@ -129,29 +132,31 @@ def decode(data: bytes, name: str, *, keeps_bad: bool = False) -> str:
             if sum(len(found[0]) for found in BAD.finditer(text)) <= max(FEW, MOST_BAD * len(text)):
                 return text
         kind = encoding.upper().removesuffix("-SIG")
-        raise SessionError(f"{name} is no {kind} text: byte {error.start} is {data[error.start]:#04x}") from error
+        raise SessionError(f"{name} is not {kind} text: byte {error.start} is {data[error.start]:#04x}") from error
 
 
 def load(
     text: str, name: str, number: int = 1, *, skip_broken: bool = False, readers: Sequence[Reader] = ()
 ) -> Session:
-    """Return a conversation in a file's text: the first, or that of a number where the file holds several.
+    """Read one of the conversations in a file's text, by its number from 1.
 
-    `name` is what errors call the file. `readers` are asked before those that ship. The last line of JSONL may be cut
-    off, because who wrote it was stopped; with `skip_broken` other lines that cannot be read are left out too, and a
-    note says so. Raises SessionError that says what is wrong and where: the line and column of broken JSON, the fields
-    of an unknown shape, how many conversations there are where none has this number.
+    `name` is what errors call the file. `readers` are tried before those that ship. The last line of JSONL may be cut
+    off, because the program that wrote it was stopped; with `skip_broken`, other broken lines are left out too, and
+    noted. Raises SessionError that says what is wrong and where: the line and column of broken JSON, the fields of an
+    unknown shape, or how many conversations there are if none has this number.
     """
-    return _tolerating(text, lambda text: _loaded(text, name, number, readers, skip_broken), skip_broken=skip_broken)
+    return _read_around_bad_bytes(
+        text, lambda text: _load(text, name, number, readers, skip_broken), skip_broken=skip_broken
+    )
 
 
-def _loaded(text: str, name: str, number: int, readers: Sequence[Reader], skip_broken: bool) -> Session:
-    opened = _opened(text, name, readers, skip_broken=skip_broken)
+def _load(text: str, name: str, number: int, readers: Sequence[Reader], skip_broken: bool) -> Session:
+    opened = _parse(text, name, readers, skip_broken=skip_broken)
     if isinstance(opened, Session):
-        return opened if number == 1 else _no_such(name, number, 1)
+        return opened if number == 1 else _raise_no_such(name, number, 1)
     conversations = opened.ask(opened.reader.read, name)
     if not 1 <= number <= len(conversations):
-        _no_such(name, number, len(conversations))
+        _raise_no_such(name, number, len(conversations))
     found = conversations[number - 1]
     notes = (*opened.notes, *found.notes)
     recorded = partial(_requests, opened, number)
@@ -159,7 +164,7 @@ def _loaded(text: str, name: str, number: int, readers: Sequence[Reader], skip_b
 
 
 def _requests(log: "_Log", number: int) -> Sequence[Request]:
-    """Return the recorded requests of a conversation; none if the log cannot be read for them."""
+    """Return the recorded requests of a conversation; empty if the log cannot be read for them."""
     try:
         stretches = log.reader.record(log.values)[number - 1] if log.reader.record else []
     except (SessionError, RecursionError, IndexError):
@@ -170,26 +175,30 @@ def _requests(log: "_Log", number: int) -> Sequence[Request]:
 def recordings(
     text: str, name: str, *, skip_broken: bool = False, readers: Sequence[Reader] = ()
 ) -> list[list[Recording]]:
-    """Return the conversations in a file's text as they were sent, each as its stretches between compactions.
+    """Read the conversations in a file's text as they were sent, each as its stretches between compactions.
 
-    Plain messages are one stretch as they are, and so is a conversation whose reader has no `record`: their requests
-    have no times. What is given and what is raised is as for `load`.
+    Plain messages are one stretch, and so is a conversation whose reader has no `record`: their requests have no times.
+    Arguments and errors are those of `load`.
     """
-    return _tolerating(text, lambda text: _recorded(text, name, readers, skip_broken), skip_broken=skip_broken)
+    return _read_around_bad_bytes(
+        text, lambda text: _read_recordings(text, name, readers, skip_broken), skip_broken=skip_broken
+    )
 
 
-def _recorded(text: str, name: str, readers: Sequence[Reader], skip_broken: bool) -> list[list[Recording]]:
-    opened = _opened(text, name, readers, skip_broken=skip_broken)
+def _read_recordings(text: str, name: str, readers: Sequence[Reader], skip_broken: bool) -> list[list[Recording]]:
+    opened = _parse(text, name, readers, skip_broken=skip_broken)
     if isinstance(opened, Session):
         messages = [message for message in opened.messages if isinstance(message, dict)]
-        return [[_recording(_unrecorded(Conversation(messages)), None, opened.notes)]]
+        return [[_recording(_with_requests(Conversation(messages)), None, opened.notes)]]
     reader, record = opened.reader, opened.reader.record
-    stretches = opened.ask(record, name) if record else [[_unrecorded(each)] for each in opened.ask(reader.read, name)]
+    stretches = (
+        opened.ask(record, name) if record else [[_with_requests(each)] for each in opened.ask(reader.read, name)]
+    )
     return [[_recording(each, reader.name, opened.notes) for each in conversation] for conversation in stretches]
 
 
 def agent_log(text: str, readers: Sequence[Reader] = ()) -> AgentLog | None:
-    """Return what is known of an agent's own log; None for anything else, and for what would be written unchanged."""
+    """Summarize an agent's log; None for any other text, and for a log that `Session.write` would not change."""
     text = BAD.sub("\ufffd", text)
     whole = parse_or_none(text)
     values = [whole] if whole is not None else [parse_or_none(line) for _, line in _lines(text)]
@@ -212,42 +221,42 @@ def _lines(text: str) -> list[tuple[int, str]]:
 
 @dataclass(frozen=True)
 class _Log:
-    """The values of an agent's own log, with its reader."""
+    """The values in an agent's log, with its reader."""
 
     reader: Reader
     values: Sequence[object]
     notes: tuple[str, ...] = ()
 
     def ask(self, read: Callable[[Sequence[object]], T], name: str) -> T:
-        """Return what a function of the reader reads. Raises SessionError that names the file and the agent."""
+        """Call a function of the reader; its errors then name the file and the agent."""
         try:
             return read(self.values)
         except SessionError as error:
             raise SessionError(f"{name} is a session file of {self.reader.name}, but {error}") from error
         except RecursionError as error:
-            raise SessionError(f"{name} holds a nest that cannot be read: {error}") from error
+            raise SessionError(f"{name} is nested too deeply: {error}") from error
 
 
-def _opened(text: str, name: str, readers: Sequence[Reader], *, skip_broken: bool) -> _Log | Session:
-    """Return what a file's text holds: an agent's log, or plain messages.
+def _parse(text: str, name: str, readers: Sequence[Reader], *, skip_broken: bool) -> _Log | Session:
+    """Parse a file's text as an agent's log or as plain messages.
 
-    Bad bytes are replaced in a log and in lines of messages, which were written one by one. Messages that were written
-    as one value are in another encoding: raises SessionError, so that no wrong characters are sent.
+    Bad bytes are replaced in logs and in JSONL, whose lines were written one by one. A single JSON value with bad bytes
+    is in another encoding: raises SessionError, so that no wrong characters are sent.
     """
-    opened = _opened_text(BAD.sub("\ufffd", text), name, readers, skip_broken=skip_broken)
+    opened = _parse_text(BAD.sub("\ufffd", text), name, readers, skip_broken=skip_broken)
     bad = list(_bad_bytes(text).values())
     if not bad:
         return opened
     if isinstance(opened, Session) and opened.write is not _as_lines:
         decode(text.encode("utf-8", "surrogateescape"), name)
     more = [f"and {len(bad) - SHOWN:,} lines more"] if len(bad) > SHOWN else []
-    return replace(opened, notes=(f"no UTF-8 text, read as \ufffd: {'; '.join((*bad[:SHOWN], *more))}", *opened.notes))
+    return replace(opened, notes=(f"not UTF-8, read as \ufffd: {'; '.join((*bad[:SHOWN], *more))}", *opened.notes))
 
 
-def _tolerating(text: str, read: Callable[[str], T], *, skip_broken: bool) -> T:
-    """Return what is read of a text. If that fails, it may be for lines with bad bytes, as in the name of a field.
+def _read_around_bad_bytes(text: str, read: Callable[[str], T], *, skip_broken: bool) -> T:
+    """Read a text. If that fails, lines with bad bytes may be the cause, for instance in the name of a field.
 
-    With `skip_broken` it is read without these; else the error names them.
+    With `skip_broken` the text is read again without these lines; else the error names them.
     """
     try:
         return read(text)
@@ -260,11 +269,11 @@ def _tolerating(text: str, read: Callable[[str], T], *, skip_broken: bool) -> T:
             with suppress(SessionError):
                 return read("\n".join(BROKEN if number in bad else line for number, line in enumerate(lines, 1)))
         where = bad[error.line] if error.line else "; ".join(list(bad.values())[:SHOWN])
-        raise SessionError(f"{error} (no UTF-8 text: {where})", error.line) from error
+        raise SessionError(f"{error} (not UTF-8: {where})", error.line) from error
 
 
 def _bad_bytes(text: str) -> dict[int, str]:
-    """Return the lines with bytes that are no UTF-8, each with the place of the first one there."""
+    """Map the numbers of lines with bad bytes to the place of the first one in each."""
     if BAD.search(text) is None:
         return {}
     lines = ((number, line, BAD.search(line)) for number, line in enumerate(text.split("\n"), 1))
@@ -276,24 +285,24 @@ def _bad_bytes(text: str) -> dict[int, str]:
     }
 
 
-def _opened_text(text: str, name: str, readers: Sequence[Reader], *, skip_broken: bool) -> _Log | Session:
+def _parse_text(text: str, name: str, readers: Sequence[Reader], *, skip_broken: bool) -> _Log | Session:
     if not text.strip():
         raise SessionError(f"{name} is empty: give {READABLE}")
     lines = _lines(text)
     if len(lines) > 1 and _is_record(lines[0][1]):
-        return _opened_lines(lines, name, readers, skip_broken)
+        return _parse_log(lines, name, readers, skip_broken)
     try:
         value = parse(text, name)
     except SessionError:
         if not _is_mostly_records(lines):
             raise
-        return _opened_lines(lines, name, readers, skip_broken)
+        return _parse_log(lines, name, readers, skip_broken)
     if reader := reader_for([value], readers):
         return _Log(reader, [value])
     return _plain(value, name, INDENT if len(lines) > 1 else None)
 
 
-def _opened_lines(
+def _parse_log(
     lines: Sequence[tuple[int, str]], name: str, readers: Sequence[Reader], skip_broken: bool
 ) -> _Log | Session:
     found, notes = _parse_lines(lines, name, skip_broken=skip_broken)
@@ -306,7 +315,7 @@ def _opened_lines(
 def _parse_lines(
     lines: Sequence[tuple[int, str]], name: str, *, skip_broken: bool
 ) -> tuple[list[tuple[int, object]], tuple[str, ...]]:
-    """Return the values in lines of JSONL with their numbers, and notes about the lines that are left out."""
+    """Parse lines of JSONL into values with their line numbers, and notes about lines that are left out."""
     found: list[tuple[int, object]] = []
     skipped: list[int] = []
     notes: list[str] = []
@@ -326,9 +335,9 @@ def _parse_lines(
     return found, tuple(notes)
 
 
-def _unrecorded(read: Conversation) -> Conversation:
-    """Return a conversation of whose requests nothing is known with one wherever the model speaks."""
-    return replace(read, requests=spoken(read.messages))
+def _with_requests(read: Conversation) -> Conversation:
+    """Return a conversation without recorded requests with one request for each series of the model's messages."""
+    return replace(read, requests=unrecorded_requests(read.messages))
 
 
 def _recording(stretch: Conversation, agent: str | None, notes: tuple[str, ...]) -> Recording:
@@ -336,7 +345,7 @@ def _recording(stretch: Conversation, agent: str | None, notes: tuple[str, ...])
     return Recording(stretch.messages, stretch.requests, agent, holds_prompt, (*notes, *stretch.notes))
 
 
-def _no_such(name: str, number: int, count: int) -> NoReturn:
+def _raise_no_such(name: str, number: int, count: int) -> NoReturn:
     are = f"{count} conversation{'' if count == 1 else 's'}"
     raise SessionError(f"{name} has no conversation {number}: it holds {are}")
 
@@ -349,7 +358,7 @@ def _plain(value: object, name: str, indent: int | None) -> Session:
         return Session(messages, lambda pruned: dump({**value, "messages": pruned}, indent) + "\n")
     if _is_message(value):
         return Session([value], _as_lines)
-    raise SessionError(f"{name} holds {_described(value)}: give {READABLE}")
+    raise SessionError(f"{name} holds {_describe(value)}: give {READABLE}")
 
 
 def _is_record(line: str) -> bool:
@@ -358,12 +367,12 @@ def _is_record(line: str) -> bool:
 
 
 def _is_mostly_records(lines: Sequence[tuple[int, str]]) -> bool:
-    """Tell whether broken JSON is JSONL whose first line is broken: most of its lines are records."""
+    """Whether broken JSON is JSONL with a broken first line: at least half of its lines are records."""
     return len(lines) > 1 and 2 * sum(_is_record(line) for _, line in lines) >= len(lines)
 
 
 def _is_message(value: object) -> bool:
-    """Tell whether a value is a message with a role, an item of the Responses API, or a content of the Gemini API."""
+    """Whether a value is a message with a role, an item of the Responses API, or a content of the Gemini API."""
     if not isinstance(value, dict):
         return False
     kind = value.get("type")
@@ -375,11 +384,11 @@ def _message(value: object, name: str, line: int | None = None) -> object:
     if _is_message(value):
         return value
     where = f"{name} line {line}" if line else name
-    raise SessionError(f"{where} holds {_described(value)} where a message with a 'role' should be: give {READABLE}")
+    raise SessionError(f"{where} holds {_describe(value)} where a message with a 'role' should be: give {READABLE}")
 
 
-def _described(value: object) -> str:
-    """Say what was found in words, such as `an object with the fields type, payload`."""
+def _describe(value: object) -> str:
+    """Describe a value, for instance as `an object with the fields type, payload`."""
     if isinstance(value, dict):
         if not value:
             return "an empty object"

@@ -14,12 +14,12 @@ from autoprune.apps.sessions._recording import (
     Message,
     Moment,
     Reader,
-    asked_life,
     bad_record,
-    epoch,
-    is_models,
+    is_from_model,
     note,
-    reported,
+    parse_epoch,
+    parse_usage,
+    requested_cache_life,
 )
 from autoprune.apps.sessions._sending import CHAT, RESPONSES, assistant, conversation, stretch, tool_call, tool_result
 
@@ -75,18 +75,18 @@ def _moment(record: Object, config: Object) -> Moment:
     """
     extra = fields(record.get("extra"))
     response = record if record.get("object") == "response" else fields(extra.get("response"))
-    time = epoch(extra.get("timestamp")) or epoch(response.get("created") or response.get("created_at"))
-    if response is not record and not is_models(record):
+    time = parse_epoch(extra.get("timestamp")) or parse_epoch(response.get("created") or response.get("created_at"))
+    if response is not record and not is_from_model(record):
         return time
     model = text(response.get("model")) or text(config.get("model_name"))
-    usage = reported(fields(response.get("usage")), extra.get("cost"))
+    usage = parse_usage(fields(response.get("usage")), extra.get("cost"))
     return Answer(time, model, usage, cache_life=_asked_life(config))
 
 
 def _asked_life(config: Object) -> float | None:
     """Return how many seconds a run's requests ask to be cached: by marks that it sets, or by their arguments."""
     marked = {"cache_control": {"type": "ephemeral"}} if config.get("set_cache_control") else {}
-    return asked_life({**fields(config.get("model_kwargs")), **marked})
+    return requested_cache_life({**fields(config.get("model_kwargs")), **marked})
 
 
 def _is_responses(records: Sequence[Object]) -> bool:

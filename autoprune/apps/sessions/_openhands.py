@@ -20,8 +20,8 @@ from autoprune.apps.sessions._recording import (
     bad_record,
     dollars,
     note,
-    reported,
-    seconds,
+    parse_time,
+    parse_usage,
 )
 from autoprune.apps.sessions._sending import CHAT, assistant, conversation, image, stretch, tool_call, tool_result
 
@@ -74,7 +74,7 @@ def _stretches(events: Sequence[Event], run: Object) -> list[Conversation]:
 
 def _moment(event: Event, message: Message, answered: Mapping[str, Answer]) -> Moment:
     """Return what the log says of an event; `answered` is keyed by ids of responses, "" for actions without one."""
-    time, response = seconds(event.get("timestamp")), text(_response(event).get("id"))
+    time, response = parse_time(event.get("timestamp")), text(_response(event).get("id"))
     if message["role"] != "assistant":
         return time
     return replace(answered.get(response, answered[""]), time=time)
@@ -95,7 +95,7 @@ def _answers(events: Sequence[Event], run: Object) -> dict[str, Answer]:
         if name and name not in answered:
             counted = fields(response.get("usage")) or fields(metered.get(name))
             cost = round(total - spent, DIGITS) if total else None
-            answered[name] = Answer(model=text(response.get("model")) or model, usage=reported(counted, cost))
+            answered[name] = Answer(model=text(response.get("model")) or model, usage=parse_usage(counted, cost))
         spent = total or spent
     return answered
 

@@ -15,10 +15,10 @@ from autoprune.apps.sessions._recording import (
     Moment,
     Reader,
     bad_record,
+    build_usage,
     note,
-    seconds,
-    tokens,
-    used,
+    parse_time,
+    token_count,
 )
 from autoprune.apps.sessions._sending import ANTHROPIC, conversation, stretch, text_block
 
@@ -134,14 +134,14 @@ def _messages_of(entries: Sequence[Object]) -> Iterator[tuple[Object, Moment]]:
 
 def _moment(entry: Object) -> Moment:
     """Return what the log says of an entry: entries are written when they are complete."""
-    message, time = fields(entry.get("message")), seconds(entry.get("timestamp"))
+    message, time = fields(entry.get("message")), parse_time(entry.get("timestamp"))
     if message.get("role") != "assistant":
         return time
     usage = fields(message.get("usage"))
-    cached, written = tokens(usage.get("cacheRead")), tokens(usage.get("cacheWrite"))
-    prompt = tokens(usage.get("input")) + cached + written
+    cached, written = token_count(usage.get("cacheRead")), token_count(usage.get("cacheWrite"))
+    prompt = token_count(usage.get("input")) + cached + written
     cost = fields(usage.get("cost")).get("total")
-    counted = used(prompt, cached, written, usage.get("output"), split=_split(usage), cost=cost)
+    counted = build_usage(prompt, cached, written, usage.get("output"), split=_split(usage), cost=cost)
     return Answer(time, text(message.get("model")), counted)
 
 
@@ -149,8 +149,8 @@ def _split(usage: Object) -> Object:
     """Return Anthropic's `cache_creation` for the counts of pi, which newer versions split; else nothing."""
     if "cacheWrite1h" not in usage:
         return NOTHING
-    long = tokens(usage.get("cacheWrite1h"))
-    return {"ephemeral_1h_input_tokens": long, "ephemeral_5m_input_tokens": tokens(usage.get("cacheWrite")) - long}
+    long = token_count(usage.get("cacheWrite1h"))
+    return {"ephemeral_1h_input_tokens": long, "ephemeral_5m_input_tokens": token_count(usage.get("cacheWrite")) - long}
 
 
 def _model(message: Object) -> tuple[object, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from autoprune.apps.sessions._json import Object, compact, fields, objects, text
-from autoprune.apps.sessions._recording import Conversation, Message, Moment, note, requests
+from autoprune.apps.sessions._recording import Conversation, Message, Moment, find_requests, note
 from autoprune.errors import SessionError
 from autoprune.providers import repair
 
@@ -57,7 +57,7 @@ def conversation(
     all_notes = (*notes, *early, *_pairing_notes(given, made, wire, is_answered=missing is not None))
     origins = [_unmark(message, wire) for message in made]
     places = {origin: place for place, origin in enumerate(origins) if origin is not None}
-    return Conversation(made, all_notes, requests(places, moments[start:]))
+    return Conversation(made, all_notes, find_requests(places, moments[start:]))
 
 
 def stretch(api: str, recorded: Iterable[tuple[Object, Moment]]) -> Conversation:

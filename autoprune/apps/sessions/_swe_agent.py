@@ -13,9 +13,9 @@ from autoprune.apps.sessions._recording import (
     Message,
     Moment,
     Reader,
-    answers,
     bad_record,
     note,
+    unrecorded_answers,
 )
 from autoprune.apps.sessions._sending import CHAT, conversation, stretch, tool_call, tool_result
 
@@ -44,7 +44,7 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
 
 def _moments(records: Sequence[Object], model: str) -> list[Moment]:
     """Return the moments of records: only the run's model is known, and that it did not write a demonstration."""
-    return answers([{} if record.get("is_demo") else record for record in records], model)
+    return unrecorded_answers([{} if record.get("is_demo") else record for record in records], model)
 
 
 def _model(config: object) -> str:

@@ -14,9 +14,9 @@ from autoprune.apps.sessions._recording import (
     Moment,
     Reader,
     bad_record,
-    seconds,
-    tokens,
-    used,
+    build_usage,
+    parse_time,
+    token_count,
 )
 from autoprune.apps.sessions._sending import CHAT, assistant, conversation, stretch, tool_call, tool_result
 
@@ -55,11 +55,14 @@ def _said(values: Sequence[object]) -> list[tuple[Message, Moment]]:
 def _moment(exchange: Object) -> Answer:
     response = fields(exchange.get("response"))
     usage = fields(response.get("usage"))
-    cached, written = tokens(usage.get("cache_read_input_tokens")), tokens(usage.get("cache_creation_input_tokens"))
+    cached, written = (
+        token_count(usage.get("cache_read_input_tokens")),
+        token_count(usage.get("cache_creation_input_tokens")),
+    )
     apart = cached + written if exchange.get("provider") in APART else 0
-    counted = used(tokens(usage.get("input_tokens")) + apart, cached, written, usage.get("output_tokens"))
+    counted = build_usage(token_count(usage.get("input_tokens")) + apart, cached, written, usage.get("output_tokens"))
     model = text(response.get("model")) or text(exchange.get("model"))
-    return Answer(seconds(exchange.get("timestamp")), model, counted)
+    return Answer(parse_time(exchange.get("timestamp")), model, counted)
 
 
 def _message(record: Object) -> Message:
