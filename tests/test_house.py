@@ -28,7 +28,7 @@ MAY_SEE = {
         *("summarizers", "strategies"),
     },
     "integrations": {"errors", "settings", "conversation", "formats", "planning", "providers", "pruners"},
-    "apps.sessions": {"errors"},
+    "apps.sessions": {"errors", "settings", "providers"},
     "apps.replay": {
         *("errors", "settings", "tokens", "economics", "conversation", "formats", "facts", "planning", "strategies"),
         *("providers", "pruners", "apps.sessions"),

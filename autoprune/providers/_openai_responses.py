@@ -18,6 +18,7 @@ CALLS = {
     "shell_call_output": "shell_call",
     "apply_patch_call_output": "apply_patch_call",
     "computer_call_output": "computer_call",
+    "tool_search_output": "tool_search_call",
 }
 OUTPUTS = {call: output for output, call in CALLS.items()}
 # What an item must hold, by its type, of what is looked at here. The id of an image or of a file is not.
@@ -26,6 +27,8 @@ REQUIRED = {
     "function_call": ("call_id", "name", "arguments"),
     "custom_tool_call": ("call_id", "name", "input"),
     **dict.fromkeys(("function_call_output", "custom_tool_call_output"), ("call_id", "output")),
+    # A search that the server runs has no id.
+    **dict.fromkeys(("tool_search_call", "tool_search_output"), ()),
     "reasoning": ("summary",),
     "message": ("content",),
 }
@@ -74,7 +77,7 @@ def is_message(item: Mapping[str, object]) -> bool:
 def pair_key(item: Mapping[str, object]) -> tuple[str, str] | None:
     """Return what a call and its output have in common; None for other items, and where there is no id."""
     name = kind(item)
-    if name not in CALLS and name not in OUTPUTS:
+    if (name not in CALLS and name not in OUTPUTS) or item.get("execution") == "server":
         return None
     # The output of a local shell is typed with `id` and expected with `call_id`.
     call_id = text(item.get("call_id")) or (text(item.get("id")) if name == "local_shell_call_output" else None)
@@ -269,6 +272,8 @@ def _no_output(call: Mapping[str, object], reason: str) -> dict[str, object] | N
             return {**output, "output": [{"stdout": "", "stderr": reason, "outcome": outcome}]}
         case "apply_patch_call":
             return {**output, "status": "failed", "output": reason}
+        case "tool_search_call":
+            return {**output, "status": "completed", "execution": "client", "tools": []}
     # The output of a computer's call is a screenshot.
     return None
 

@@ -132,7 +132,7 @@ def test_the_exit_code_says_who_must_act(arguments: tuple[str, ...], code: int, 
 def test_bytes_that_are_no_text_are_named():
     done = run("prune", "-", stdin=b'[{"role": "user", "content": "\xff"}]')
     assert (done.returncode, done.stdout) == (3, b"")
-    assert "standard input is no UTF-8 text: byte 30 is 0xff" in done.stderr.decode()
+    assert "standard input is not UTF-8 text: byte 30 is 0xff" in done.stderr.decode()
 
 
 def test_a_reader_that_has_had_enough_is_no_error():

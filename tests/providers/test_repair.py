@@ -707,6 +707,9 @@ def output(id: str, given: Any = "ok", kind: str = "function_call") -> dict[str,
 
 PAIR = [call("a"), output("a")]
 REASONING = {"type": "reasoning", "id": "rs_1", "summary": []}
+SEARCH = {"type": "tool_search_call", "call_id": "a", "execution": "client", "arguments": {}}
+SERVERS_SEARCH = {"type": "tool_search_call", "call_id": None, "execution": "server", "arguments": {}}
+FOUND = {"type": "tool_search_output", "call_id": "a", "status": "completed", "execution": "client", "tools": []}
 FAILED = [{"stdout": "", "stderr": NO_RESULT, "outcome": {"type": "exit", "exit_code": 1}}]
 
 
@@ -732,6 +735,15 @@ FAILED = [{"stdout": "", "stderr": NO_RESULT, "outcome": {"type": "exit", "exit_
             ],
             ["unanswered_call (1,): answered the call with a placeholder"],
         ),
+        (
+            [GO, SEARCH, OK, {**FOUND, "call_id": "b"}],
+            [GO, SEARCH, FOUND, OK],
+            [
+                "unanswered_call (1,): answered the call with a placeholder",
+                "orphan_result (3,): removed the output",
+            ],
+        ),
+        ([GO, SERVERS_SEARCH, OK], [GO, SERVERS_SEARCH, OK], []),
         (
             [GO, REASONING, call("a", "computer_call"), GO],
             [GO, GO],

@@ -56,7 +56,7 @@ def test_a_file_whose_figures_are_known_is_not_replayed_again_until_it_changes(t
     [
         (b"", "is empty"),
         (b"   \n\n", "is empty"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 10, "is no UTF-8 text: byte 0 is 0x89"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 10, "is not UTF-8 text: byte 0 is 0x89"),
         (b"# Notes\n\nnot a session\n", "broken JSON at line 1, column 1"),
         (json.dumps({"name": "autoprune", "version": 1}).encode(), "holds an object with the fields name, version"),
         (json.dumps([{"id": number} for number in range(1_000)]).encode(), "holds an object with the fields id"),

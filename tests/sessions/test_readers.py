@@ -4,7 +4,8 @@ import copy
 import gzip
 import json
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -16,10 +17,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from autoprune import SessionError
-from autoprune.apps.sessions import NO_RESULT, READERS, Request, Session, agent_log, decode, load, recordings
-from autoprune.apps.sessions._readers import reader_for
+from autoprune import SessionError, SettingsError
+from autoprune.apps.sessions import (
+    NO_RESULT,
+    READERS,
+    Request,
+    Session,
+    agent_log,
+    decode,
+    find_reader,
+    load,
+    recordings,
+)
+from autoprune.apps.sessions._loading import reader_for
 from autoprune.providers import problems
+from autoprune.settings import plugins
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "readers"
 SAMPLES = sorted(path for path in FOLDER.glob("*.json*") if not path.name.endswith(".expected.json"))
@@ -196,8 +208,8 @@ def test_a_file_is_read_in_every_encoding_of_unicode_and_compressed(encoding: st
 @pytest.mark.parametrize(
     ("data", "what"),
     [
-        (b'{"a": "\xff"}', "s is no UTF-8 text: byte 7 is 0xff"),
-        (b"\xff\xfe{\x00\x00\xdc}\x00", "s is no UTF-16 text: byte 4"),
+        (b'{"a": "\xff"}', "s is not UTF-8 text: byte 7 is 0xff"),
+        (b"\xff\xfe{\x00\x00\xdc}\x00", "s is not UTF-16 text: byte 4"),
         (gzip.compress(b"x" * 999, mtime=0)[:-9], "s is a gzip file that is damaged or cut off"),
         (b"\x1f\x8bnonsense, really", "s is a gzip file that is damaged or cut off"),
     ],
@@ -222,7 +234,7 @@ def test_a_bad_byte_in_a_string_is_read_as_the_character_for_that_and_noted_with
         damaged = data[:at] + bad + data[at + 1 :]
         session = load(decode(damaged, "s", keeps_bad=True), "s")
         line, byte = data.count(b"\n", 0, at) + 1, at - data.rfind(b"\n", 0, at)
-        assert session.notes[0] == f"no UTF-8 text, read as \ufffd: line {line}, byte {byte} ({bad[0]:#04x})"
+        assert session.notes[0] == f"not UTF-8, read as \ufffd: line {line}, byte {byte} ({bad[0]:#04x})"
         assert (len(session.messages), session.agent) == (len(whole.messages), whole.agent)
         assert session.write(session.messages).encode()
         assert agent_log(decode(damaged, "s", keeps_bad=True)) == agent_log(data.decode())
@@ -236,8 +248,8 @@ def test_a_bad_byte_anywhere_costs_a_line_at_most(path: Path):
     for at in [*range(second, len(data), max(1, len(data) // 40)), *range(second, second + 20)]:
         damaged = data[:at] + b"\xff" + data[at + 1 :]
         line = data.count(b"\n", 0, at) + 1
-        assert f"no UTF-8 text, read as \ufffd: line {line}, byte " in noted(damaged) or (
-            f"(no UTF-8 text: line {line}, byte " in noted(damaged)
+        assert f"not UTF-8, read as \ufffd: line {line}, byte " in noted(damaged) or (
+            f"(not UTF-8: line {line}, byte " in noted(damaged)
         )
         session = load(decode(damaged, "s", keeps_bad=True), "s", skip_broken=True)
         assert session.agent == whole.agent
@@ -258,19 +270,19 @@ def test_a_note_on_many_bad_bytes_names_the_first():
     text = "\n".join(f'{{"role": "user", "content": "a \udcff {number} \udcfe"}}' for number in range(9))
     (note,) = load(text, "s").notes
     assert note.endswith("line 4, byte 32 (0xff); line 5, byte 32 (0xff); and 4 lines more")
-    assert note.startswith("no UTF-8 text, read as \ufffd: line 1, byte 32 (0xff); line 2")
+    assert note.startswith("not UTF-8, read as \ufffd: line 1, byte 32 (0xff); line 2")
 
 
 @each_row(
     ("data", "said"),
     [
-        (b'{"role": "user", "content": "' + b"\xe9" * 20 + b'"}', "s is no UTF-8 text: byte 29 is 0xe9"),
-        (b"\xff" * 100, "s is no UTF-8 text: byte 0 is 0xff"),
-        (b'[{"role": "user", "content": "\xe9t\xe9"}]', "s is no UTF-8 text: byte 30 is 0xe9$"),
-        (b'{"messages": [\n{"role": "user", "content": "\xff"}]}', "s is no UTF-8 text: byte 44 is 0xff$"),
+        (b'{"role": "user", "content": "' + b"\xe9" * 20 + b'"}', "s is not UTF-8 text: byte 29 is 0xe9"),
+        (b"\xff" * 100, "s is not UTF-8 text: byte 0 is 0xff"),
+        (b'[{"role": "user", "content": "\xe9t\xe9"}]', "s is not UTF-8 text: byte 30 is 0xe9$"),
+        (b'{"messages": [\n{"role": "user", "content": "\xff"}]}', "s is not UTF-8 text: byte 44 is 0xff$"),
         (
             b'[{"role": "user"\xff}]',
-            r"broken JSON at line 1, column 17: .* \(no UTF-8 text: line 1, byte 17 \(0xff\)\)",
+            r"broken JSON at line 1, column 17: .* \(not UTF-8: line 1, byte 17 \(0xff\)\)",
         ),
         (b'{"role": "user"}\n{"x": 1}\n{"role": \xff}\n{"x": 1}', "line 2 holds an object with the fields x"),
     ],
@@ -294,9 +306,9 @@ def test_an_agents_log_is_told_from_what_is_written_of_it(path: Path):
     [
         (codex(user("a")) + '{"type": \n' + json.dumps({"type": "event_msg", "payload": {}}), "line 3, column 10"),
         ('{"role": "user"}\n{"role": \n{"role": "user"}', "line 2, column 10"),
-        ('{"role": "user"}\n{"role": "user", "score": NaN}', "s holds NaN in line 2, which is no number in JSON"),
-        ('[{"role": "user", "score": -Infinity}]', "s holds -Infinity, which is no number in JSON"),
-        ('[{"role": "user", "score": 1e999}]', "s holds 1e999, which is no number in JSON"),
+        ('{"role": "user"}\n{"role": "user", "score": NaN}', "s holds NaN in line 2, which is not a number in JSON"),
+        ('[{"role": "user", "score": -Infinity}]', "s holds -Infinity, which is not a number in JSON"),
+        ('[{"role": "user", "score": 1e999}]', "s holds 1e999, which is not a number in JSON"),
     ],
     ids=["in an agent's log, not last", "in plain messages, not last", "NaN", "infinity", "an infinite number"],
 )
@@ -550,6 +562,12 @@ def test_codex_answers_a_call_that_was_cut_off_and_drops_a_result_without_a_call
         "calls without a result, answered with a remark: 1",
         "results that answer no call, or answer it again, left out: 2",
     )
+
+
+def test_codex_answers_the_call_that_was_cut_off_of_two_with_one_id():
+    session = load(codex(user("go"), call("a"), output("a", "A"), call("a"), call("b"), output("b", "B")), "s")
+    shown = [message.get("output") or message["type"] for message in session.messages]
+    assert shown == ["message", "function_call", "A", "function_call", "aborted", "function_call", "B"]
 
 
 @each_row(
@@ -824,8 +842,8 @@ def test_ids_that_anthropic_refuses_are_made_fit_and_unique():
     replies = [entry(f"r{n}", "2", "toolResult", [words(str(n))], toolCallId=calls[n]["id"]) for n in range(3)]
     chain = [{**reply, "parentId": "2" if n == 0 else f"r{n - 1}"} for n, reply in enumerate(replies)]
     session = load(pi(entry("1", None, "user", "go"), entry("2", "1", "assistant", calls, **CLAUDE), *chain), "s")
-    assert [block["id"] for block in session.messages[1]["content"]] == ["a_b", "a_b_2", "c" * 64]
-    assert [block["tool_use_id"] for block in session.messages[2]["content"]] == ["a_b", "a_b_2", "c" * 64]
+    assert [block["id"] for block in session.messages[1]["content"]] == ["a_b_2", "a_b", "c" * 64]
+    assert [block["tool_use_id"] for block in session.messages[2]["content"]] == ["a_b_2", "a_b", "c" * 64]
 
 
 @pytest.mark.parametrize(
@@ -1086,6 +1104,36 @@ def test_a_message_that_its_provider_has_no_place_for_is_an_error_that_says_whic
     with pytest.raises(SessionError) as caught:
         load(text, "s")
     assert f"but message {what}" in str(caught.value)
+
+
+# Readers of installed packages
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A package that registers a reader, and something else as one."""
+    (tmp_path / "package.py").write_text(
+        "from autoprune.apps.sessions import Reader\nREADER = Reader('mine', lambda values: True, lambda values: [])\n"
+    )
+    info = tmp_path / "package-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Name: package\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[autoprune.readers]\nmine = package:READER\nother = package:__name__\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    plugins._registered.cache_clear()
+    yield
+    plugins._registered.cache_clear()
+    sys.modules.pop("package", None)
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_reader_is_found_by_its_name_whether_it_ships_or_is_installed():
+    assert find_reader("codex").name == "codex"
+    assert find_reader("mine").name == "mine"
+    with pytest.raises(SettingsError, match=r"'other' under autoprune\.readers is a str: it must be a Reader"):
+        find_reader("other")
+    with pytest.raises(SettingsError, match=r"no reader 'mime' \(did you mean mine\?\); .* trae, .* mine, other"):
+        find_reader("mime")
 
 
 # Anything at all

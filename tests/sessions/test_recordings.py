@@ -18,7 +18,7 @@ from autoprune.apps.sessions import (
     Recording,
     Request,
     Usage,
-    as_chat,
+    conversation,
     recordings,
     stretch,
 )
@@ -795,11 +795,7 @@ LOG = [{"who": "user", "what": "go"}, {"who": "assistant", "what": "Done."}]
         (None, Request(1)),
         (
             lambda values: [
-                [
-                    stretch(
-                        as_chat.conversation, [(said_by(v)[0], Answer(5.0) if v is values[1] else 3.0) for v in values]
-                    )
-                ]
+                [stretch("openai_chat", [(said_by(v)[0], Answer(5.0) if v is values[1] else 3.0) for v in values])]
             ],
             Request(1, 5.0),
         ),
@@ -807,7 +803,7 @@ LOG = [{"who": "user", "what": "go"}, {"who": "assistant", "what": "Done."}]
 )
 def test_a_reader_of_ones_own_is_recorded_with_what_it_tells(record: Value, request: Request):
     def read(values: Value) -> list[Conversation]:
-        return [as_chat.conversation([message for value in values for message in said_by(value)])]
+        return [conversation("openai_chat", [message for value in values for message in said_by(value)])]
 
     reader = Reader("mine", lambda values: "who" in values[0], read, record)
     [[found]] = recordings(lines(*LOG), "s", readers=[reader])
@@ -863,8 +859,8 @@ def test_every_reader_that_ships_records():
 
 @each_row("path", SAMPLES, ids=lambda path: path.name)
 def test_a_recorded_request_is_one_that_a_pruner_finds(path: Path):
-    for conversation in recordings(path.read_text(encoding="utf-8"), path.name):
-        for each in conversation:
+    for stretches in recordings(path.read_text(encoding="utf-8"), path.name):
+        for each in stretches:
             transcript = AgenticConversationPruner("100m").plan(each.messages).transcript
             walked = [at for at in transcript.requests if at < len(each.messages)]
             assert {request.message for request in each.requests} <= set(walked)

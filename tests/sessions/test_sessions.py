@@ -103,8 +103,8 @@ def test_a_line_ends_at_a_newline_and_nowhere_else(odd: str):
         ('{"": 1, "a": 2}', 's holds an object with the fields "", a: give'),
         ('{"' + 999 * "a" + '": 1}', f"s holds an object with the fields {80 * 'a'}: give"),
         ('{"messages": [3]}', "holds a number where a message"),
-        ('[{"role": "user", "content": ' + "9" * 5_000 + "}]", "holds a number or a nest that cannot be read"),
-        ("[" * 100_000, "holds a number or a nest that cannot be read"),
+        ('[{"role": "user", "content": ' + "9" * 5_000 + "}]", "holds a number or nesting that cannot be parsed"),
+        ("[" * 100_000, "holds a number or nesting that cannot be parsed"),
     ],
 )
 def test_anything_else_is_an_error_that_names_what_was_found(text: str, said: str):

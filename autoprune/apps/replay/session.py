@@ -12,7 +12,7 @@ from autoprune.apps.replay.figures import Figures, figures
 from autoprune.apps.replay.play import play
 from autoprune.apps.replay.policies import BUILT_IN, Policy
 from autoprune.apps.replay.recorded import sources
-from autoprune.apps.sessions import Reader, Recording, decode, recordings
+from autoprune.apps.sessions import Reader, Recording, decode, find_reader, recordings
 from autoprune.economics import Prices
 from autoprune.errors import AutopruneError
 from autoprune.facts.calls import paths
@@ -132,7 +132,9 @@ def episodes(path: str, data: bytes, args: ReplayArgs) -> Iterator[tuple[Recordi
 
 
 def _reader(given: Reader | str) -> Reader:
-    return value_in_file(given, Reader, "Reader(name, detect, read)") if isinstance(given, str) else given
+    if isinstance(given, Reader):
+        return given
+    return value_in_file(given, Reader, "Reader(name, detect, read)") if ":" in given else find_reader(given)
 
 
 def replay_episode(known: Episode, args: ReplayArgs) -> Iterator[Figures]:

@@ -5,9 +5,21 @@ from dataclasses import replace
 from itertools import takewhile
 
 from autoprune.apps.sessions._json import Object, fields, listed, objects, text
-from autoprune.apps.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note, stretch
-from autoprune.apps.sessions._requests import Answer, Moment, Usage, seconds, tokens, used
-from autoprune.apps.sessions.as_anthropic import Block, Speech, conversation, without_thoughts, words
+from autoprune.apps.sessions._recording import (
+    NO_SYSTEM_PROMPT,
+    Answer,
+    Conversation,
+    Message,
+    Moment,
+    Reader,
+    Usage,
+    bad_record,
+    build_usage,
+    note,
+    parse_time,
+    token_count,
+)
+from autoprune.apps.sessions._sending import ANTHROPIC, conversation, stretch, text_block, without_thoughts
 
 Line = Object
 SPOKEN = ("user", "assistant")
@@ -29,8 +41,8 @@ def read(values: Sequence[object]) -> list[Conversation]:
     """
     lines, others = _lines(values)
     chain = _thread(lines)
-    speeches = [speech for speech, _ in _spoken(chain, lines)]
-    return [conversation(speeches, None, (NO_SYSTEM_PROMPT, *_notes(chain, lines, others)))]
+    messages = (message for message, _ in _spoken(chain, lines))
+    return [conversation(ANTHROPIC, messages, None, (NO_SYSTEM_PROMPT, *_notes(chain, lines, others)))]
 
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
@@ -43,8 +55,8 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
         chain = _thread(lines)
         is_whole = not (chain and _is_boundary(chain[0]))
         before = {} if is_whole else _before(lines, text(chain[0]["uuid"]))
-        spoken = ((without_thoughts(speech), moment) for speech, moment in _spoken(chain, lines, before))
-        stretches.append(stretch(conversation, spoken))
+        spoken = ((without_thoughts(message), moment) for message, moment in _spoken(chain, lines, before))
+        stretches.append(stretch(ANTHROPIC, spoken))
         lines = before
     return [stretches[::-1]]
 
@@ -79,9 +91,9 @@ def _before(lines: dict[str, Line], uuid: str) -> dict[str, Line]:
     return dict(takewhile(lambda named: named[0] != uuid, lines.items()))
 
 
-def _content(line: Line) -> list[Block]:
+def _content(line: Line) -> list[Object]:
     content = fields(line.get("message")).get("content")
-    return words(content) if isinstance(content, str) else objects(content)
+    return [text_block(content)] if isinstance(content, str) else objects(content)
 
 
 def _response_id(line: Line) -> str:
@@ -93,9 +105,9 @@ def _is_own_report(line: Line) -> bool:
     return line.get("isApiErrorMessage") is True
 
 
-def _responses(lines: Mapping[str, Line]) -> dict[str, list[Block]]:
+def _responses(lines: Mapping[str, Line]) -> dict[str, list[Object]]:
     """Return the blocks of each response: one is spread over several lines, perhaps on different branches."""
-    found: dict[str, dict[str, Block]] = {}
+    found: dict[str, dict[str, Object]] = {}
     for line in lines.values():
         if line.get("type") == "assistant" and not _is_own_report(line):
             blocks = found.setdefault(_response_id(line), {})
@@ -105,7 +117,7 @@ def _responses(lines: Mapping[str, Line]) -> dict[str, list[Block]]:
     return {response: list(blocks.values()) for response, blocks in found.items()}
 
 
-def _identity(block: Block) -> str:
+def _identity(block: Object) -> str:
     """Return what tells a block from a copy of it on another line."""
     return f"{block.get('type')}:{block.get('id') or block.get('signature') or block.get('text') or block.get('data')}"
 
@@ -117,7 +129,7 @@ def _answers(lines: Mapping[str, Line], before: Container[str]) -> dict[str, Ans
     """
     found: dict[str, Answer] = {}
     for uuid, line in lines.items():
-        message, time = fields(line.get("message")), seconds(line.get("timestamp"))
+        message, time = fields(line.get("message")), parse_time(line.get("timestamp"))
         if line.get("type") == "assistant" and uuid not in before and message.get("model") != SYNTHETIC:
             first = found.setdefault(_response_id(line), Answer(time, text(message.get("model"))))
             cost = line.get("costUSD") or (first.usage and first.usage.cost)  # in logs until mid-2025
@@ -127,15 +139,18 @@ def _answers(lines: Mapping[str, Line], before: Container[str]) -> dict[str, Ans
 
 def _usage(message: Object, cost: object) -> Usage | None:
     usage = fields(message.get("usage"))
-    cached, written = tokens(usage.get("cache_read_input_tokens")), tokens(usage.get("cache_creation_input_tokens"))
-    prompt = tokens(usage.get("input_tokens")) + cached + written
+    cached, written = (
+        token_count(usage.get("cache_read_input_tokens")),
+        token_count(usage.get("cache_creation_input_tokens")),
+    )
+    prompt = token_count(usage.get("input_tokens")) + cached + written
     split = fields(usage.get("cache_creation"))
-    return used(prompt, cached, written, usage.get("output_tokens"), split=split, cost=cost)
+    return build_usage(prompt, cached, written, usage.get("output_tokens"), split=split, cost=cost)
 
 
 def _spoken(
     chain: Sequence[Line], lines: Mapping[str, Line], before: Container[str] = ()
-) -> Iterator[tuple[Speech, Moment]]:
+) -> Iterator[tuple[Message, Moment]]:
     """Return what is said in a thread, each with what the log says of it.
 
     `before` are the lines before a compaction, whose responses are no requests any more where it kept them.
@@ -146,25 +161,25 @@ def _spoken(
     for line in chain:
         kind = line.get("type")
         if kind == "user":
-            yield Speech("user", _content(line)), seconds(line.get("timestamp"))
+            yield {"role": "user", "content": _content(line)}, parse_time(line.get("timestamp"))
         elif kind == "assistant" and (response := _response_id(line)) in responses and response not in spoken:
             spoken.add(response)
-            yield Speech("assistant", responses[response]), answers.get(response)
+            yield {"role": "assistant", "content": responses[response]}, answers.get(response)
         elif kind == "attachment" and (typed := _typed(line)):
-            yield Speech("user", typed), seconds(line.get("timestamp"))
+            yield {"role": "user", "content": typed}, parse_time(line.get("timestamp"))
     yield from _late(chain, lines, responses)
 
 
-def _typed(line: Line) -> list[Block]:
+def _typed(line: Line) -> list[Object]:
     """Return what the user typed while the model worked; nothing for any other attachment."""
     attachment = fields(line.get("attachment"))
     prompt = attachment.get("prompt") if attachment.get("type") == "queued_command" else None
-    return words(prompt) if isinstance(prompt, str) else objects(prompt)
+    return [text_block(prompt)] if isinstance(prompt, str) else objects(prompt)
 
 
 def _late(
-    chain: Sequence[Line], lines: Mapping[str, Line], responses: Mapping[str, list[Block]]
-) -> Iterator[tuple[Speech, Moment]]:
+    chain: Sequence[Line], lines: Mapping[str, Line], responses: Mapping[str, list[Object]]
+) -> Iterator[tuple[Message, Moment]]:
     """Return the results beside the thread: of calls made in parallel, all but one hang on a branch of their own."""
     on_thread = {text(line.get("uuid")) for line in chain}
     made = {_response_id(line) for line in chain if line.get("type") == "assistant"} & set(responses)
@@ -175,7 +190,7 @@ def _late(
         if line.get("type") == "user" and uuid not in on_thread:
             results = [block for block in _content(line) if text(block.get("tool_use_id")) in calls]
             if results:
-                yield Speech("user", results), seconds(line.get("timestamp"))
+                yield {"role": "user", "content": results}, parse_time(line.get("timestamp"))
 
 
 def _notes(chain: Sequence[Line], lines: Mapping[str, Line], others: int) -> Iterator[str]:

@@ -8,9 +8,19 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from autoprune.apps.sessions._json import Object, fields, objects, text
-from autoprune.apps.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Message, Reader, bad_record, note, stretch
-from autoprune.apps.sessions._requests import Answer, Moment, seconds, used
-from autoprune.apps.sessions.as_chat import call, conversation, result, said
+from autoprune.apps.sessions._recording import (
+    NO_SYSTEM_PROMPT,
+    Answer,
+    Conversation,
+    Message,
+    Moment,
+    Reader,
+    bad_record,
+    build_usage,
+    note,
+    parse_time,
+)
+from autoprune.apps.sessions._sending import CHAT, assistant, conversation, stretch, tool_call, tool_result
 
 Event = Object
 
@@ -28,13 +38,13 @@ def read(values: Sequence[object]) -> list[Conversation]:
     events = _once(values)
     own = [event for event in events if not _is_sub_agents(event)]
     *_, said = _stretches(own)
-    return [conversation([message for message, _ in said], notes=list(_notes(values, events, own)))]
+    return [conversation(CHAT, [message for message, _ in said], notes=list(_notes(values, events, own)))]
 
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Return the one conversation of a log as its stretches between compactions. Raises SessionError as `read` does."""
     own = [event for event in _once(values) if not _is_sub_agents(event)]
-    return [[stretch(conversation, said) for said in _stretches(own)]]
+    return [[stretch(CHAT, said) for said in _stretches(own)]]
 
 
 def _stretches(events: Sequence[Event]) -> Iterator[list[tuple[Message, Moment]]]:
@@ -67,10 +77,10 @@ def _stretches(events: Sequence[Event]) -> Iterator[list[tuple[Message, Moment]]
 
 def _moment(event: Event, model: str) -> Moment:
     """Return what the log says of a message: of the tokens of an answer, it has the output alone."""
-    data, time = fields(event.get("data")), seconds(event.get("timestamp"))
+    data, time = fields(event.get("data")), parse_time(event.get("timestamp"))
     if event.get("type") != "assistant.message":
         return time
-    return Answer(time, text(data.get("model")) or model, used(0, output=data.get("outputTokens")))
+    return Answer(time, text(data.get("model")) or model, build_usage(0, output=data.get("outputTokens")))
 
 
 def _once(values: Sequence[object]) -> list[Event]:
@@ -103,16 +113,18 @@ def _spoken(kind: str, data: Event) -> Iterator[Message]:
         case "system.notification":
             yield _user(text(data.get("content")))
         case "assistant.message":
-            yield said(text(data.get("content")), [_call(request) for request in objects(data.get("toolRequests"))])
+            yield assistant(
+                text(data.get("content")), [_call(request) for request in objects(data.get("toolRequests"))]
+            )
         case "tool.execution_complete" if not data.get("isUserRequested"):
-            yield result(text(data.get("toolCallId")), _output(data))
+            yield tool_result(text(data.get("toolCallId")), _output(data))
 
 
 def _call(request: Event) -> Message:
     arguments = request.get("arguments")
     if isinstance(arguments, str) and request.get("type") == "custom":  # free text: a call holds JSON
         arguments = {"input": arguments}
-    return call(text(request.get("toolCallId")), text(request.get("name")), {} if arguments is None else arguments)
+    return tool_call(text(request.get("toolCallId")), text(request.get("name")), {} if arguments is None else arguments)
 
 
 def _output(data: Event) -> str:

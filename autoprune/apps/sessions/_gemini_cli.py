@@ -6,9 +6,20 @@ The rules are those of Gemini CLI: its `chatRecordingService` loads a chat, its 
 from collections.abc import Container, Iterator, Sequence
 
 from autoprune.apps.sessions._json import Object, fields, objects, text
-from autoprune.apps.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note, stretch
-from autoprune.apps.sessions._requests import Answer, Moment, seconds, tokens, used
-from autoprune.apps.sessions.as_gemini import Part, call, conversation, response
+from autoprune.apps.sessions._recording import (
+    NO_SYSTEM_PROMPT,
+    Answer,
+    Conversation,
+    Message,
+    Moment,
+    Reader,
+    bad_record,
+    build_usage,
+    note,
+    parse_time,
+    token_count,
+)
+from autoprune.apps.sessions._sending import GEMINI, conversation, function_call, function_response, stretch
 
 Record = Object
 # Commands to the CLI itself, and context that it writes anew when it starts.
@@ -27,10 +38,10 @@ def read(values: Sequence[object]) -> list[Conversation]:
     Raises SessionError for a record of another kind.
     """
     *_, (records, _) = _histories(values)
-    contents = [(role, parts) for role, parts, _ in _said(records)]
+    contents = (content for content, _ in _said(records))
     commands = sum(record.get("type") == "user" and _is_ignored(record) for record in records)
     notes = [NO_SYSTEM_PROMPT, *note("commands and context of the CLI's own, left out", commands)]
-    return [conversation(contents, notes=notes)]
+    return [conversation(GEMINI, contents, notes=notes)]
 
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
@@ -41,31 +52,33 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
 def _stretch(records: Sequence[Record], kept: Container[str]) -> Conversation:
     """Return what was sent; answers that a rewrite of the history `kept` are no requests any more."""
     said = (
-        ((role, parts), None if text(record.get("id")) in kept else _moment(record, role))
-        for role, parts, record in _said(records)
+        (content, None if text(record.get("id")) in kept else _moment(record, content["role"]))
+        for content, record in _said(records)
     )
-    return stretch(conversation, said)
+    return stretch(GEMINI, said)
 
 
-def _moment(record: Record, role: str) -> Moment:
+def _moment(record: Record, role: object) -> Moment:
     """Return what the log says of a content; a response comes with the time of the last of a record's calls."""
-    time = seconds(record.get("timestamp"))
+    time = parse_time(record.get("timestamp"))
     if role == "user":
-        times = (seconds(made.get("timestamp")) for made in objects(record.get("toolCalls")))
+        times = (parse_time(made.get("timestamp")) for made in objects(record.get("toolCalls")))
         return max((each for each in times if each is not None), default=time)
     counted = fields(record.get("tokens"))
-    output = tokens(counted.get("output")) + tokens(counted.get("thoughts"))
-    return Answer(time, text(record.get("model")), used(counted.get("input"), counted.get("cached"), output=output))
+    output = token_count(counted.get("output")) + token_count(counted.get("thoughts"))
+    return Answer(
+        time, text(record.get("model")), build_usage(counted.get("input"), counted.get("cached"), output=output)
+    )
 
 
-def _said(records: Sequence[Record]) -> Iterator[tuple[str, list[Part], Record]]:
+def _said(records: Sequence[Record]) -> Iterator[tuple[Message, Record]]:
     """Return the contents that are sent, each with its record."""
     done = {
         text(made.get("id")) for record in records for made in objects(record.get("toolCalls")) if made.get("result")
     }
     for record in records:
         if not _is_copy(record, done):
-            yield from ((role, parts, record) for role, parts in _contents(record) if parts)
+            yield from ((content, record) for content in _contents(record) if content["parts"])
 
 
 def _histories(values: Sequence[object]) -> Iterator[tuple[list[Record], frozenset[str]]]:
@@ -114,16 +127,18 @@ def _rewind(known: dict[str, Record], to: str) -> None:
         pass
 
 
-def _contents(record: Record) -> Iterator[tuple[str, list[Part]]]:
+def _contents(record: Record) -> Iterator[Message]:
     """Return the contents that a message becomes: what was said, and the responses to its calls."""
     parts = _parts(record.get("content"))
     if record.get("type") == "user" and not _is_ignored(record):
-        yield "user", parts
+        yield {"role": "user", "parts": parts}
     elif record.get("type") == "gemini":
         calls = objects(record.get("toolCalls"))
-        held = any("functionCall" in part for part in parts)
-        yield "model", parts if held else [*parts, *({"functionCall": call(made, made.get("args"))} for made in calls)]
-        yield "user", [part for made in calls for part in _responses(made, is_first=made is calls[0])]
+        is_held = any("functionCall" in part for part in parts)
+        asked = () if is_held else ({"functionCall": function_call(made, made.get("args"))} for made in calls)
+        yield {"role": "model", "parts": [*parts, *asked]}
+        responses = [part for made in calls for part in _responses(made, is_first=made is calls[0])]
+        yield {"role": "user", "parts": responses}
 
 
 def _is_copy(record: Record, done: set[str]) -> bool:
@@ -132,7 +147,7 @@ def _is_copy(record: Record, done: set[str]) -> bool:
     return record.get("type") == "user" and any(text(each.get("id")) in done for each in held if each)
 
 
-def _parts(content: object) -> list[Part]:
+def _parts(content: object) -> list[Object]:
     """Return a text, a part or a list of both as parts."""
     items = content if isinstance(content, list) else [content]
     return [{"text": item} if isinstance(item, str) else fields(item) for item in items if isinstance(item, str | dict)]
@@ -145,7 +160,7 @@ def _is_ignored(record: Record) -> bool:
     return said.startswith(IGNORED) or (not said and all("text" in part for part in parts))
 
 
-def _responses(made: Record, *, is_first: bool) -> Iterator[Part]:
+def _responses(made: Record, *, is_first: bool) -> Iterator[Object]:
     """Return the response to a call and what came with it, such as a picture.
 
     After a rewrite of the history each call holds the responses to all calls of its message: only its own is taken, and
@@ -153,13 +168,13 @@ def _responses(made: Record, *, is_first: bool) -> Iterator[Part]:
     """
     result = made.get("result")
     if isinstance(result, str) and result:
-        yield response(made, {"output": result})
+        yield function_response(made, {"output": result})
         return
     parts = _parts(result) if result else []
     held = [fields(part["functionResponse"]) for part in parts if "functionResponse" in part]
     own = [each for each in held if text(each.get("id")) in ("", text(made.get("id")))]
     for each in own[:1]:
-        yield response(made, each.get("response"))
+        yield function_response(made, each.get("response"))
     if len(held) < 2 or is_first:
         yield from (part for part in parts if "functionResponse" not in part)
 

@@ -7,11 +7,21 @@ as Responses items. The rules are those of mini-swe-agent's model classes, which
 import re
 from collections.abc import Iterator, Sequence
 
-import autoprune.apps.sessions.as_responses as as_responses
 from autoprune.apps.sessions._json import Object, fields, listed, objects, text
-from autoprune.apps.sessions._recorded import Conversation, Message, Reader, bad_record, note, stretch
-from autoprune.apps.sessions._requests import Answer, Moment, asked_life, epoch, is_models, reported
-from autoprune.apps.sessions.as_chat import call, conversation, result, said
+from autoprune.apps.sessions._recording import (
+    Answer,
+    Conversation,
+    Message,
+    Moment,
+    Reader,
+    bad_record,
+    is_from_model,
+    note,
+    parse_epoch,
+    parse_usage,
+    requested_cache_life,
+)
+from autoprune.apps.sessions._sending import CHAT, RESPONSES, assistant, conversation, stretch, tool_call, tool_result
 
 FENCE = "```mswea_bash_command"
 RETURNED = "<returncode>"
@@ -42,9 +52,9 @@ def read(values: Sequence[object]) -> list[Conversation]:
     """Return the one conversation. Raises SessionError for a message that is none."""
     records = _records(values)
     if _is_responses(records):
-        return [as_responses.conversation([item for record in records for item in _items(record)])]
+        return [conversation(RESPONSES, (item for record in records for item in _items(record)))]
     made = sum(len(_actions(record)) for record in records)
-    return [conversation(list(_messages(records)), notes=note("calls that were made in text", made))]
+    return [conversation(CHAT, list(_messages(records)), notes=note("calls that were made in text", made))]
 
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
@@ -54,8 +64,8 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
     moments = [_moment(record, config) for record in records]
     if _is_responses(records):
         items = ((item, moment) for record, moment in zip(records, moments, strict=True) for item in _items(record))
-        return [[stretch(as_responses.conversation, (each for each in items if each[0].get("type") != "reasoning"))]]
-    return [[stretch(conversation, zip(_messages(records), moments, strict=True))]]
+        return [[stretch(RESPONSES, (each for each in items if each[0].get("type") != "reasoning"))]]
+    return [[stretch(CHAT, zip(_messages(records), moments, strict=True))]]
 
 
 def _moment(record: Object, config: Object) -> Moment:
@@ -65,18 +75,18 @@ def _moment(record: Object, config: Object) -> Moment:
     """
     extra = fields(record.get("extra"))
     response = record if record.get("object") == "response" else fields(extra.get("response"))
-    time = epoch(extra.get("timestamp")) or epoch(response.get("created") or response.get("created_at"))
-    if response is not record and not is_models(record):
+    time = parse_epoch(extra.get("timestamp")) or parse_epoch(response.get("created") or response.get("created_at"))
+    if response is not record and not is_from_model(record):
         return time
     model = text(response.get("model")) or text(config.get("model_name"))
-    usage = reported(fields(response.get("usage")), extra.get("cost"))
+    usage = parse_usage(fields(response.get("usage")), extra.get("cost"))
     return Answer(time, model, usage, cache_life=_asked_life(config))
 
 
 def _asked_life(config: Object) -> float | None:
     """Return how many seconds a run's requests ask to be cached: by marks that it sets, or by their arguments."""
     marked = {"cache_control": {"type": "ephemeral"}} if config.get("set_cache_control") else {}
-    return asked_life({**fields(config.get("model_kwargs")), **marked})
+    return requested_cache_life({**fields(config.get("model_kwargs")), **marked})
 
 
 def _is_responses(records: Sequence[Object]) -> bool:
@@ -92,7 +102,7 @@ def _records(values: Sequence[object]) -> list[Object]:
     return [record for record in objects(listing) if record.get("role") != "exit"]
 
 
-def _items(record: Object) -> Iterator[Object]:
+def _items(record: Object) -> Iterator[Message]:
     """Return the items of a response, or a message or an output as it is."""
     for item in objects(record.get("output")) if record.get("object") == "response" else [record]:
         yield {name: value for name, value in item.items() if name != "extra" and value is not None}
@@ -112,11 +122,11 @@ def _messages(records: Sequence[Object]) -> Iterator[Message]:
     for at, record in enumerate(records):
         is_answered = at + 1 < len(records) and records[at + 1].get("role") == "user"
         if waiting and record.get("role") == "user":
-            yield result(waiting, record.get("content") or "")
+            yield tool_result(waiting, record.get("content") or "")
             waiting = ""
         elif is_answered and (commands := _actions(record)):
             waiting = f"call_{at}"
-            yield said(text(record.get("content")), [call(waiting, TOOL, {"command": commands[0]})])
+            yield assistant(text(record.get("content")), [tool_call(waiting, TOOL, {"command": commands[0]})])
         else:
             yield {name: value for name, value in record.items() if name in SENT and (value or name == "content")}
 

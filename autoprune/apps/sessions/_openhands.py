@@ -10,9 +10,20 @@ from itertools import pairwise
 from operator import itemgetter
 
 from autoprune.apps.sessions._json import Object, fields, listed, objects, text
-from autoprune.apps.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Message, Reader, bad_record, note, stretch
-from autoprune.apps.sessions._requests import Answer, Moment, dollars, reported, seconds
-from autoprune.apps.sessions.as_chat import call, conversation, image, result, said
+from autoprune.apps.sessions._recording import (
+    NO_SYSTEM_PROMPT,
+    Answer,
+    Conversation,
+    Message,
+    Moment,
+    Reader,
+    bad_record,
+    dollars,
+    note,
+    parse_time,
+    parse_usage,
+)
+from autoprune.apps.sessions._sending import CHAT, assistant, conversation, image, stretch, tool_call, tool_result
 
 Event = Object
 SPOKEN = "message"
@@ -57,13 +68,13 @@ def _stretches(events: Sequence[Event], run: Object) -> list[Conversation]:
         kept = {id(event) for event in events[:start]}
         said = _said(events[:end])
         timed = ((each, None if id(event) in kept else _moment(event, each, answered)) for event, each in said)
-        found.append(stretch(conversation, timed))
+        found.append(stretch(CHAT, timed))
     return found
 
 
 def _moment(event: Event, message: Message, answered: Mapping[str, Answer]) -> Moment:
     """Return what the log says of an event; `answered` is keyed by ids of responses, "" for actions without one."""
-    time, response = seconds(event.get("timestamp")), text(_response(event).get("id"))
+    time, response = parse_time(event.get("timestamp")), text(_response(event).get("id"))
     if message["role"] != "assistant":
         return time
     return replace(answered.get(response, answered[""]), time=time)
@@ -84,7 +95,7 @@ def _answers(events: Sequence[Event], run: Object) -> dict[str, Answer]:
         if name and name not in answered:
             counted = fields(response.get("usage")) or fields(metered.get(name))
             cost = round(total - spent, DIGITS) if total else None
-            answered[name] = Answer(model=text(response.get("model")) or model, usage=reported(counted, cost))
+            answered[name] = Answer(model=text(response.get("model")) or model, usage=parse_usage(counted, cost))
         spent = total or spent
     return answered
 
@@ -108,7 +119,7 @@ def _conversation(events: Sequence[Event]) -> Conversation:
         *note("condensations", summaries),
         *note("workspace context and knowledge that OpenHands words itself, left out", context),
     ]
-    return conversation(messages, None, notes)
+    return conversation(CHAT, messages, None, notes)
 
 
 def _said(events: Sequence[Event]) -> Iterator[tuple[Event, Message]]:
@@ -202,13 +213,13 @@ def _action(event: Event) -> Message:
         case "message":
             return _message(args, by_user)
         case "finish":
-            return said(_last_words(event, args))
+            return assistant(_last_words(event, args))
     if by_user:
         return {"role": "user", "content": f"The user's action: {text(event.get('message'))}"}
     if calls := _calls(event):
-        return said(text(_answer(event).get("content")), [_call(each) for each in calls])
+        return assistant(text(_answer(event).get("content")), [_call(each) for each in calls])
     shown = {name: value for name, value in args.items() if name != "thought"}
-    return said(text(args.get("thought")), [call(_call_id(event), text(event["action"]), shown)])
+    return assistant(text(args.get("thought")), [tool_call(_call_id(event), text(event["action"]), shown)])
 
 
 def _message(args: Event, by_user: bool) -> Message:
@@ -216,7 +227,7 @@ def _message(args: Event, by_user: bool) -> Message:
     images = args.get("image_urls") or args.get("images_urls")  # as it was called until October 2024
     content, urls = text(args.get("content")), [url for url in listed(images) if isinstance(url, str)]
     if not by_user:
-        return said(content)
+        return assistant(content)
     shown = [{"type": "text", "text": content}, *map(image, urls)]
     return {"role": "user", "content": shown if urls else content}
 
@@ -229,7 +240,7 @@ def _last_words(event: Event, args: Event) -> str:
 
 def _call(raw: Event) -> Message:
     function = fields(raw.get("function"))
-    return call(text(raw.get("id")), text(function.get("name")), text(function.get("arguments")))
+    return tool_call(text(raw.get("id")), text(function.get("name")), text(function.get("arguments")))
 
 
 def _call_id(event: Event, name: str = "id") -> str:
@@ -242,9 +253,9 @@ def _observation(event: Event, calls: set[str]) -> Message:
     content = _content(event)
     metadata = fields(event.get("tool_call_metadata"))
     if metadata:
-        return result(text(metadata.get("tool_call_id")), content)
+        return tool_result(text(metadata.get("tool_call_id")), content)
     if _call_id(event, "cause") in calls:
-        return result(_call_id(event, "cause"), content)
+        return tool_result(_call_id(event, "cause"), content)
     return {"role": "user", "content": content}
 
 

@@ -7,9 +7,17 @@ each request, are not applied.
 from collections.abc import Iterator, Sequence
 
 from autoprune.apps.sessions._json import Object, fields, listed, objects, parse_or_none, text
-from autoprune.apps.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Message, Reader, bad_record, note, stretch
-from autoprune.apps.sessions._requests import Moment, answers
-from autoprune.apps.sessions.as_chat import call, conversation, result
+from autoprune.apps.sessions._recording import (
+    NO_SYSTEM_PROMPT,
+    Conversation,
+    Message,
+    Moment,
+    Reader,
+    bad_record,
+    note,
+    unrecorded_answers,
+)
+from autoprune.apps.sessions._sending import CHAT, conversation, stretch, tool_call, tool_result
 
 TOOL = "bash"  # what a call is named that was made in text
 NO_MODELS = frozenset(("human", "human_thought", "instant_empty_submit", "replay"))  # that a configuration can name
@@ -31,12 +39,12 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Return a conversation per attempt, each as one stretch. Raises SessionError as `read` does."""
     model = _model(fields(values[0]).get("replay_config"))
     own = (_own(history) for history in _histories(values))
-    return [[stretch(conversation, zip(_messages(records), _moments(records, model), strict=True))] for records in own]
+    return [[stretch(CHAT, zip(_messages(records), _moments(records, model), strict=True))] for records in own]
 
 
 def _moments(records: Sequence[Object], model: str) -> list[Moment]:
     """Return the moments of records: only the run's model is known, and that it did not write a demonstration."""
-    return answers([{} if record.get("is_demo") else record for record in records], model)
+    return unrecorded_answers([{} if record.get("is_demo") else record for record in records], model)
 
 
 def _model(config: object) -> str:
@@ -74,7 +82,7 @@ def _conversation(history: Sequence[Object]) -> Conversation:
         *note("entries of other agents, left out", len(history) - len(own)),
         *note("calls that were made in text", sum(_is_made_in_text(own, at) for at in range(len(own)))),
     ]
-    return conversation(list(_messages(own)), notes=notes)
+    return conversation(CHAT, list(_messages(own)), notes=notes)
 
 
 def _is_made_in_text(history: Sequence[Object], at: int) -> bool:
@@ -89,13 +97,13 @@ def _messages(history: Sequence[Object]) -> Iterator[Message]:
     for at, record in enumerate(history):
         content = record.get("content") or ""
         if record["role"] == "tool":
-            yield result(text(next(iter(listed(record.get("tool_call_ids"))), None)), content)
+            yield tool_result(text(next(iter(listed(record.get("tool_call_ids"))), None)), content)
         elif at and _is_made_in_text(history, at - 1):
-            yield result(f"call_{made}", content)
+            yield tool_result(f"call_{made}", content)
         elif _is_made_in_text(history, at):
             made += 1
             command = {"command": text(record.get("action")).strip()}
-            yield _called(content, [call(f"call_{made}", TOOL, command)])
+            yield _called(content, [tool_call(f"call_{made}", TOOL, command)])
         elif calls := objects(record.get("tool_calls")):
             yield _called(content, [_call(each) for each in calls])
         else:
@@ -108,7 +116,7 @@ def _called(content: object, calls: list[Message]) -> Message:
 
 def _call(raw: Object) -> Message:
     function = fields(raw.get("function"))
-    return call(text(raw.get("id")), text(function.get("name")), function.get("arguments") or "{}")
+    return tool_call(text(raw.get("id")), text(function.get("name")), function.get("arguments") or "{}")
 
 
 READER = Reader("swe-agent", detect, read, record)

@@ -7,9 +7,18 @@ conversation is all of them in a row. The results of the last calls are taken fr
 from collections.abc import Iterator, Sequence
 
 from autoprune.apps.sessions._json import Object, fields, listed, objects, text
-from autoprune.apps.sessions._recorded import Conversation, Message, Reader, bad_record, stretch
-from autoprune.apps.sessions._requests import Answer, Moment, seconds, tokens, used
-from autoprune.apps.sessions.as_chat import call, conversation, result, said
+from autoprune.apps.sessions._recording import (
+    Answer,
+    Conversation,
+    Message,
+    Moment,
+    Reader,
+    bad_record,
+    build_usage,
+    parse_time,
+    token_count,
+)
+from autoprune.apps.sessions._sending import CHAT, assistant, conversation, stretch, tool_call, tool_result
 
 APART = ("anthropic", "bedrock")  # providers that count the cached parts of a prompt beside its other tokens
 
@@ -22,12 +31,12 @@ def detect(values: Sequence[object]) -> bool:
 
 def read(values: Sequence[object]) -> list[Conversation]:
     """Return the one conversation. Raises SessionError for an exchange without messages."""
-    return [conversation([message for message, _ in _said(values)])]
+    return [conversation(CHAT, [message for message, _ in _said(values)])]
 
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Return the one conversation as one stretch. Raises SessionError as `read` does."""
-    return [[stretch(conversation, _said(values))]]
+    return [[stretch(CHAT, _said(values))]]
 
 
 def _said(values: Sequence[object]) -> list[tuple[Message, Moment]]:
@@ -46,34 +55,37 @@ def _said(values: Sequence[object]) -> list[tuple[Message, Moment]]:
 def _moment(exchange: Object) -> Answer:
     response = fields(exchange.get("response"))
     usage = fields(response.get("usage"))
-    cached, written = tokens(usage.get("cache_read_input_tokens")), tokens(usage.get("cache_creation_input_tokens"))
+    cached, written = (
+        token_count(usage.get("cache_read_input_tokens")),
+        token_count(usage.get("cache_creation_input_tokens")),
+    )
     apart = cached + written if exchange.get("provider") in APART else 0
-    counted = used(tokens(usage.get("input_tokens")) + apart, cached, written, usage.get("output_tokens"))
+    counted = build_usage(token_count(usage.get("input_tokens")) + apart, cached, written, usage.get("output_tokens"))
     model = text(response.get("model")) or text(exchange.get("model"))
-    return Answer(seconds(exchange.get("timestamp")), model, counted)
+    return Answer(parse_time(exchange.get("timestamp")), model, counted)
 
 
 def _message(record: Object) -> Message:
     if done := fields(record.get("tool_result")):
         return _result(done)
     if made := fields(record.get("tool_call")):
-        return said("", [_call(made)])
+        return assistant("", [_call(made)])
     return {"role": text(record.get("role")) or "user", "content": text(record.get("content"))}
 
 
 def _answer(response: Object) -> Message:
-    return said(text(response.get("content")), [_call(made) for made in objects(response.get("tool_calls"))])
+    return assistant(text(response.get("content")), [_call(made) for made in objects(response.get("tool_calls"))])
 
 
 def _call(made: Object) -> Message:
-    return call(text(made.get("call_id")), text(made.get("name")), fields(made.get("arguments")))
+    return tool_call(text(made.get("call_id")), text(made.get("name")), fields(made.get("arguments")))
 
 
 def _result(done: Object) -> Message:
     """Return the result of a call: what the tool gave back, and its error."""
     error = f"Error: {done['error']}" if done.get("error") else ""
     output = "" if done.get("result") is None else str(done["result"])
-    return result(text(done.get("call_id")), "\n".join(part for part in (output, error) if part))
+    return tool_result(text(done.get("call_id")), "\n".join(part for part in (output, error) if part))
 
 
 def _last_results(answer: Message, whole: Object) -> Iterator[Message]:

@@ -1,24 +1,27 @@
-"""Codex's rollouts: JSONL of `{type, payload}`, before September 2025 the items themselves. Read as Responses items."""
+"""Codex's rollouts: JSONL of `{type, payload}`, before September 2025 the items themselves. Read as Responses items.
+
+The rules are those of Codex's `rollout_reconstruction` and `compact` modules.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from autoprune.apps.sessions._codex_turns import (
-    CodexTurn,
-    Entry,
-    Item,
-    compact_turns,
-    history,
-    is_users,
-    open_turn,
-    roll_back,
+from autoprune.apps.sessions._json import NOTHING, Object, compact, fields, objects, text
+from autoprune.apps.sessions._recording import (
+    NO_SYSTEM_PROMPT,
+    Answer,
+    Conversation,
+    Moment,
+    Reader,
+    Usage,
+    bad_record,
+    build_usage,
+    note,
+    parse_time,
 )
-from autoprune.apps.sessions._json import NOTHING, Object, compact, fields, text
-from autoprune.apps.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note, stretch
-from autoprune.apps.sessions._requests import Answer, Usage, seconds, used
-from autoprune.apps.sessions.as_responses import OTHERS, OUTPUTS, conversation
+from autoprune.apps.sessions._sending import OUTPUTS, RESPONSES, conversation, stretch
 
 ABORTED = "aborted"  # what Codex answers a call with that was cut off
 KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
@@ -32,6 +35,36 @@ SENT = frozenset(
 # Written for Codex alone, so that leaving them out needs no word.
 UNSENT = frozenset(("compaction_trigger", "ghost_snapshot"))
 INTERNAL = "internal_chat_message_metadata_passthrough"
+# How texts begin that Codex itself puts into the user's mouth.
+CONTEXT = (
+    "# agents.md instructions",
+    "<environment_context>",
+    "<hook_prompt",
+    "<skill>",
+    "<subagent_notification>",
+    "<turn_aborted>",
+    "<user_instructions>",
+    "<user_shell_command>",
+)
+KEPT_TOKENS = 20_000  # of the user's messages in a compaction that lists no history
+BYTES_PER_TOKEN = 4  # as Codex estimates
+NO_SUMMARY = "(no summary available)"
+Item = Object
+OTHERS = ("user", "system", "developer")  # the roles of messages that are not the model's
+Entry = tuple[Item, Moment]
+
+
+@dataclass
+class CodexTurn:
+    """What was said since the user's last message; `base` is what a compaction put in place of all before.
+
+    `stretches` are what was sent when a compaction came, one for each.
+    """
+
+    base: Sequence[Entry] | None = None
+    items: list[Entry] = field(default_factory=list)
+    is_users: bool = False
+    stretches: list[list[Entry]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -65,8 +98,22 @@ def read(values: Sequence[object]) -> list[Conversation]:
     """
     records = list(_records(values))
     said = [item for item, _ in history(_turns(records))]
-    kept = [item for item in map(_sent, said) if item]
-    return [conversation(kept, ABORTED, [*_notes(records), *_left(said)])]
+    sent = [item for item in map(_sent, said) if item]
+    followed = _followed(sent)
+    alone = note("reasoning that nothing came of, left out", len(sent) - len(followed))
+    return [conversation(RESPONSES, followed, ABORTED, (*_notes(records), *_left(said), *alone))]
+
+
+def _followed(items: Sequence[Item]) -> list[Item]:
+    """Leave out reasoning that no item of the model's follows: the log ends there, or the turn."""
+    kept: list[Item] = []
+    is_followed = False
+    for item in reversed(items):
+        if item.get("type") != "reasoning":
+            is_followed = _is_models(item)
+        if item.get("type") != "reasoning" or is_followed:
+            kept.append(item)
+    return kept[::-1]
 
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
@@ -78,7 +125,7 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
 
 def _stretch(entries: Sequence[Entry]) -> Conversation:
     sent = ((_sent(item), moment) for item, moment in entries if item.get("type") != "reasoning")
-    return stretch(conversation, [(item, moment) for item, moment in sent if item])
+    return stretch(RESPONSES, ((item, moment) for item, moment in sent if item))
 
 
 def _is_bare_header(value: Object) -> bool:
@@ -99,7 +146,7 @@ def _records(values: Sequence[object]) -> Iterator[Record]:
             is_new = fields(info.get("total_token_usage")) != total  # what was reported is often reported again
             total = fields(info.get("total_token_usage")) or total
             usage = _usage(fields(info.get("last_token_usage"))) if is_new else None
-            yield Record(kind, payload, seconds(line.get("timestamp")), model, usage)
+            yield Record(kind, payload, parse_time(line.get("timestamp")), model, usage)
         elif _is_bare_header(line):
             continue
         elif text(line.get("type")):
@@ -109,7 +156,7 @@ def _records(values: Sequence[object]) -> Iterator[Record]:
 
 
 def _usage(last: Object) -> Usage | None:
-    return used(last.get("input_tokens"), last.get("cached_input_tokens"), 0, last.get("output_tokens"))
+    return build_usage(last.get("input_tokens"), last.get("cached_input_tokens"), 0, last.get("output_tokens"))
 
 
 def _turns(records: Sequence[Record]) -> list[CodexTurn]:
@@ -193,6 +240,103 @@ def _left(said: Sequence[Item]) -> Iterator[str]:
     unknown = sorted({kind for kind in unsent if kind not in SENT | UNSENT})
     yield from note("empty reasoning items, left out", unsent.count("reasoning"))
     yield from (f"items of unknown types, left out: {', '.join(unknown)}",) if unknown else ()
+
+
+# The turns of a session: a compaction replaces what was said, and a rollback takes turns back.
+
+
+def _is_context(item: Item) -> bool:
+    """Tell whether a message is Codex's own, under the user's name."""
+    return any(text(part.get("text")).lstrip().lower().startswith(CONTEXT) for part in objects(item.get("content")))
+
+
+def is_users(item: Item) -> bool:
+    """Tell whether an item is what the user said."""
+    return item.get("type") == "message" and item.get("role") == "user" and not _is_context(item)
+
+
+def history(turns: Sequence[CodexTurn]) -> list[Entry]:
+    """Return what is sent: the newest base, and all that was said since."""
+    start = next((at for at in range(len(turns) - 1, -1, -1) if turns[at].base is not None), 0)
+    since = chain.from_iterable(turn.items for turn in turns[start:])
+    return [*(turns[start].base or () if turns else ()), *since]
+
+
+def open_turn(turns: list[CodexTurn]) -> None:
+    """Begin a turn where the user speaks; context that was sent just before belongs to it."""
+    last = turns[-1].items if len(turns) > 1 else []
+    start = len(last)
+    while start and last[start - 1][0].get("type") == "message" and _is_context(last[start - 1][0]):
+        start -= 1
+    moved = last[start:]
+    del last[start:]
+    turns.append(CodexTurn(items=moved, is_users=True))
+
+
+def roll_back(turns: list[CodexTurn], count: object) -> None:
+    """Take back the user's last `count` turns, and what came between them; what stands before the first one stays."""
+    left = count if isinstance(count, int) else 0
+    cut = at = len(turns)
+    while left > 0 and at > 0:
+        at -= 1
+        if turns[at].is_users:
+            cut, left = at, left - 1
+    del turns[cut:]
+    if not turns:
+        turns.append(CodexTurn())
+
+
+def compact_turns(turns: list[CodexTurn], payload: Object) -> None:
+    """Put in place of all that was said what a compaction lists, or what Codex makes of its summary."""
+    before = history(turns)
+    replacement = payload.get("replacement_history")
+    if isinstance(replacement, list):
+        base = objects(replacement)
+    else:
+        base = _rebuilt([item for item, _ in before], text(payload.get("message")))
+    turns[-1].stretches.append(before)
+    turns[-1].base = [(item, None) for item in base]
+    turns[-1].items = []
+
+
+def _rebuilt(said: Sequence[Item], summary: str) -> list[Item]:
+    """Return the history after a compaction that lists none: the newest of the user's messages, and the summary."""
+    kept = list(_newest(_text_of(item) for item in reversed(said) if is_users(item) and not _is_summary(item, summary)))
+    return [_message(each) for each in (*reversed(kept), summary or NO_SUMMARY)]
+
+
+def _newest(texts: Iterator[str]) -> Iterator[str]:
+    left = KEPT_TOKENS
+    for said in texts:
+        tokens = -(-len(said.encode(errors="replace")) // BYTES_PER_TOKEN)
+        yield said if tokens <= left else _shortened(said, left * BYTES_PER_TOKEN)
+        left -= tokens
+        if left <= 0:
+            return
+
+
+def _shortened(said: str, size: int) -> str:
+    """Return the head and the tail of a text, about `size` bytes of it."""
+    data = said.encode(errors="replace")
+    half = size // 2
+    removed = (len(data) - 2 * half + BYTES_PER_TOKEN - 1) // BYTES_PER_TOKEN
+    head, tail = data[:half].decode(errors="ignore"), data[len(data) - half :].decode(errors="ignore")
+    return f"{head}…{removed} tokens truncated…{tail}"
+
+
+def _is_summary(item: Item, summary: str) -> bool:
+    """Tell whether a message is the summary of an earlier compaction: it begins with the same line."""
+    first = summary.partition("\n")[0]
+    return bool(first) and "\n" in summary and _text_of(item).startswith(first + "\n")
+
+
+def _text_of(item: Item) -> str:
+    """Return the text of a message."""
+    return "".join(text(part.get("text")) for part in objects(item.get("content")))
+
+
+def _message(said: str) -> Item:
+    return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": said}]}
 
 
 PLACES = (".codex/sessions/**/rollout-*.jsonl", ".codex/archived_sessions/rollout-*.jsonl")

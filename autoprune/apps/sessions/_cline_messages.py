@@ -8,9 +8,19 @@ characters when it sends them, which is not done here.
 from collections.abc import Iterator, Sequence
 
 from autoprune.apps.sessions._json import Object, compact, fields, listed, objects, text
-from autoprune.apps.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note, stretch
-from autoprune.apps.sessions._requests import Answer, Moment, milliseconds, used
-from autoprune.apps.sessions.as_anthropic import Block, Speech, conversation, without_thoughts, words
+from autoprune.apps.sessions._recording import (
+    NO_SYSTEM_PROMPT,
+    Answer,
+    Conversation,
+    Message,
+    Moment,
+    Reader,
+    bad_record,
+    build_usage,
+    note,
+    parse_milliseconds,
+)
+from autoprune.apps.sessions._sending import ANTHROPIC, conversation, stretch, text_block, without_thoughts
 
 SHOWN = ("text", "image", "file")
 
@@ -24,14 +34,14 @@ def detect(values: Sequence[object]) -> bool:
 
 def read(values: Sequence[object]) -> list[Conversation]:
     """Return the one conversation. Raises SessionError for a message that is none."""
-    speeches = [_speech(message) for message in _messages(values)]
-    return [conversation(speeches, notes=list(_notes(fields(values[0]))))]
+    messages = map(_sent, _messages(values))
+    return [conversation(ANTHROPIC, messages, notes=_notes(fields(values[0])))]
 
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Return the one conversation as one stretch. Raises SessionError as `read` does."""
-    said = ((without_thoughts(_speech(message)), _moment(message)) for message in _messages(values))
-    return [[stretch(conversation, said)]]
+    said = ((without_thoughts(_sent(message)), _moment(message)) for message in _messages(values))
+    return [[stretch(ANTHROPIC, said)]]
 
 
 def _messages(values: Sequence[object]) -> list[Object]:
@@ -43,21 +53,23 @@ def _messages(values: Sequence[object]) -> list[Object]:
 
 
 def _moment(message: Object) -> Moment:
-    time = milliseconds(message.get("ts"))
+    time = parse_milliseconds(message.get("ts"))
     if message["role"] == "user":
         return time
     metrics = fields(message.get("metrics"))
     cached, written = metrics.get("cacheReadTokens"), metrics.get("cacheWriteTokens")
-    usage = used(metrics.get("inputTokens"), cached, written, metrics.get("outputTokens"), cost=metrics.get("cost"))
+    usage = build_usage(
+        metrics.get("inputTokens"), cached, written, metrics.get("outputTokens"), cost=metrics.get("cost")
+    )
     return Answer(time, text(fields(message.get("modelInfo")).get("id")), usage)
 
 
-def _speech(message: Object) -> Speech:
-    return Speech(text(message["role"]), list(_blocks(message["content"])))
+def _sent(message: Object) -> Message:
+    return {"role": message["role"], "content": list(_blocks(message["content"]))}
 
 
-def _blocks(content: object) -> Iterator[Block]:
-    for part in words(content) if isinstance(content, str) else objects(content):
+def _blocks(content: object) -> Iterator[Object]:
+    for part in [text_block(content)] if isinstance(content, str) else objects(content):
         match part.get("type"):
             case "tool_use":
                 named = {"id": text(part.get("id")), "name": text(part.get("name"))}
@@ -72,7 +84,7 @@ def _blocks(content: object) -> Iterator[Block]:
                 yield _shown(part)
 
 
-def _shown(part: Object) -> Block:
+def _shown(part: Object) -> Object:
     """Return a text, a picture, or a file as the text that it is sent as."""
     if part.get("type") == "image":
         source = {"type": "base64", "media_type": text(part.get("mediaType")), "data": text(part.get("data"))}
@@ -83,7 +95,7 @@ def _shown(part: Object) -> Block:
     return {"type": "text", "text": text(part.get("text"))}
 
 
-def _result(part: Object) -> Block:
+def _result(part: Object) -> Object:
     """Return a result; what a tool gave back in a structure of its own is sent as JSON."""
     content = part.get("content")
     parts = objects(content)
@@ -91,7 +103,7 @@ def _result(part: Object) -> Block:
     payload = (
         [_shown(each) for each in parts] if is_shown else content if isinstance(content, str) else compact(content)
     )
-    block: Block = {"type": "tool_result", "tool_use_id": text(part.get("tool_use_id")), "content": payload}
+    block: Object = {"type": "tool_result", "tool_use_id": text(part.get("tool_use_id")), "content": payload}
     return {**block, "is_error": True} if part.get("is_error") is True else block
 
 

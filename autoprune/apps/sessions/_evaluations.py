@@ -1,4 +1,4 @@
-"""Inspect's evaluation logs: JSON with samples, each a conversation. Read as chat messages.
+"""Logs of evaluations, read as chat messages: Inspect's (JSON with samples) and tau-bench's (a JSON list of tasks).
 
 The rules are those of Inspect's `ChatMessage` types, its OpenAI provider and its log's attachments.
 """
@@ -6,30 +6,43 @@ The rules are those of Inspect's `ChatMessage` types, its OpenAI provider and it
 from collections.abc import Iterator, Sequence
 
 from autoprune.apps.sessions._json import Object, fields, listed, objects, text
-from autoprune.apps.sessions._recorded import Conversation, Message, Reader, bad_record, note, stretch
-from autoprune.apps.sessions._requests import Answer, Moment, Usage, asked_life, seconds, tokens, used
-from autoprune.apps.sessions.as_chat import call, conversation, image, result
+from autoprune.apps.sessions._recording import (
+    Answer,
+    Conversation,
+    Message,
+    Moment,
+    Reader,
+    Usage,
+    bad_record,
+    build_usage,
+    note,
+    parse_time,
+    requested_cache_life,
+    token_count,
+    unrecorded_answers,
+)
+from autoprune.apps.sessions._sending import CHAT, conversation, image, stretch, tool_call, tool_result
 from autoprune.errors import SessionError
 
 ATTACHMENT = "attachment://"
 
 
-def detect(values: Sequence[object]) -> bool:
+def _detect_inspect(values: Sequence[object]) -> bool:
     """Look for an evaluation, with its samples or its plan."""
     whole = fields(values[0]) if len(values) == 1 else {}
     return isinstance(whole.get("eval"), dict) and ("samples" in whole or "plan" in whole)
 
 
-def read(values: Sequence[object]) -> list[Conversation]:
+def _read_inspect(values: Sequence[object]) -> list[Conversation]:
     """Return a conversation per sample and epoch. Raises SessionError where there is none, or a message has no role."""
     return [_conversation(sample) for sample in _samples(values)]
 
 
-def record(values: Sequence[object]) -> list[list[Conversation]]:
+def _record_inspect(values: Sequence[object]) -> list[list[Conversation]]:
     """Return a conversation per sample and epoch, each as one stretch. Raises SessionError as `read` does."""
     model = text(fields(fields(values[0]).get("eval")).get("model"))
     samples = _samples(values)
-    return [[stretch(conversation, zip(_messages(sample), _moments(sample, model), strict=True))] for sample in samples]
+    return [[stretch(CHAT, zip(_messages(sample), _moments(sample, model), strict=True))] for sample in samples]
 
 
 def _samples(values: Sequence[object]) -> list[Object]:
@@ -46,7 +59,7 @@ def _conversation(sample: Object) -> Conversation:
     parts = [part for record in objects(sample.get("messages")) for part in objects(record.get("content"))]
     left = sum(part.get("type") not in ("text", "image") for part in parts)
     notes = note("reasoning and other parts that are no text or picture, left out", left)
-    return conversation(_messages(sample), notes=notes)
+    return conversation(CHAT, _messages(sample), notes=notes)
 
 
 def _messages(sample: Object) -> list[Message]:
@@ -61,7 +74,7 @@ def _moments(sample: Object, model: str) -> Iterator[Moment]:
     """
     known: dict[str, Moment] = {}
     for event in objects(sample.get("events")):
-        time = seconds(event.get("completed")) or seconds(event.get("timestamp"))
+        time = parse_time(event.get("completed")) or parse_time(event.get("timestamp"))
         if event.get("event") == "tool":
             known[text(event.get("id"))] = time
         elif event.get("event") == "model":
@@ -80,7 +93,7 @@ def _answer(event: Object, time: float | None, model: str) -> Answer:
     output, call = fields(event.get("output")), fields(event.get("call"))
     usage = _usage(fields(output.get("usage")), fields(fields(call.get("response")).get("usage")))
     named = text(output.get("model")) or text(event.get("model")) or model
-    return Answer(time, named, usage, cache_life=asked_life(fields(call.get("request"))))
+    return Answer(time, named, usage, cache_life=requested_cache_life(fields(call.get("request"))))
 
 
 def _usage(usage: Object, own: Object) -> Usage | None:
@@ -88,25 +101,25 @@ def _usage(usage: Object, own: Object) -> Usage | None:
 
     Only the provider's `own` usage says which cache was written.
     """
-    made = tokens(usage.get("output_tokens"))
-    prompt = max(tokens(usage.get("total_tokens")) - made, 0)
+    made = token_count(usage.get("output_tokens"))
+    prompt = max(token_count(usage.get("total_tokens")) - made, 0)
     cached, written = usage.get("input_tokens_cache_read"), usage.get("input_tokens_cache_write")
     split = fields(own.get("cache_creation"))
-    return used(prompt, cached, written, made, split=split, cost=usage.get("total_cost"))
+    return build_usage(prompt, cached, written, made, split=split, cost=usage.get("total_cost"))
 
 
 def _message(record: Object, attachments: Object) -> Message:
     content = _content(record.get("content"), attachments)
     if record["role"] == "tool":
         error = text(fields(record.get("error")).get("message"))
-        return result(text(record.get("tool_call_id")), f"Error: {error}" if error else content)
+        return tool_result(text(record.get("tool_call_id")), f"Error: {error}" if error else content)
     message: Message = {"role": record["role"], "content": content}
     calls = [_call(made) for made in objects(record.get("tool_calls"))]
     return {**message, "content": content or None, "tool_calls": calls} if calls else message
 
 
 def _call(made: Object) -> Message:
-    return call(text(made.get("id")), text(made.get("function")), fields(made.get("arguments")))
+    return tool_call(text(made.get("id")), text(made.get("function")), fields(made.get("arguments")))
 
 
 def _content(content: object, attachments: Object) -> object:
@@ -129,4 +142,32 @@ def _attached(value: str, attachments: Object) -> str:
     return found if isinstance(found, str) else value
 
 
-READER = Reader("inspect", detect, read, record)
+# tau-bench
+
+
+def _detect_tau(values: Sequence[object]) -> bool:
+    """Look for a list of tasks with a `traj` each."""
+    tasks = listed(values[0]) if len(values) == 1 else ()
+    return bool(tasks) and all("traj" in fields(task) for task in tasks)
+
+
+def _read_tau(values: Sequence[object]) -> list[Conversation]:
+    """Return a conversation per task and trial. Raises SessionError for a message without a role."""
+    return [conversation(CHAT, messages) for messages in _runs(values)]
+
+
+def _record_tau(values: Sequence[object]) -> list[list[Conversation]]:
+    """Return a conversation per task and trial, each as one stretch. Raises SessionError as `read` does."""
+    return [[stretch(CHAT, zip(run, unrecorded_answers(run), strict=True))] for run in _runs(values)]
+
+
+def _runs(values: Sequence[object]) -> Iterator[list[Message]]:
+    for at, task in enumerate(listed(values[0]), 1):
+        messages = [dict(fields(message)) for message in listed(fields(task).get("traj"))]
+        if not all(isinstance(message.get("role"), str) for message in messages):
+            raise bad_record("of the tasks has a message without a role", at)
+        yield messages
+
+
+INSPECT = Reader("inspect", _detect_inspect, _read_inspect, _record_inspect)
+TAU_BENCH = Reader("tau-bench", _detect_tau, _read_tau, _record_tau)

@@ -7,9 +7,20 @@ thoughts that are not signed by the newest message's own Claude model become tex
 from collections.abc import Iterator, Sequence
 
 from autoprune.apps.sessions._json import NOTHING, Object, fields, listed, objects, text
-from autoprune.apps.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note, stretch
-from autoprune.apps.sessions._requests import Answer, Moment, seconds, tokens, used
-from autoprune.apps.sessions.as_anthropic import Block, Speech, conversation, words
+from autoprune.apps.sessions._recording import (
+    NO_SYSTEM_PROMPT,
+    Answer,
+    Conversation,
+    Message,
+    Moment,
+    Reader,
+    bad_record,
+    build_usage,
+    note,
+    parse_time,
+    token_count,
+)
+from autoprune.apps.sessions._sending import ANTHROPIC, conversation, stretch, text_block
 
 BROKEN_OFF = ("error", "aborted")
 
@@ -26,7 +37,7 @@ def read(values: Sequence[object]) -> list[Conversation]:
     path = _branch(entries)
     said = [message for message, _ in _context(path, values)]
     model = next((_model(message) for message in reversed(said) if message.get("role") == "assistant"), ())
-    spoken = [speech for message in said if (speech := _speech(message, model))]
+    spoken = filter(None, (_spoken(message, model) for message in said))
     broken = sum(message.get("stopReason") in BROKEN_OFF for message in said)
     notes = [
         NO_SYSTEM_PROMPT,
@@ -35,7 +46,7 @@ def read(values: Sequence[object]) -> list[Conversation]:
         *note("summaries; the words around them are ours", sum("summary" in message for message in said)),
         *note("answers that were broken off, left out", broken),
     ]
-    return [conversation(spoken, notes=notes)]
+    return [conversation(ANTHROPIC, spoken, notes=notes)]
 
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
@@ -48,8 +59,8 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
 
 def _stretch(said: Sequence[tuple[Object, Moment]], resends: bool) -> Conversation:
     sent = ((_as_sent(message, resends), moment) for message, moment in said)
-    spoken = ((_speech(message, ()), moment) for message, moment in sent)
-    return stretch(conversation, [(speech, moment) for speech, moment in spoken if speech and speech.blocks])
+    spoken = ((_spoken(message, ()), moment) for message, moment in sent)
+    return stretch(ANTHROPIC, ((message, moment) for message, moment in spoken if message and message["content"]))
 
 
 def _as_sent(message: Object, resends: bool) -> Object:
@@ -123,14 +134,14 @@ def _messages_of(entries: Sequence[Object]) -> Iterator[tuple[Object, Moment]]:
 
 def _moment(entry: Object) -> Moment:
     """Return what the log says of an entry: entries are written when they are complete."""
-    message, time = fields(entry.get("message")), seconds(entry.get("timestamp"))
+    message, time = fields(entry.get("message")), parse_time(entry.get("timestamp"))
     if message.get("role") != "assistant":
         return time
     usage = fields(message.get("usage"))
-    cached, written = tokens(usage.get("cacheRead")), tokens(usage.get("cacheWrite"))
-    prompt = tokens(usage.get("input")) + cached + written
+    cached, written = token_count(usage.get("cacheRead")), token_count(usage.get("cacheWrite"))
+    prompt = token_count(usage.get("input")) + cached + written
     cost = fields(usage.get("cost")).get("total")
-    counted = used(prompt, cached, written, usage.get("output"), split=_split(usage), cost=cost)
+    counted = build_usage(prompt, cached, written, usage.get("output"), split=_split(usage), cost=cost)
     return Answer(time, text(message.get("model")), counted)
 
 
@@ -138,34 +149,37 @@ def _split(usage: Object) -> Object:
     """Return Anthropic's `cache_creation` for the counts of pi, which newer versions split; else nothing."""
     if "cacheWrite1h" not in usage:
         return NOTHING
-    long = tokens(usage.get("cacheWrite1h"))
-    return {"ephemeral_1h_input_tokens": long, "ephemeral_5m_input_tokens": tokens(usage.get("cacheWrite")) - long}
+    long = token_count(usage.get("cacheWrite1h"))
+    return {"ephemeral_1h_input_tokens": long, "ephemeral_5m_input_tokens": token_count(usage.get("cacheWrite")) - long}
 
 
 def _model(message: Object) -> tuple[object, ...]:
     return message.get("provider"), message.get("api"), message.get("model")
 
 
-def _speech(message: Object, model: tuple[object, ...]) -> Speech | None:
+def _spoken(message: Object, model: tuple[object, ...]) -> Message | None:
     """Return what a message says; None for one that is not sent."""
     match message.get("role"):
         case "assistant" if message.get("stopReason") not in BROKEN_OFF:
             is_own = _model(message) == model and message.get("api") == "anthropic-messages"
-            return Speech(
-                "assistant", [block for part in objects(message.get("content")) for block in _block(part, is_own)]
-            )
+            blocks = [block for part in objects(message.get("content")) for block in _block(part, is_own)]
+            return {"role": "assistant", "content": blocks}
         case "toolResult":
-            return Speech("user", [_result(message)])
+            return {"role": "user", "content": [_result(message)]}
         case "user" | "custom" | "hookMessage":
-            return Speech("user", _blocks(message.get("content")))
+            return {"role": "user", "content": _blocks(message.get("content"))}
         case "bashExecution" if not message.get("excludeFromContext"):
-            return Speech("user", words(_ran(message)))
+            return _user(_ran(message))
         case "branchSummary" | "compactionSummary":
-            return Speech("user", words(f"<summary>\n{text(message.get('summary'))}\n</summary>"))
+            return _user(f"<summary>\n{text(message.get('summary'))}\n</summary>")
     return None
 
 
-def _block(part: Object, is_own: bool) -> Iterator[Block]:
+def _user(words: str) -> Message:
+    return {"role": "user", "content": [text_block(words)]}
+
+
+def _block(part: Object, is_own: bool) -> Iterator[Object]:
     """Return a block of an answer; `is_own` where the model that will read it has signed its thoughts."""
     match part.get("type"):
         case "text":
@@ -183,19 +197,19 @@ def _block(part: Object, is_own: bool) -> Iterator[Block]:
                 yield {"type": "text", "text": thought}
 
 
-def _blocks(content: object) -> list[Block]:
+def _blocks(content: object) -> list[Object]:
     """Return the words and pictures of a user as blocks."""
-    return words(content) if isinstance(content, str) else [_shown(part) for part in objects(content)]
+    return [text_block(content)] if isinstance(content, str) else [_shown(part) for part in objects(content)]
 
 
-def _shown(part: Object) -> Block:
+def _shown(part: Object) -> Object:
     if part.get("type") != "image":
         return {"type": "text", "text": text(part.get("text"))}
     source = {"type": "base64", "media_type": text(part.get("mimeType")), "data": text(part.get("data"))}
     return {"type": "image", "source": source}
 
 
-def _result(message: Object) -> Block:
+def _result(message: Object) -> Object:
     """Return a result: its texts in one where it holds no picture."""
     parts = [fields(part) for part in listed(message.get("content"))]
     joined = "\n".join(text(part.get("text")) for part in parts)
