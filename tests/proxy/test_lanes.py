@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -18,11 +18,11 @@ from proxy.conftest import body, eventually
 from raw_upstream import always, answer, serving
 from tables import each_row
 
-from autoprune.apps.proxy import Running, Settings
+from autoprune.apps.proxy import Running, Settings, _workers
 from autoprune.apps.proxy._lanes import MOST_LATER, Lanes, Queue, beginning, digest
 from autoprune.apps.proxy._payloads import Payloads
-from autoprune.apps.proxy._processes import LOST, Nursery, Process
 from autoprune.apps.proxy._pruning import WARMING, Job, Work
+from autoprune.apps.proxy._workers import LOST, Worker
 from autoprune.settings import usual_zone
 from autoprune.tokens import ExactCounter
 
@@ -46,25 +46,27 @@ def test_what_a_first_prune_loads_is_loaded_before_there_is_a_request():
     assert any(ExactCounter()(f" {word}") > 1 for word in words)  # merging tokens loads tables of its own
 
 
-def test_a_process_does_what_a_thread_does():
-    settings = Settings(safe_zone="2k")
-    nursery = Nursery()
-    here, there = Work(settings), Process(settings, nursery)
-    try:
-        for results in (2, 8, 9):
-            expected, found = here.prune(job(results)), there.prune(job(results))
-            assert (found.body, found.conversation) == (expected.body, expected.conversation)
-            account = here.account(expected.number)
-            assert there.account(found.number) == account
-        assert account
-        assert there.account(found.number) is None
-        recalled = [lane.recall(account.cleared[0].id) for lane in (here, there)]
-        assert recalled[0]
-        assert recalled[0] == recalled[1]
-        assert there.recall("0" * 16) is None
-    finally:
-        there.close()
-        nursery.close()
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    """A worker process with a safe zone of 2,000 tokens."""
+    known = Worker(Settings(safe_zone="2k"))
+    yield known
+    known.close()
+
+
+def test_a_worker_process_prunes_as_a_thread_does(worker: Worker):
+    work = Work(Settings(safe_zone="2k"))
+    for results in (2, 8, 9):
+        expected, found = work.prune(job(results)), worker.prune(job(results))
+        assert (found.body, found.conversation) == (expected.body, expected.conversation)
+        account = work.account(expected.number)
+        assert worker.account(found.number) == account
+    assert account
+    assert worker.account(found.number) is None
+    recalled = [lane.recall(account.cleared[0].id) for lane in (work, worker)]
+    assert recalled[0]
+    assert recalled[0] == recalled[1]
+    assert worker.recall("0" * 16) is None
 
 
 @pytest.mark.parametrize("jobs", [0, 2])
@@ -125,41 +127,61 @@ def test_what_can_be_done_later_waits_for_requests_unless_too_much_waits():
     assert asyncio.run(played()) == ["request", "later", *others[:3], "request", *others[3:]]
 
 
-def test_a_process_that_dies_is_followed_by_another():
-    nursery = Nursery()
-    there = Process(Settings(safe_zone="2k"), nursery)
-    try:
-        pruned = there.prune(job(9)).body
-        kill(forked(nursery))
-        assert there.prune(job(9)).body == pruned  # it had died before it was asked
-        kill(nursery._process.pid, forked(nursery))
-        assert there.prune(job(9)).body == pruned
-        with ThreadPoolExecutor(1) as thread:
-            asked = thread.submit(there.prune, job(4_000))
-            time.sleep(0.2)
-            kill(forked(nursery))
-            assert asked.result() is LOST
-        assert there.prune(job(9)).body == pruned
-    finally:
-        there.close()
-        nursery.close()
+def test_a_worker_that_dies_is_replaced_and_costs_one_request_its_pruning(worker: Worker):
+    pruned = worker.prune(job(9)).body
+    kill(pid_of(worker))
+    assert worker.prune(job(9)).body == pruned  # it died before it was called
+    kill(parent_of(pid_of(worker)), pid_of(worker))  # and the fork server with it
+    assert worker.prune(job(9)).body == pruned
+    with ThreadPoolExecutor(1) as thread:
+        called = thread.submit(worker.prune, job(4_000))
+        time.sleep(0.2)
+        kill(pid_of(worker))
+        assert called.result() is LOST
+    assert worker.prune(job(9)).body == pruned
 
 
-def test_processes_end_with_the_proxy():
-    nursery = Nursery()
-    there = Process(Settings(), nursery)
-    assert there.recall("0" * 16) is None
-    known = forked(nursery)
-    there.close()
-    nursery.close()
-    eventually(lambda: not Path(f"/proc/{known}").exists())
+def test_a_worker_that_takes_too_long_is_killed(worker: Worker, monkeypatch: pytest.MonkeyPatch):
+    worker.warm()
+    stuck = pid_of(worker)
+    monkeypatch.setattr(_workers, "PATIENCE", 0.1)
+    assert worker.prune(job(4_000)) is LOST
+    assert not is_alive(stuck)
 
 
-def forked(nursery: Nursery) -> int:
-    """Return the number of the one process that a nursery has forked."""
-    number = nursery._process.pid
-    (known,) = Path(f"/proc/{number}/task/{number}/children").read_text().split()
-    return int(known)
+def test_workers_end_with_the_proxy(worker: Worker):
+    worker.warm()
+    known = pid_of(worker)
+    worker.close()
+    assert not is_alive(known)
+
+
+def test_workers_and_the_fork_server_end_when_the_proxy_is_killed():
+    program = """if True:
+        import time
+        from autoprune.apps.proxy import Settings
+        from autoprune.apps.proxy._workers import Worker
+        worker = Worker(Settings())
+        worker.warm()
+        print(worker._process.pid, flush=True)
+        time.sleep(60)
+    """
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as proxy:
+        assert proxy.stdout
+        known = int(proxy.stdout.readline())
+        server = parent_of(known)
+        proxy.kill()
+    eventually(lambda: not is_alive(known) and not is_alive(server))
+
+
+def pid_of(worker: Worker) -> int:
+    assert worker._process
+    assert worker._process.pid
+    return worker._process.pid
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def kill(*numbers: int) -> None:

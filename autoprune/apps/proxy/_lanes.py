@@ -16,9 +16,9 @@ from hashlib import blake2b
 from typing import ParamSpec, Protocol, TypeVar
 
 from autoprune.apps.proxy._conversations import heads
-from autoprune.apps.proxy._processes import Nursery, Process
-from autoprune.apps.proxy._pruning import WARMING, Account, Done, Job, Work
+from autoprune.apps.proxy._pruning import Account, Done, Job, Work
 from autoprune.apps.proxy._settings import Settings
+from autoprune.apps.proxy._workers import Worker
 from autoprune.pruners.requests import place
 
 MOST_LATER = 8  # accounts of a lane that wait: each holds a conversation
@@ -30,6 +30,9 @@ Answer = TypeVar("Answer")
 
 class Lane(Protocol):
     """One place where pruning is done."""
+
+    def warm(self) -> None:
+        """Load what a first prune loads."""
 
     def prune(self, job: Job) -> Done:
         """Return a request with its conversation pruned."""
@@ -113,17 +116,16 @@ class Lanes:
 
     def __init__(self, settings: Settings) -> None:
         """Start as many as the settings say."""
-        self._nursery = Nursery() if settings.jobs else None
-        self._processes = [Process(settings, self._nursery) for _ in range(settings.jobs) if self._nursery]
-        self._lanes: Sequence[Lane] = self._processes or [Work(settings)]
+        self._workers = [Worker(settings) for _ in range(settings.jobs)]
+        self._lanes: Sequence[Lane] = self._workers or [Work(settings)]
         self._queues = [Queue() for _ in self._lanes]
         self._marks: OrderedDict[bytes, int] = OrderedDict()  # of the newest requests, with their lanes
         self._threads = [ThreadPoolExecutor(1, f"prune-{at}") for at, _ in enumerate(self._lanes)]
 
     def warm(self) -> None:
         """Prune something in the meantime, so that no request waits for what a first prune loads."""
-        if not self._nursery:  # which does so itself
-            self._threads[0].submit(self._lanes[0].prune, WARMING)
+        for thread, lane in zip(self._threads, self._lanes, strict=True):
+            thread.submit(lane.warm)
 
     async def prune(self, job: Job) -> tuple[int, Done]:
         """Return a request with its conversation pruned, and the number of the lane that it belongs to."""
@@ -170,10 +172,8 @@ class Lanes:
         """End all of them, once they have done what they were asked."""
         for thread in self._threads:
             thread.shutdown()
-        for process in self._processes:
-            process.close()
-        if self._nursery:
-            self._nursery.close()
+        for worker in self._workers:
+            worker.close()
 
     async def _urgent(self, at: int, function: Callable[P, Answer], *args: P.args, **named: P.kwargs) -> Answer:
         with self._queues[at].urgent():

@@ -168,6 +168,10 @@ class Work:
         self._accounts: dict[int, Account] = {}
         self._last: OrderedDict[str, Last] = OrderedDict()  # by the names of conversations
 
+    def warm(self) -> None:
+        """Load what a first prune loads, so that no request waits for it."""
+        self.prune(WARMING)
+
     def prune(self, job: Job) -> Done:
         """Return a request with its conversation pruned; unchanged, with a note, where that cannot be."""
         started = time.perf_counter()
