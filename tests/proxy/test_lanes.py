@@ -19,9 +19,8 @@ from raw_upstream import always, answer, serving
 from tables import each_row
 
 from autoprune.apps.proxy import Running, Settings, _workers
-from autoprune.apps.proxy._lanes import MOST_LATER, Lanes, Queue, beginning, digest
-from autoprune.apps.proxy._payloads import Payloads
-from autoprune.apps.proxy._pruning import WARMING, Job, Work
+from autoprune.apps.proxy._lanes import MOST_WAITING, Lanes, Queue, conversation_key, job_digest
+from autoprune.apps.proxy._pruning import WARMING, Job, Payloads, Work
 from autoprune.apps.proxy._workers import LOST, Worker
 from autoprune.settings import usual_zone
 from autoprune.tokens import ExactCounter
@@ -100,7 +99,7 @@ def test_a_request_that_is_sent_again_is_not_pruned_again(jobs: int):
     ],
 )
 def test_a_request_that_differs_in_anything_is_another(other: Job):
-    assert digest(other) != digest(job(2)) == digest(replace(job(2), at=9.0))
+    assert job_digest(other) != job_digest(job(2)) == job_digest(replace(job(2), at=9.0))
 
 
 def test_what_can_be_done_later_waits_for_requests_unless_too_much_waits():
@@ -108,7 +107,7 @@ def test_what_can_be_done_later_waits_for_requests_unless_too_much_waits():
         queue, done = Queue(), list[str]()
 
         async def later(name: str) -> None:
-            async with queue.turn():
+            async with queue.deferred():
                 done.append(name)
 
         with queue.urgent(), queue.urgent():
@@ -117,13 +116,13 @@ def test_what_can_be_done_later_waits_for_requests_unless_too_much_waits():
             done.append("request")
         await asyncio.gather(*waiting)
         with queue.urgent():
-            waiting = [asyncio.create_task(later(f"{at}")) for at in range(MOST_LATER + 3)]
+            waiting = [asyncio.create_task(later(f"{at}")) for at in range(MOST_WAITING + 3)]
             await asyncio.sleep(0.01)
             done.append("request")
         await asyncio.gather(*waiting)
         return done
 
-    others = [*map(str, range(MOST_LATER + 3))]
+    others = [*map(str, range(MOST_WAITING + 3))]
     assert asyncio.run(played()) == ["request", "later", *others[:3], "request", *others[3:]]
 
 
@@ -207,9 +206,9 @@ def test_requests_of_many_sessions_go_through_processes(proxy_to: ProxyTo) -> No
 
 
 def test_a_session_that_its_client_does_not_name_goes_where_it_went_before():
-    assert beginning(job(1)) == beginning(job(9)) != beginning(job(1, " another"))
+    assert conversation_key(job(1)) == conversation_key(job(9)) != conversation_key(job(1, " another"))
     deep = b'{"messages": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
-    assert [beginning(Job("/v1/messages", {}, known, "", 0.0)) for known in (b"no JSON", deep)] == ["", ""]
+    assert [conversation_key(Job("/v1/messages", {}, known, "", 0.0)) for known in (b"no JSON", deep)] == ["", ""]
 
 
 def test_what_cannot_be_written_as_json_goes_on_as_it_came():

@@ -169,7 +169,7 @@ def test_what_is_not_kept_is_not_found_in_words(browser: httpx.Client):
     for id in (UNKNOWN, "..%2f..%2fetc%2fpasswd", ""):
         answer = browser.get(f"/autoprune/recall/{id}")
         assert answer.status_code == 404
-        assert "nothing is kept under" in answer.text
+        assert "no payload" in answer.text
 
 
 def test_metrics_can_be_read_by_prometheus_and_add_up(proxy: Running, http: httpx.Client):

@@ -5,15 +5,10 @@ The fork server takes names of modules to import and no function to call, so thi
 
 import gc
 
-from autoprune.apps.proxy._memory import give_back
+from autoprune.apps.proxy._configuration import Settings
 from autoprune.apps.proxy._pruning import Work
-from autoprune.apps.proxy._settings import Settings
 
-# Allocations between searches for cycles: a prune makes next to none, and a search touches every object of the process.
-RARELY = 100_000, 50, 50
-
-give_back()
 Work(Settings()).warm()
 gc.collect()
-gc.freeze()  # the collector would write to the pages that forked processes share
-gc.set_threshold(*RARELY)
+# The collector would write to the shared pages: without this, two workers hold 12 of 371 MB more (benchmarks/proxy.py).
+gc.freeze()

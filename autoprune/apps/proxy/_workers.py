@@ -14,12 +14,12 @@ from contextlib import suppress
 from importlib import import_module
 from multiprocessing.connection import Connection
 
-from autoprune.apps.proxy._pruning import Account, Done, Job, Work
-from autoprune.apps.proxy._settings import Settings
+from autoprune.apps.proxy._configuration import Settings
+from autoprune.apps.proxy._pruning import Account, Job, Outcome, Work
 
 PATIENCE = 60.0  # seconds for one answer, after which the worker is killed; the largest requests take a few
 PRELOAD = "autoprune.apps.proxy._preload"
-LOST = Done(note="the worker process died or did not answer in time: the request was sent unpruned")
+LOST = Outcome(note="the worker process died or did not answer in time: the request was sent unpruned")
 
 
 class Worker:
@@ -38,27 +38,27 @@ class Worker:
         with suppress(EOFError, OSError):  # the first request tries again
             self._start()
 
-    def prune(self, job: Job) -> Done:
+    def prune(self, job: Job) -> Outcome:
         """Prune the conversation in a request; `LOST` if the process dies over it."""
-        done = self._call("prune", job)
-        return done if isinstance(done, Done) else LOST
+        outcome = self._call("prune", job)
+        return outcome if isinstance(outcome, Outcome) else LOST
 
-    def again(self, mark: bytes, at: float) -> Done | None:
-        """The result for a request that was sent before; None if it has to be pruned."""
-        done = self._call("again", mark, at)
-        return done if isinstance(done, Done) else None
+    def reuse(self, digest: bytes, at: float) -> Outcome | None:
+        """Return the outcome of a request that is sent again; None if it has to be pruned."""
+        outcome = self._call("reuse", digest, at)
+        return outcome if isinstance(outcome, Outcome) else None
 
     def account(self, number: int) -> Account | None:
-        """The account of a prune, by its number."""
+        """Return the account of a prune; None if there is none."""
         account = self._call("account", number)
         return account if isinstance(account, Account) else None
 
-    def answered(self, conversation: str, usage: object) -> None:
-        """Record the usage that the provider reported for a conversation."""
-        self._call("answered", conversation, usage)
+    def learn(self, conversation: str, usage: object) -> None:
+        """Record the usage that the provider reported with an answer in a conversation."""
+        self._call("learn", conversation, usage)
 
     def recall(self, id: str) -> str | None:
-        """A cleared payload; None if it is no longer kept."""
+        """Return a cleared payload; None if it is no longer kept."""
         text = self._call("recall", id)
         return text if isinstance(text, str) else None
 
