@@ -22,6 +22,7 @@ from raw_upstream import Connection, always, answer, serving
 from autoprune import AgenticConversationPruner, PruneArgs
 from autoprune.apps.proxy import Running, Session, Settings, _forwarding, running
 from autoprune.apps.proxy._configuration import Guard
+from autoprune.apps.proxy._forwarding import upstream_url
 from autoprune.apps.proxy._lanes import Lanes
 
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
