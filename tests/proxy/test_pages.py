@@ -47,7 +47,7 @@ def test_without_the_token_a_page_is_refused_with_words_how_to_get_it(proxy: Run
     for headers in ({}, {"x-autoprune-token": "wrong"}, {"cookie": "autoprune_token=wrong"}):
         answer = http.get(f"{proxy.url}{path}", headers=headers)
         assert answer.status_code == 403
-        assert "the whole address that the proxy printed" in answer.text
+        assert "the full address that the proxy printed" in answer.text
     assert http.get(f"{proxy.url}/?token=wrong").status_code == 403
 
 
