@@ -38,7 +38,13 @@ MAY_SEE = {
 }
 MOST_NAMES, MOST_FLOORS = 14, 11  # names at the top of the package
 # Call what callers pass, which may raise anything; or have somebody else's request, who must have an answer.
-STRANGERS = {"summarizers.driver", "apps.replay.corpus", "apps.proxy._app", "apps.proxy._pruning", "apps.proxy._usage"}
+STRANGERS = {
+    "summarizers.driver",
+    "apps.replay.corpus",
+    "apps.proxy._application",
+    "apps.proxy._bodies",
+    "apps.proxy._pruning",
+}
 # Who opens files besides the command line: in processes and on machines that it does not run on; for a caller.
 TOUCH_FILES = {"apps.replay.corpus": {"read_bytes"}, "conversation.archive": {"open"}}
 ONLY_IN = {

@@ -15,7 +15,7 @@ from strict_provider.scripts import Turn
 from strict_provider.server import Provider, serve
 
 from autoprune.apps.proxy import Running, Session, Settings, running
-from autoprune.apps.proxy._caches import Cache, asked, written
+from autoprune.apps.proxy._conversations import Cache, cache_writes, requested_life
 from autoprune.apps.proxy._pruning import Account, Job, Work
 from autoprune.pruners.requests import place
 
@@ -65,14 +65,14 @@ POINT = {"cachePoint": {"type": "default", "ttl": "1h"}}
 def test_what_a_request_asks_for(path: str, body: dict[str, Any], life: float | None):
     found = place(path, body)
     assert found
-    assert asked(found, body, is_charged=False) == life
+    assert requested_life(found, body, charges_writes=False) == life
 
 
 def test_models_that_charge_for_writing_take_no_notice_of_how_long_others_retain_a_cache():
     body = {"input": [PLAIN], "prompt_cache_retention": "24h"}
     found = place("/v1/responses", body)
     assert found
-    assert asked(found, body, is_charged=True) is None
+    assert requested_life(found, body, charges_writes=True) is None
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_models_that_charge_for_writing_take_no_notice_of_how_long_others_retain
     ],
 )
 def test_what_an_answer_says(usage: object, tokens: dict[float, int]):
-    assert written(usage) == tokens
+    assert cache_writes(usage) == tokens
 
 
 def wrote(**tokens: int) -> dict[str, Any]:
@@ -104,60 +104,65 @@ def wrote(**tokens: int) -> dict[str, Any]:
 
 def test_an_answer_counts_more_than_a_request_and_that_more_than_what_is_usual():
     cache = Cache()
-    cache.ask(None, 1)
-    assert (cache.life, cache.known_from) == (SHORT, "")
-    cache.ask(HOUR, 3)
-    assert (cache.life, cache.known_from) == (HOUR, "as its requests ask")
-    cache.answered(wrote(m5=9_000))
-    cache.ask(HOUR, 5)
-    assert (cache.life, cache.known_from) == (SHORT, "")
-    assert (cache.first, cache.changes) == (SHORT, {3: HOUR, 5: SHORT})
-    cache.answered(wrote(h1=9_000))
-    cache.ask(HOUR, 7)
-    assert (cache.life, cache.known_from) == (HOUR, "as its answers say")
+    cache.request(None, 1)
+    assert (cache.life, cache.unusual_source) == (SHORT, "")
+    cache.request(HOUR, 3)
+    assert (cache.life, cache.unusual_source) == (HOUR, "as requested")
+    cache.learn(wrote(m5=9_000))
+    cache.request(HOUR, 5)
+    assert (cache.life, cache.unusual_source) == (SHORT, "")
+    assert (cache.first_life, cache.life_changes) == (SHORT, {3: HOUR, 5: SHORT})
+    cache.learn(wrote(h1=9_000))
+    cache.request(HOUR, 7)
+    assert (cache.life, cache.unusual_source) == (HOUR, "as reported in answers")
 
 
 def test_what_the_settings_say_counts_most():
     cache = Cache(given=600.0)
-    cache.answered(wrote(h1=9_000))
-    cache.ask(HOUR, 1)
-    assert (cache.life, cache.known_from, cache.first, cache.changes) == (600, "as the settings say", 600, {})
+    cache.learn(wrote(h1=9_000))
+    cache.request(HOUR, 1)
+    assert (cache.life, cache.unusual_source, cache.first_life, cache.life_changes) == (
+        600,
+        "from the settings",
+        600,
+        {},
+    )
 
 
 def test_where_an_answer_names_two_lives_the_request_says_which_one_the_messages_have():
     for wanted, usage in ((SHORT, wrote(m5=40, h1=9_000)), (HOUR, wrote(m5=40, h1=9_000))):
         cache = Cache()
-        cache.ask(wanted, 1)
-        cache.answered(usage)
-        cache.ask(wanted, 3)
+        cache.request(wanted, 1)
+        cache.learn(usage)
+        cache.request(wanted, 3)
         assert cache.life == wanted
 
 
 def test_a_side_question_with_a_short_cache_does_not_make_the_conversations_cold():
     cache = Cache()
     for at in (1, 3):
-        cache.ask(HOUR, at)
-        cache.answered(wrote(h1=900))
-    cache.ask(None, 4)
-    cache.answered(wrote(m5=50))
-    cache.ask(HOUR, 5)
-    assert (cache.life, cache.changes) == (HOUR, {})
+        cache.request(HOUR, at)
+        cache.learn(wrote(h1=900))
+    cache.request(None, 4)
+    cache.learn(wrote(m5=50))
+    cache.request(HOUR, 5)
+    assert (cache.life, cache.life_changes) == (HOUR, {})
     for at in (7, 9):  # and from here on the client asks for a short one
-        cache.ask(None, at)
-    assert (cache.life, cache.changes) == (SHORT, {9: SHORT})
+        cache.request(None, at)
+    assert (cache.life, cache.life_changes) == (SHORT, {9: SHORT})
 
 
 def test_a_request_that_is_sent_again_keeps_its_life_and_a_history_that_was_cut_forgets_the_later_ones():
     cache = Cache()
     for at in (1, 3, 5):
-        cache.ask(None, at)
-    cache.answered(wrote(h1=900))
-    cache.ask(None, 5)
+        cache.request(None, at)
+    cache.learn(wrote(h1=900))
+    cache.request(None, 5)
     assert cache.life == SHORT
-    cache.ask(None, 7)
-    assert (cache.life, cache.changes) == (HOUR, {7: HOUR})
-    cache.ask(None, 2)
-    assert (cache.life, cache.changes) == (HOUR, {2: HOUR})
+    cache.request(None, 7)
+    assert (cache.life, cache.life_changes) == (HOUR, {7: HOUR})
+    cache.request(None, 2)
+    assert (cache.life, cache.life_changes) == (HOUR, {2: HOUR})
 
 
 # In a lane
@@ -215,7 +220,7 @@ def test_a_variable_says_how_long_the_cache_lives(monkeypatch: pytest.MonkeyPatc
     lane = Lane()
     for results, pause in ((7, 0.0), (8, 7_000.0)):
         _, account, sent = lane.ask(results, pause, "5m")
-    assert (account.prices.life, account.life_from, cleared(sent)) == (7_200, "as the settings say", set())
+    assert (account.prices.life, account.life_from, cleared(sent)) == (7_200, "from the settings", set())
     assert cleared(lane.ask(9, 7_300.0, "5m")[2])
 
 
@@ -224,8 +229,8 @@ def test_what_is_sent_again_is_cold_by_the_life_of_its_own_cache():
     work = Work(Settings(safe_zone="100k"))
     first = work.prune(Job("/v1/messages", {}, body, "s", 0.0, b"mark"))
     assert work.account(first.number)
-    assert work.again(b"mark", 3_000.0)
-    assert work.again(b"mark", 7_000.0) is None
+    assert work.reuse(b"mark", 3_000.0)
+    assert work.reuse(b"mark", 7_000.0) is None
 
 
 STEPS = st.lists(
@@ -250,7 +255,7 @@ def test_whatever_is_asked_and_answered_in_mid_conversation_what_was_cleared_sta
         assert gone <= cleared(sent)
         assert account.is_cold == (account.pause > account.prices.life)
         gone = cleared(sent)
-        lane.work.answered(name, usage)
+        lane.work.learn(name, usage)
 
 
 # Through the proxy, with a real client and a provider that keeps caches as they are asked for
@@ -343,7 +348,7 @@ def test_a_conversation_and_its_sub_agent_have_caches_of_their_own(
     of_main, of_helper = main.conversation, helper.conversation
     assert (of_main.ledger.prices.write, of_main.ledger.prices.life) == (2.0, HOUR)
     assert (of_helper.ledger.prices.write, of_helper.ledger.prices.life) == (1.25, SHORT)
-    assert (of_main.life_from, of_helper.life_from) == ("as its answers say", "")
+    assert (of_main.life_from, of_helper.life_from) == ("as reported in answers", "")
     assert ([each.is_cold for each in of_main.points], of_main.cleared) == ([False] * 7, [])
     assert [each.is_cold for each in of_helper.points] == [*[False] * 5, True, True]
     assert of_helper.ledger.cold.net == of_helper.ledger.total.net > 0
@@ -375,4 +380,4 @@ def test_a_stream_says_how_long_its_cache_lives_too(client: anthropic.Anthropic,
         eventually(lambda: proxy.sessions[0].usage)
         known = [*known, {"role": "assistant", "content": "Yes."}, said("And now? " * 2_000)]
     (session,) = proxy.sessions
-    assert (session.requests, session.ledger.prices.life, session.life_from) == (2, HOUR, "as its answers say")
+    assert (session.requests, session.ledger.prices.life, session.life_from) == (2, HOUR, "as reported in answers")

@@ -20,10 +20,10 @@ from proxy.conftest import body, eventually, messages
 from raw_upstream import Connection, always, answer, serving
 
 from autoprune import AgenticConversationPruner, PruneArgs
-from autoprune.apps.proxy import Running, Session, Settings, _forward, running
-from autoprune.apps.proxy._guard import Guard
+from autoprune.apps.proxy import Running, Session, Settings, _forwarding, running
+from autoprune.apps.proxy._configuration import Guard
+from autoprune.apps.proxy._forwarding import upstream_url
 from autoprune.apps.proxy._lanes import Lanes
-from autoprune.apps.proxy._upstream import address
 
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 USAGE = b'data: {"type": "message_start", "message": {"usage": {"input_tokens": 700}}}\n\n'
@@ -77,6 +77,28 @@ def test_a_request_that_is_refused_for_now_and_sent_again_is_one_request_of_the_
     assert (repeating.refused, repeating.ledger.requests, plain.ledger.requests) == (2, 3, 3)
     assert repeating.ledger.entries == plain.ledger.entries
     assert repeating.ledger.entries[0].request == 2
+
+
+@pytest.mark.parametrize(
+    ("version", "framed", "is_closed"),
+    [("1.0", [b"one", b"two"], True), ("1.1", [b"3\r\none\r\n", b"3\r\ntwo\r\n0\r\n\r\n"], False)],
+)
+def test_an_answer_to_http_1_0_has_no_chunks_and_ends_with_the_connection(
+    proxy_to: ProxyTo, version: str, framed: list[bytes], is_closed: bool
+) -> None:
+    with serving(always(STREAM + chunk(b"one") + chunk(b"two") + chunk(b""))) as upstream:
+        proxy = urlsplit(proxy_to(upstream.url).url)
+        with socket.create_connection((proxy.hostname, proxy.port)) as client:
+            client.settimeout(5)
+            client.sendall(f"GET /v1/models HTTP/{version}\r\nhost: {proxy.netloc}\r\n\r\n".encode())
+            got = b""
+            while not got.endswith(framed[-1]):
+                got += client.recv(65_536)
+            head, _, content = got.partition(b"\r\n\r\n")
+            assert (b"chunked" in head, b"connection: close" in head) == (not is_closed, is_closed)
+            assert content.replace(b"6\r\nonetwo", b"3\r\none\r\n3\r\ntwo") == b"".join(framed)
+            if is_closed:
+                assert client.recv(1) == b""
 
 
 @pytest.mark.parametrize(
@@ -134,8 +156,8 @@ def test_what_nests_deeply_is_pruned_or_goes_on_byte_for_byte(proxy_to: ProxyTo,
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b'{"messages": [], "messages": [{"role": "user", "content": "Go."}]}', "has the name 'messages' twice"),
-        (body(8).replace(b'"model"', b'"temperature": NaN, "model"'), "NaN is no number of JSON"),
+        (b'{"messages": [], "messages": [{"role": "user", "content": "Go."}]}', "duplicate name 'messages'"),
+        (body(8).replace(b'"model"', b'"temperature": NaN, "model"'), "NaN is not valid JSON"),
         (body(8).replace(b'"model"', b'"temperature": 1e999, "model"'), "Out of range float"),
         (body(8).replace(b"Mend", b"Mend \xff"), "invalid start byte"),
         (body(8) + b"}", "Extra data"),
@@ -157,7 +179,7 @@ def fails(*args: Any, **named: Any) -> Any:
     raise ZeroDivisionError("a fault")
 
 
-@pytest.mark.parametrize("place", ["_of", "prune", "account", "answered"])
+@pytest.mark.parametrize("place", ["_choose", "prune", "account", "learn"])
 def test_at_a_fault_of_the_proxy_a_request_goes_on_and_its_answer_passes(
     proxy_to: ProxyTo, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
@@ -169,20 +191,20 @@ def test_at_a_fault_of_the_proxy_a_request_goes_on_and_its_answer_passes(
             got = httpx.post(f"{proxy.url}/v1/messages", content=body(results))
             assert (got.status_code, got.content) == (200, said)
     came = [content for _, content in upstream.requests]
-    assert (came == [body(8), body(9)]) == (place in ("_of", "prune"))
+    assert (came == [body(8), body(9)]) == (place in ("_choose", "prune"))
     eventually(lambda: proxy.traffic.why == "ZeroDivisionError: a fault")
 
 
 def test_a_fault_that_nothing_can_be_done_about_is_an_error_of_the_apis_shape(
     proxy_to: ProxyTo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Guard, "refusal", fails)
-    monkeypatch.setattr(Guard, "foreign", fails)
+    monkeypatch.setattr(Guard, "objection", fails)
+    monkeypatch.setattr(Guard, "foreign_objection", fails)
     url = proxy_to("http://127.0.0.1:9").url
     for path in ("/v1/messages", "/metrics"):
         got = httpx.get(url + path)
         assert got.status_code == 500
-        assert got.json()["error"]["message"] == "autoprune: a fault of the proxy: ZeroDivisionError: a fault"
+        assert got.json()["error"]["message"] == "autoprune: internal error of the proxy: ZeroDivisionError: a fault"
 
 
 def test_a_request_for_a_count_is_pruned_alike_and_is_none_of_its_conversation(proxy_to: ProxyTo) -> None:
@@ -417,7 +439,7 @@ def test_a_key_in_an_address_is_in_no_log(proxy_to: ProxyTo, caplog: pytest.LogC
 def test_an_upstream_that_takes_too_long_is_an_error_of_its_own(
     proxy_to: ProxyTo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_forward, "READ_SECONDS", 0.2)
+    monkeypatch.setattr(_forwarding, "READ_SECONDS", 0.2)
     with serving(lambda connection: (connection.request(), connection.wait_until_gone())[1]) as upstream:
         got = httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=body(2))
         assert upstream.gone.wait(10)
@@ -474,7 +496,7 @@ def test_a_redirect_passes_and_is_not_followed(proxy_to: ProxyTo) -> None:
     ],
 )
 def test_a_path_names_no_other_host_and_stays_behind_the_base_address(settings: Settings, path: str, sent: str):
-    assert address(settings, path, "", {}) == sent
+    assert upstream_url(settings, path, "", {}) == sent
 
 
 @pytest.mark.parametrize(
@@ -507,7 +529,7 @@ def test_a_path_that_leads_out_of_a_folder_is_refused(proxy_to: ProxyTo, path: s
     with serving(always(answer())) as upstream:
         got = ask(proxy_to(f"{upstream.url}/base").url, path)
     assert got.startswith(b"HTTP/1.1 400 ")
-    assert b"autoprune: the path has a segment . or .." in got
+    assert b"autoprune: the path contains a . or .. segment" in got
     assert upstream.requests == []
 
 

@@ -9,8 +9,8 @@ from proxy.conftest import body
 from raw_upstream import always, answer, serving
 
 from autoprune.apps.proxy import Running, Settings
-from autoprune.apps.proxy._guard import Guard
-from autoprune.apps.proxy._server import listen
+from autoprune.apps.proxy._configuration import Guard
+from autoprune.apps.proxy._server import open_socket
 from autoprune.errors import SettingsError
 
 ProxyTo = Callable[..., Running]
@@ -57,11 +57,11 @@ def test_on_an_open_address_every_request_needs_the_token_and_it_is_not_passed_o
 
 def test_the_page_needs_the_token_on_the_loopback_too():
     guard = Guard(Settings(token="right"))
-    assert guard.may_look({}, "token=right")
-    assert guard.may_look({"cookie": "a=b; autoprune_token=right"}, "")
-    assert guard.may_look({"x-autoprune-token": "right"}, "")
-    assert not guard.may_look({"cookie": "autoprune_token=wrong"}, "token=")
-    assert not guard.may_look({}, "")
+    assert guard.may_view({}, "token=right")
+    assert guard.may_view({"cookie": "a=b; autoprune_token=right"}, "")
+    assert guard.may_view({"x-autoprune-token": "right"}, "")
+    assert not guard.may_view({"cookie": "autoprune_token=wrong"}, "token=")
+    assert not guard.may_view({}, "")
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_the_page_needs_the_token_on_the_loopback_too():
         ({"strategy": "hybrid(keep=3)"}, "it is one of ConversationPruner"),
         ({"safe_zone": "much"}, "safe zone"),
         ({"token": ""}, "token is empty"),
-        ({"host": ""}, "address to listen on is empty"),
-        ({"upstream": "https://user:password@gateway.example"}, "send them in a header"),
+        ({"host": ""}, "host is empty"),
+        ({"upstream": "https://user:password@gateway.example"}, "have the client send them in a header"),
     ],
 )
 def test_settings_that_cannot_be_used_are_refused_at_the_start(settings: dict[str, str], said: str) -> None:
@@ -88,13 +88,13 @@ def test_an_environment_that_cannot_be_used_is_an_error_at_the_start(
     proxy_to: ProxyTo, monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
     monkeypatch.setenv(name, value)
-    with pytest.raises(SettingsError, match="as the environment says"):
+    with pytest.raises(SettingsError, match="cannot use the environment's proxy"):
         proxy_to(None)
 
 
 @pytest.mark.parametrize("host", ["999.1.1.1", "a b", "a" * 100, "::zz", "192.0.2.1"])
 def test_an_address_of_no_machine_or_another_is_an_error_that_says_so(proxy_to: ProxyTo, host: str) -> None:
-    with pytest.raises(SettingsError, match=f"cannot listen on {host}:0: give an address of this machine as the host"):
+    with pytest.raises(SettingsError, match=f"cannot listen on {host}:0: the host must be an address of this machine"):
         proxy_to(None, host=host, port=0)
 
 
@@ -105,7 +105,7 @@ def test_an_address_that_is_taken_is_an_error_that_says_so(proxy_to: ProxyTo) ->
 
 
 def test_pieces_of_an_answer_do_not_wait_for_each_other():
-    with listen(Settings()) as listening, socket.create_connection(listening.getsockname()):
+    with open_socket(Settings()) as listening, socket.create_connection(listening.getsockname()):
         accepted, _ = listening.accept()
         with accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -18,11 +18,10 @@ from proxy.conftest import body, eventually
 from raw_upstream import always, answer, serving
 from tables import each_row
 
-from autoprune.apps.proxy import Running, Settings
-from autoprune.apps.proxy._lanes import MOST_LATER, Lanes, Queue, beginning, digest
-from autoprune.apps.proxy._payloads import Payloads
-from autoprune.apps.proxy._processes import LOST, Nursery, Process
-from autoprune.apps.proxy._pruning import WARMING, Job, Work
+from autoprune.apps.proxy import Running, Settings, _workers
+from autoprune.apps.proxy._lanes import MOST_WAITING, Lanes, Queue, conversation_key, job_digest
+from autoprune.apps.proxy._pruning import WARMING, Job, Payloads, Work
+from autoprune.apps.proxy._workers import LOST, Worker
 from autoprune.settings import usual_zone
 from autoprune.tokens import ExactCounter
 
@@ -46,25 +45,27 @@ def test_what_a_first_prune_loads_is_loaded_before_there_is_a_request():
     assert any(ExactCounter()(f" {word}") > 1 for word in words)  # merging tokens loads tables of its own
 
 
-def test_a_process_does_what_a_thread_does():
-    settings = Settings(safe_zone="2k")
-    nursery = Nursery()
-    here, there = Work(settings), Process(settings, nursery)
-    try:
-        for results in (2, 8, 9):
-            expected, found = here.prune(job(results)), there.prune(job(results))
-            assert (found.body, found.conversation) == (expected.body, expected.conversation)
-            account = here.account(expected.number)
-            assert there.account(found.number) == account
-        assert account
-        assert there.account(found.number) is None
-        recalled = [lane.recall(account.cleared[0].id) for lane in (here, there)]
-        assert recalled[0]
-        assert recalled[0] == recalled[1]
-        assert there.recall("0" * 16) is None
-    finally:
-        there.close()
-        nursery.close()
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    """A worker process with a safe zone of 2,000 tokens."""
+    known = Worker(Settings(safe_zone="2k"))
+    yield known
+    known.close()
+
+
+def test_a_worker_process_prunes_as_a_thread_does(worker: Worker):
+    work = Work(Settings(safe_zone="2k"))
+    for results in (2, 8, 9):
+        expected, found = work.prune(job(results)), worker.prune(job(results))
+        assert (found.body, found.conversation) == (expected.body, expected.conversation)
+        account = work.account(expected.number)
+        assert worker.account(found.number) == account
+    assert account
+    assert worker.account(found.number) is None
+    recalled = [lane.recall(account.cleared[0].id) for lane in (work, worker)]
+    assert recalled[0]
+    assert recalled[0] == recalled[1]
+    assert worker.recall("0" * 16) is None
 
 
 @pytest.mark.parametrize("jobs", [0, 2])
@@ -98,7 +99,7 @@ def test_a_request_that_is_sent_again_is_not_pruned_again(jobs: int):
     ],
 )
 def test_a_request_that_differs_in_anything_is_another(other: Job):
-    assert digest(other) != digest(job(2)) == digest(replace(job(2), at=9.0))
+    assert job_digest(other) != job_digest(job(2)) == job_digest(replace(job(2), at=9.0))
 
 
 def test_what_can_be_done_later_waits_for_requests_unless_too_much_waits():
@@ -106,7 +107,7 @@ def test_what_can_be_done_later_waits_for_requests_unless_too_much_waits():
         queue, done = Queue(), list[str]()
 
         async def later(name: str) -> None:
-            async with queue.turn():
+            async with queue.deferred():
                 done.append(name)
 
         with queue.urgent(), queue.urgent():
@@ -115,51 +116,71 @@ def test_what_can_be_done_later_waits_for_requests_unless_too_much_waits():
             done.append("request")
         await asyncio.gather(*waiting)
         with queue.urgent():
-            waiting = [asyncio.create_task(later(f"{at}")) for at in range(MOST_LATER + 3)]
+            waiting = [asyncio.create_task(later(f"{at}")) for at in range(MOST_WAITING + 3)]
             await asyncio.sleep(0.01)
             done.append("request")
         await asyncio.gather(*waiting)
         return done
 
-    others = [*map(str, range(MOST_LATER + 3))]
+    others = [*map(str, range(MOST_WAITING + 3))]
     assert asyncio.run(played()) == ["request", "later", *others[:3], "request", *others[3:]]
 
 
-def test_a_process_that_dies_is_followed_by_another():
-    nursery = Nursery()
-    there = Process(Settings(safe_zone="2k"), nursery)
-    try:
-        pruned = there.prune(job(9)).body
-        kill(forked(nursery))
-        assert there.prune(job(9)).body == pruned  # it had died before it was asked
-        kill(nursery._process.pid, forked(nursery))
-        assert there.prune(job(9)).body == pruned
-        with ThreadPoolExecutor(1) as thread:
-            asked = thread.submit(there.prune, job(4_000))
-            time.sleep(0.2)
-            kill(forked(nursery))
-            assert asked.result() is LOST
-        assert there.prune(job(9)).body == pruned
-    finally:
-        there.close()
-        nursery.close()
+def test_a_worker_that_dies_is_replaced_and_costs_one_request_its_pruning(worker: Worker):
+    pruned = worker.prune(job(9)).body
+    kill(pid_of(worker))
+    assert worker.prune(job(9)).body == pruned  # it died before it was called
+    kill(parent_of(pid_of(worker)), pid_of(worker))  # and the fork server with it
+    assert worker.prune(job(9)).body == pruned
+    with ThreadPoolExecutor(1) as thread:
+        called = thread.submit(worker.prune, job(4_000))
+        time.sleep(0.2)
+        kill(pid_of(worker))
+        assert called.result() is LOST
+    assert worker.prune(job(9)).body == pruned
 
 
-def test_processes_end_with_the_proxy():
-    nursery = Nursery()
-    there = Process(Settings(), nursery)
-    assert there.recall("0" * 16) is None
-    known = forked(nursery)
-    there.close()
-    nursery.close()
-    eventually(lambda: not Path(f"/proc/{known}").exists())
+def test_a_worker_that_takes_too_long_is_killed(worker: Worker, monkeypatch: pytest.MonkeyPatch):
+    worker.warm()
+    stuck = pid_of(worker)
+    monkeypatch.setattr(_workers, "PATIENCE", 0.1)
+    assert worker.prune(job(4_000)) is LOST
+    assert not is_alive(stuck)
 
 
-def forked(nursery: Nursery) -> int:
-    """Return the number of the one process that a nursery has forked."""
-    number = nursery._process.pid
-    (known,) = Path(f"/proc/{number}/task/{number}/children").read_text().split()
-    return int(known)
+def test_workers_end_with_the_proxy(worker: Worker):
+    worker.warm()
+    known = pid_of(worker)
+    worker.close()
+    assert not is_alive(known)
+
+
+def test_workers_and_the_fork_server_end_when_the_proxy_is_killed():
+    program = """if True:
+        import time
+        from autoprune.apps.proxy import Settings
+        from autoprune.apps.proxy._workers import Worker
+        worker = Worker(Settings())
+        worker.warm()
+        print(worker._process.pid, flush=True)
+        time.sleep(60)
+    """
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as proxy:
+        assert proxy.stdout
+        known = int(proxy.stdout.readline())
+        server = parent_of(known)
+        proxy.kill()
+    eventually(lambda: not is_alive(known) and not is_alive(server))
+
+
+def pid_of(worker: Worker) -> int:
+    assert worker._process
+    assert worker._process.pid
+    return worker._process.pid
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def kill(*numbers: int) -> None:
@@ -185,9 +206,9 @@ def test_requests_of_many_sessions_go_through_processes(proxy_to: ProxyTo) -> No
 
 
 def test_a_session_that_its_client_does_not_name_goes_where_it_went_before():
-    assert beginning(job(1)) == beginning(job(9)) != beginning(job(1, " another"))
+    assert conversation_key(job(1)) == conversation_key(job(9)) != conversation_key(job(1, " another"))
     deep = b'{"messages": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
-    assert [beginning(Job("/v1/messages", {}, known, "", 0.0)) for known in (b"no JSON", deep)] == ["", ""]
+    assert [conversation_key(Job("/v1/messages", {}, known, "", 0.0)) for known in (b"no JSON", deep)] == ["", ""]
 
 
 def test_what_cannot_be_written_as_json_goes_on_as_it_came():

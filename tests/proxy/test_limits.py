@@ -18,9 +18,9 @@ from proxy.conftest import body, messages
 from raw_upstream import Connection, Upstream, always, answer, serving
 from tables import each_row
 
-from autoprune.apps.proxy import Running, _connections, _server
-from autoprune.apps.proxy._bodies import MOST, UnreadError, unpacked
-from autoprune.apps.proxy._connections import HEAD_BYTES
+from autoprune.apps.proxy import Running, _server
+from autoprune.apps.proxy._application import HEAD_BYTES
+from autoprune.apps.proxy._bodies import MOST_REQUEST, UnreadError, decompress
 from autoprune.apps.proxy._server import LEAST_CONNECTIONS, MOST_CONNECTIONS, OWN_FILES, most_connections
 
 ProxyTo = Callable[..., Running]
@@ -36,8 +36,8 @@ def upstream() -> Iterator[Upstream]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the proxy wait for requests less long."""
-    monkeypatch.setattr(_connections, "HEAD_SECONDS", SECONDS)
-    monkeypatch.setattr(_connections, "BODY_SECONDS", SILENCE)
+    monkeypatch.setattr(_server, "HEAD_SECONDS", SECONDS)
+    monkeypatch.setattr(_server, "BODY_SECONDS", SILENCE)
 
 
 @contextmanager
@@ -190,37 +190,39 @@ def test_a_body_is_read_whole_whatever_its_compression_is_made_of():
         gzip.compress(said[:half]) + gzip.compress(said[half:]),
         gzip.compress(said) + gzip.compress(b""),
     ):
-        assert unpacked(packed, "gzip") == unpacked(packed, " X-GZIP") == said
+        assert decompress(packed, "gzip") == decompress(packed, " X-GZIP") == said
     frames = zstandard.compress(said[:half]) + zstandard.compress(said[half:])
-    assert unpacked(frames, "zstd") == said
-    assert unpacked(said, "") == unpacked(said, "identity") == said
+    assert decompress(frames, "zstd") == said
+    assert decompress(said, "") == decompress(said, "identity") == said
 
 
 @each_row(
     "packed, encoding, words",
     [
-        (gzip.compress(body(3))[:-4], "gzip", "cannot be unpacked: Compressed file ended before"),
-        (gzip.compress(body(3)) + b"more", "gzip", "cannot be unpacked: Not a gzipped file"),
-        (gzip.compress(body(3))[:-8] + b"12345678", "gzip", "cannot be unpacked: CRC check failed"),
-        (body(3), "gzip", "cannot be unpacked: Not a gzipped file"),
-        (body(3), "zstd", "cannot be unpacked: zstd decompress error"),
-        (body(3), "br", "is encoded as 'br'"),
-        (body(3), "gzip, gzip", "is encoded as 'gzip, gzip'"),
-        (bytes(MOST + 1), "", "is larger than 32,000,000 bytes"),
-        (gzip.compress(bytes(MOST + 1)), "gzip", "is larger than 32,000,000 bytes"),
-        (zstandard.compress(bytes(20 * MOST)), "zstd", "is larger than 32,000,000 bytes"),
+        (gzip.compress(body(3))[:-4], "gzip", "cannot be decompressed: Compressed file ended before"),
+        (gzip.compress(body(3)) + b"more", "gzip", "cannot be decompressed: Not a gzipped file"),
+        (gzip.compress(body(3))[:-8] + b"12345678", "gzip", "cannot be decompressed: CRC check failed"),
+        (body(3), "gzip", "cannot be decompressed: Not a gzipped file"),
+        (body(3), "zstd", "cannot be decompressed: zstd decompress error"),
+        (body(3), "br", "'br' is not supported"),
+        (body(3), "gzip, gzip", "'gzip, gzip' is not supported"),
+        (bytes(MOST_REQUEST + 1), "", "is larger than 32,000,000 bytes"),
+        (gzip.compress(bytes(MOST_REQUEST + 1)), "gzip", "is larger than 32,000,000 bytes"),
+        (zstandard.compress(bytes(20 * MOST_REQUEST)), "zstd", "is larger than 32,000,000 bytes"),
     ],
 )
 def test_a_body_that_cannot_be_read_whole_is_not_read(packed: bytes, encoding: str, words: str):
     with pytest.raises(UnreadError, match=words):
-        unpacked(packed, encoding)
+        decompress(packed, encoding)
 
 
 @pytest.mark.parametrize("jobs", [0, 1])
 def test_a_body_that_unpacks_to_more_than_is_read_passes_byte_for_byte(
     jobs: int, proxy_to: ProxyTo, upstream: Upstream
 ) -> None:
-    large = json.dumps({"model": "m", "messages": [*messages(3), {"role": "user", "content": "a" * 2 * MOST}]}).encode()
+    large = json.dumps(
+        {"model": "m", "messages": [*messages(3), {"role": "user", "content": "a" * 2 * MOST_REQUEST}]}
+    ).encode()
     packed = gzip.compress(large)
     proxy = proxy_to(upstream.url, jobs=jobs)
     headers = {"content-encoding": "gzip"}
@@ -228,7 +230,7 @@ def test_a_body_that_unpacks_to_more_than_is_read_passes_byte_for_byte(
     assert got.status_code == 200
     assert upstream.requests[0][1] == packed
     assert "content-encoding: gzip" in upstream.requests[0][0].lower()
-    assert proxy.traffic.why == "the body is larger than 32,000,000 bytes: it goes on unread"
+    assert proxy.traffic.why == "the body is larger than 32,000,000 bytes: it was sent unpruned"
 
 
 # Number

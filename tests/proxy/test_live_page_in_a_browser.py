@@ -48,7 +48,7 @@ def opened(browser: Any, proxy: Running) -> Iterator[Callable[..., Any]]:
 
 def test_the_page_shows_a_conversation_live(proxy: Running, opened: Callable[..., Any]):
     tab, session, client = opened(), recorded(), "opencode/1.18.33 (linux)"
-    tab.get_by_text("Nothing has come through yet.").wait_for()
+    tab.get_by_text("No requests yet.").wait_for()
     assert "token" not in tab.url
     for done, upto, saying in ((0, 20, "Nothing was cleared so far"), (20, 40, "This conversation has lost")):
         drive(proxy, session[:upto], client, done=done)
@@ -128,7 +128,7 @@ def test_another_conversation_is_shown_when_it_is_picked(proxy: Running, opened:
 
 def test_without_the_token_the_browser_shows_how_to_get_it(proxy: Running, opened: Callable[..., Any]):
     tab = opened(address=proxy.url)
-    assert "the whole address that the proxy printed" in tab.locator("main").inner_text()
+    assert "the full address that the proxy printed" in tab.locator("main").inner_text()
     assert [each for each in tab.said if "403" not in each] == []
 
 
@@ -136,6 +136,6 @@ def test_a_proxy_that_ends_is_said_to_have_ended(browser: Any):
     with proxied() as proxy:
         tab = browser.new_page()
         tab.goto(proxy.page)
-        tab.get_by_text("Nothing has come through yet.").wait_for()
+        tab.get_by_text("No requests yet.").wait_for()
     tab.get_by_text("The proxy does not answer.").wait_for(timeout=SECONDS)
     tab.close()

@@ -47,7 +47,7 @@ def test_without_the_token_a_page_is_refused_with_words_how_to_get_it(proxy: Run
     for headers in ({}, {"x-autoprune-token": "wrong"}, {"cookie": "autoprune_token=wrong"}):
         answer = http.get(f"{proxy.url}{path}", headers=headers)
         assert answer.status_code == 403
-        assert "the whole address that the proxy printed" in answer.text
+        assert "the full address that the proxy printed" in answer.text
     assert http.get(f"{proxy.url}/?token=wrong").status_code == 403
 
 
@@ -169,7 +169,7 @@ def test_what_is_not_kept_is_not_found_in_words(browser: httpx.Client):
     for id in (UNKNOWN, "..%2f..%2fetc%2fpasswd", ""):
         answer = browser.get(f"/autoprune/recall/{id}")
         assert answer.status_code == 404
-        assert "nothing is kept under" in answer.text
+        assert "no payload" in answer.text
 
 
 def test_metrics_can_be_read_by_prometheus_and_add_up(proxy: Running, http: httpx.Client):

@@ -42,7 +42,7 @@ def test_the_usage_of_an_answer_calibrates_the_next_prune():
         work = Work(Settings(safe_zone="20k", strategy="low_water"))
         name, account = pruned(work, 25, 0.0)
         assert account.before == account.after < 20_480
-        work.answered(name, {"input_tokens": factor * account.after})
+        work.learn(name, {"input_tokens": factor * account.after})
         after.append(pruned(work, 26, 5.0)[1].cleared)
     assert not after[0]
     assert after[1]
@@ -85,20 +85,20 @@ def test_the_same_conversation_again_is_not_walked_again(first: str):
 def test_what_was_made_of_a_request_is_known_when_it_is_sent_again_and_has_an_account_of_its_own():
     work = Work(Settings(safe_zone="20k"))
     first = work.prune(Job("/v1/messages", {}, body(30), "s", 100.0, b"mark"))
-    assert work.again(b"mark", 101.0) is None  # before there is an account
+    assert work.reuse(b"mark", 101.0) is None  # before there is an account
     account = work.account(first.number)
     assert first.body
     assert account
     assert account.cleared
-    again = work.again(b"mark", 102.0)
+    again = work.reuse(b"mark", 102.0)
     assert again
     assert replace(again, number=first.number, seconds=first.seconds) == first
     assert work.account(again.number) == replace(account, cleared=())
     assert work.account(again.number) is None
-    assert work.again(b"another", 103.0) is None
-    assert work.again(b"mark", 403.0) is None  # the cache has gone cold
+    assert work.reuse(b"another", 103.0) is None
+    assert work.reuse(b"mark", 403.0) is None  # the cache has gone cold
     work.prune(Job("/v1/messages", {}, body(31), "s", 404.0, b"next"))
-    assert work.again(b"mark", 405.0) is None
+    assert work.reuse(b"mark", 405.0) is None
 
 
 class Raising:

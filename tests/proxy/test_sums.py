@@ -4,11 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from autoprune.apps.proxy._figures import MOST_LABELS, MOST_LETTERS, OTHERS, product
-from autoprune.apps.proxy._metrics import metrics
-from autoprune.apps.proxy._pruning import Account, Cleared, Done, Job
-from autoprune.apps.proxy._sessions import MOST_POINTS, MOST_SESSIONS, Sessions
-from autoprune.apps.proxy._state import PAID, counted_from_one, revision, told, why
+from autoprune.apps.proxy._pages import PAID, count_from_one, explain, metrics, session_json, state_tag
+from autoprune.apps.proxy._pruning import Account, Cleared, Job, Outcome
+from autoprune.apps.proxy._traffic import (
+    LONGEST_LABEL,
+    MOST_LABELS,
+    MOST_POINTS,
+    MOST_SESSIONS,
+    OTHERS,
+    Sessions,
+    client_name,
+)
 from autoprune.economics import DEFAULT, Sent
 
 PROMPT = [("digest", 100)]
@@ -17,10 +23,10 @@ CLEARED = Cleared(request=0, tool="read", target="a.py", tokens=50, reason="over
 
 def went_through(sessions: Sessions, name: str, requests: int = 1, *, model: str = "m", client: str = "mini/1") -> None:
     """Let requests of a conversation go through, each of which cleared 50 of 100 tokens in 20 ms."""
-    job, done = Job("/v1/chat/completions", {}, b"", "", 0.0), Done(conversation=name, seconds=0.02)
+    job, outcome = Job("/v1/chat/completions", {}, b"", "", 0.0), Outcome(conversation=name, seconds=0.02)
     figures = Account(model, 60, 1, 0.0, 100, 50, Sent(PROMPT, PROMPT), DEFAULT, (CLEARED,), 1, ())
     for _ in range(requests):
-        sessions.of(done, job, client).sent(figures, done, job)
+        sessions.match(outcome, job, client).record(figures, outcome, job)
 
 
 def test_what_a_conversation_came_to_stays_in_the_sums_when_it_goes():
@@ -50,7 +56,7 @@ def test_what_was_cleared_has_the_number_of_the_request_that_cleared_it():
 
 def test_a_conversation_whose_first_request_is_on_its_way_is_not_there_yet():
     sessions = Sessions()
-    sessions.of(Done(conversation="new"), Job("/", {}, b"", "", 0.0), "mini/1")
+    sessions.match(Outcome(conversation="new"), Job("/", {}, b"", "", 0.0), "mini/1")
     assert (list(sessions), sessions.figures()) == ([], {})
 
 
@@ -78,9 +84,9 @@ def test_what_was_saved_at_cold_requests_is_counted_and_said():
     sessions = Sessions()
     went_through(sessions, "one", 2)
     (session,) = sessions
-    job, done = Job("/v1/chat/completions", {}, b"", "", 0.0), Done(conversation="one")
+    job, outcome = Job("/v1/chat/completions", {}, b"", "", 0.0), Outcome(conversation="one")
     cut = Account("m", 60, 1, 301.0, 100, 50, Sent(PROMPT, [("shorter", 50)]), DEFAULT, (CLEARED,), 1, (), "as asked")
-    session.sent(cut, done, job)
+    session.record(cut, outcome, job)
     assert (
         [each.is_cold for each in session.points] == [each.is_cold for each in session.cleared] == [False, False, True]
     )
@@ -90,9 +96,27 @@ def test_what_was_saved_at_cold_requests_is_counted_and_said():
     text = metrics(sessions)
     assert 'autoprune_cold_requests_total{client="mini",model="m"} 1' in text
     assert 'autoprune_saved_cold_input_tokens{client="mini",model="m"} 62.5' in text
-    shown = told(session, in_full=True)
+    shown = session_json(session, in_full=True)
     assert (shown["cache"], shown["saved"]["cold"]) == ({"life": "5 min", "from": "as asked"}, 62.5)
     assert [PAID in each["reason"] for each in shown["cleared"]] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_answered", "cold"),
+    [(2.0, False, 1), (400.0, False, 1), (2.0, True, 1), (400.0, True, 2)],  # a cache lives 300 seconds
+)
+def test_a_retry_of_a_cold_request_counts_once(seconds: float, is_answered: bool, cold: int):
+    sessions = Sessions()
+    went_through(sessions, "one")
+    (session,) = sessions
+    outcome = Outcome(conversation="one")
+    account = Account("m", 60, 3, 301.0, 100, 50, Sent(PROMPT, [("shorter", 50)]), DEFAULT, (CLEARED,), 1, ())
+    for at in (301.0, 301.0 + seconds):
+        session.record(account, outcome, Job("/v1/chat/completions", {}, b"", "", at))
+        if not is_answered:
+            session.take_back(session.requests)
+    assert (session.requests, session.figures.cold) == (3, cold)
+    assert f'autoprune_cold_requests_total{{client="mini",model="m"}} {cold}' in metrics(sessions)
 
 
 @pytest.mark.parametrize(
@@ -105,8 +129,8 @@ def test_what_was_saved_at_cold_requests_is_counted_and_said():
     ],
 )
 def test_why_something_was_cleared_at_a_cold_request(reason: str, said: str):
-    assert why(replace(CLEARED, reason=reason, is_cold=True)) == said
-    assert why(replace(CLEARED, reason=reason)) == reason
+    assert explain(replace(CLEARED, reason=reason, is_cold=True)) == said
+    assert explain(replace(CLEARED, reason=reason)) == reason
 
 
 def test_a_request_that_was_not_answered_is_not_in_the_ledger():
@@ -128,16 +152,16 @@ def test_a_request_that_was_not_answered_is_not_in_the_ledger():
 def test_a_label_is_short_whatever_clients_say():
     sessions = Sessions()
     went_through(sessions, "one", client="c" * 100_000)
-    assert [len(client) for client, _ in sessions.figures()] == [MOST_LETTERS]
+    assert [len(client) for client, _ in sessions.figures()] == [LONGEST_LABEL]
 
 
 def test_every_request_makes_another_revision():
     sessions, seen = Sessions(), set()
     for at in range(MOST_SESSIONS + 5):
         sessions.requests += 1
-        seen.add(revision(sessions))
+        seen.add(state_tag(sessions))
         went_through(sessions, f"{at}")
-        seen.add(revision(sessions))
+        seen.add(state_tag(sessions))
     assert len(seen) == 2 * (MOST_SESSIONS + 5)
 
 
@@ -151,9 +175,9 @@ def test_every_request_makes_another_revision():
     ],
 )
 def test_a_client_is_known_by_its_name_without_version_and_platform(agent: str, name: str):
-    assert product(agent) == name
+    assert client_name(agent) == name
 
 
 def test_decisions_count_requests_from_1_as_the_page_does():
-    assert counted_from_one("request 14: over zone: request 3") == "request 15: over zone: request 3"
-    assert counted_from_one("what is worth under 2.6 may go") == "what is worth under 2.6 may go"
+    assert count_from_one("request 14: over zone: request 3") == "request 15: over zone: request 3"
+    assert count_from_one("what is worth under 2.6 may go") == "what is worth under 2.6 may go"

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 
-from autoprune.apps.proxy import _usage
-from autoprune.apps.proxy._usage import UsageReader
+from autoprune.apps.proxy import _bodies
+from autoprune.apps.proxy._bodies import UsageReader
 from autoprune.tokens import prompt_tokens
 
 ANTHROPIC = (
@@ -115,7 +115,7 @@ def test_a_long_event_is_put_together_once():
 
 @pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
 def test_what_is_too_long_is_not_kept(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_usage, "MOST", 1_000)
+    monkeypatch.setattr(_bodies, "MOST_ANSWER", 1_000)
     reader = UsageReader(kind, "")
     for piece in (b'data: {"image": "', b"=" * 1_000, b'", "usage": {"input_tokens": 1}}\n\n'):
         reader.feed(piece)
@@ -131,7 +131,7 @@ def test_an_answer_that_unpacks_to_a_machines_memory_is_not_unpacked_whole(encod
     reader.feed(bomb)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert most < 2 * _usage.MOST
+    assert most < 2 * _bodies.MOST_ANSWER
     assert reader.end() == {}
 
 

@@ -6,7 +6,7 @@ import { count, counted, tokens } from "./words.js";
 const LEFT = 44, TOP = 10, BOTTOM = 24, TICK = 7; // pixels
 const STEPS = [1, 2, 5, 10];
 
-/** Draw the points of a conversation into an svg element, as wide as that is; return what tells the request at an x. */
+/** Draw the points of a conversation to fill an SVG element; return a function that finds the request at an x. */
 export function draw(svg, points, zone) {
   const width = svg.clientWidth, height = svg.clientHeight, low = height - BOTTOM;
   const most = 1.05 * Math.max(1, ...points.map(point => Math.max(point.before, point.after)));
@@ -23,11 +23,11 @@ export function draw(svg, points, zone) {
   return left => mark(pointed, points[Math.floor((left - LEFT) / step)], x);
 }
 
-/** Return a request in words. */
+/** Describe a request. */
 export function told(point) {
   const took = `${Math.max(1, Math.round(1_000 * point.seconds))} ms`;
   const cleared = point.cleared ? ` ${counted(point.cleared, "result")} cleared,` : "";
-  const cold = point.is_cold && point.cleared ? " Cold: the rewrite was paid for anyway." : "";
+  const cold = point.is_cold && point.cleared ? " The cache had expired, so clearing cost nothing extra." : "";
   return `Request ${count(point.request)}: ${count(point.after)} tokens sent, ${count(point.before)} without pruning;${cleared} ${took}.${cold}`;
 }
 
@@ -37,7 +37,7 @@ function mark(pointed, point, x) {
   return point;
 }
 
-/** Yield lines across at round numbers of tokens, with their numbers. */
+/** Yield grid lines at round numbers of tokens, with labels. */
 function* scale(most, y, width) {
   const size = round(most / 4);
   for (let value = 0; value <= most; value += size) {
@@ -46,7 +46,7 @@ function* scale(most, y, width) {
   }
 }
 
-/** Yield the numbers of some requests. */
+/** Yield the numbers of some requests, as many as fit. */
 function* requests(points, x, step, low, width) {
   const every = round((points.length * 56) / Math.max(1, width - LEFT));
   for (const point of points) {
@@ -57,7 +57,7 @@ function* requests(points, x, step, low, width) {
   }
 }
 
-/** Return the smallest of 1, 2, 5, 10, 20 … that is no smaller. */
+/** Round up to 1, 2, 5, 10, 20 … */
 function round(number) {
   const power = 10 ** Math.floor(Math.log10(Math.max(1, number)));
   return STEPS.map(each => each * power).find(each => each >= number);

@@ -1,10 +1,10 @@
-// Elements, made of tags and texts. A text is always put in as text: nothing here reads markup.
+// Create and update elements. Text is always set as text: nothing here parses markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
 export const at = id => document.getElementById(id);
 
-/** Return an element with a class and children: elements, or texts. */
+/** Create an element with a class and children: elements or texts. */
 export function element(tag, name = "", ...children) {
   const made = document.createElement(tag);
   if (name) made.className = name;
@@ -12,7 +12,7 @@ export function element(tag, name = "", ...children) {
   return made;
 }
 
-/** Return an element of a drawing with attributes, and a text where one is given. */
+/** Create an SVG element with attributes and an optional text. */
 export function shape(tag, attributes, text = "") {
   const made = document.createElementNS(SVG, tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
@@ -20,12 +20,12 @@ export function shape(tag, attributes, text = "") {
   return made;
 }
 
-/** Give an element a text, and leave it alone where it has that already, so that a selection stays. */
+/** Set an element's text unless it has that already, so that a selection stays. */
 export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-/** Let an element have these children in this order, and move none that is in its place: focus and selection stay. */
+/** Set an element's children, and move only those that are out of place, so that focus and selection stay. */
 export function arrange(parent, nodes) {
   nodes.forEach((node, place) => {
     if (parent.children[place] !== node) parent.insertBefore(node, parent.children[place] ?? null);

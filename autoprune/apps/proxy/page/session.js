@@ -1,15 +1,15 @@
-// The chosen conversation: in words, as a chart, in figures, and what was cleared and decided in it.
+// The chosen conversation: a summary, the chart, figures, cleared results and decisions.
 
 import { draw, told } from "./chart.js";
 import { list } from "./cleared.js";
 import { arrange, at, element, say } from "./dom.js";
 import { count, counted, judged, percent, saving, tokens, when } from "./words.js";
 
-const DECISIONS = 100; // that are shown
+const DECISIONS = 100; // the newest are shown
 
 let shown = null, requestAt = () => undefined;
 
-/** Show a conversation that came in full. */
+/** Show a conversation with its details. */
 export function show(session) {
   shown = session;
   say(at("title"), `${session.client} · ${session.model}`);
@@ -49,25 +49,25 @@ function figures(session) {
   const rows = [
     ["requests", count(session.requests), `since ${when(session.started)}`],
     ["last prompt", tokens(prompt.after), `${tokens(prompt.before)} without pruning`],
-    ["sent in all", tokens(sums.after), smaller],
+    ["sent in total", tokens(sums.after), smaller],
     ["results cleared", count(session.results_cleared), `safe zone ${tokens(session.safe_zone)}`],
-    ["pruning takes", `${Math.max(1, Math.round(1_000 * median))} ms`, "in the median"],
-    ["refused · failed", `${count(session.refused)} · ${count(session.failed)}`, "by the provider · on the way to it"],
+    ["pruning takes", `${Math.max(1, Math.round(1_000 * median))} ms`, "median"],
+    ["refused · failed", `${count(session.refused)} · ${count(session.failed)}`, "by the provider · without an answer"],
   ];
   if (session.cache.from) rows.push(["cache lives", session.cache.life, session.cache.from]);
-  if (session.saved.cold) rows.push(["saved when cold", tokens(session.saved.cold), "the rewrite was paid for anyway"]);
+  if (session.saved.cold) rows.push(["saved when cold", tokens(session.saved.cold), "at no extra cost: the cache had expired"]);
   at("figures").replaceChildren(
     ...rows.map(([name, value, beside]) => element("div", "", element("dt", "", name), element("dd", "", value, element("small", "", beside)))),
   );
 }
 
-/** Let a list have these lines. */
+/** Set the lines of a list. */
 function lines(parent, texts) {
   if (parent.children.length !== texts.length) arrange(parent, texts.map(() => element("li")));
   texts.forEach((text, place) => say(parent.children[place], text));
 }
 
 function prices({ write, read, note }) {
-  const priced = `${write} for a token that is written to the provider’s cache and ${read} for one that is read from it`;
-  return `Input tokens are tokens at their prices: ${priced}${note ? ` (${note})` : ""}. What is saved is what smaller prompts cost less, minus what was written anew behind each change and what cleared results cost that were fetched again.`;
+  const priced = `${write} for a token written to the provider’s cache and ${read} for one read from it`;
+  return `Input tokens are weighted by price: ${priced}${note ? ` (${note})` : ""}. Savings are what smaller prompts cost less, minus what was written to the cache again after each change, and minus the cost of cleared results that were fetched again.`;
 }
