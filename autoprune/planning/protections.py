@@ -10,7 +10,7 @@ from autoprune.conversation.transcript import Entry, ToolResult
 from autoprune.errors import SettingsError, check_flag, check_number, is_number
 from autoprune.facts.answers import ANSWER_TOOLS, is_answer
 from autoprune.facts.calls import is_instruction_file, matches, paths
-from autoprune.facts.outcomes import failed
+from autoprune.facts.outcomes import has_failed
 
 Guard: TypeAlias = Callable[[ToolResult], Reason | None]
 NONE_CUT: Mapping[ToolResult, ToolResult] = {}
@@ -105,7 +105,7 @@ class Protections:
             return why
         if self.is_answer(result):
             return Reason.USER_ANSWER
-        if self.failed and failed(result.text, result.is_error, result.call):
+        if self.failed and has_failed(result.text, result.is_error, result.call):
             return Reason.FAILED
         return Reason.SMALL if self.minimum_tokens and result.tokens < self.minimum_tokens else None
 

@@ -15,7 +15,8 @@ from autoprune.conversation.edits import Replace
 from autoprune.conversation.placeholders import Placeholder, harmless
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.transcript import Speaker, ToolResult
-from autoprune.facts.utterances import Utterance, sendable
+from autoprune.facts.plain_text import sendable
+from autoprune.facts.utterances import Utterance
 from autoprune.planning.plan import Plan
 from autoprune.strategies.per_result import CUSTOM, SIMPLE, PerResult, cut, mark
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Summarizer, calls_model, identity_of

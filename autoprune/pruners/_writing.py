@@ -14,7 +14,7 @@ from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.messages import canonical
 from autoprune.conversation.summary import plain
 from autoprune.conversation.transcript import Part
-from autoprune.facts.utterances import sendable
+from autoprune.facts.plain_text import sendable
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan
 from autoprune.pruners._large_results import NOBODY, Draft, Shortener, drafts, tidy, together

@@ -15,9 +15,8 @@ from functools import cached_property
 from math import inf
 
 from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
-from autoprune.facts.calls import arguments, paths
-from autoprune.facts.commands import command
-from autoprune.facts.names import names
+from autoprune.facts.calls import arguments, command, paths
+from autoprune.facts.plain_text import identifiers
 
 LEAST_TOKENS = 60  # of a result that may go because it is worth little
 TOUCHED_FACTOR, TOUCHED_HALF = 6.0, 40  # a touch counts for half of that after so many requests
@@ -81,7 +80,7 @@ class Worth:
         return self._known[id(result)].fresh
 
     def _fresh(self, result: ToolResult) -> dict[str, None]:
-        return dict.fromkeys(name for name in names(result.text) if name not in self._used)
+        return dict.fromkeys(name for name in identifiers(result.text) if name not in self._used)
 
     def _use(self, names: set[str]) -> None:
         """Note names that a call has used for the first time."""
@@ -120,4 +119,4 @@ def _names_of(call: ToolCall) -> Iterable[str]:
             values += value.values()
         elif isinstance(value, list | tuple):
             values += value
-    return names("\n".join(texts))
+    return identifiers("\n".join(texts))

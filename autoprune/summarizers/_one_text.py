@@ -7,7 +7,8 @@ from loguru import logger
 
 from autoprune.conversation.transcript import Speaker
 from autoprune.errors import SettingsError, check_number
-from autoprune.facts.utterances import Utterance, sendable
+from autoprune.facts.plain_text import sendable
+from autoprune.facts.utterances import Utterance
 from autoprune.planning.clamping import Clamp
 from autoprune.summarizers.brief import Answer, Brief, Failed, Steps, Summarizer, Written, reads_in_parts
 from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, run, steps_of

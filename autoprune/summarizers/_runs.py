@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from autoprune.facts import shell_scripts
+from autoprune.facts import shell
 
 DEEPEST = 3  # scripts in scripts
 SHELLS = frozenset(("bash", "sh", "zsh"))
@@ -99,16 +99,16 @@ def again(later: Sequence[Run], name: str) -> bool:
 
 
 def _runs(script: str, depth: int) -> Iterator[Run]:
-    for joint, part in shell_scripts.split(script):
+    for joint, part in shell.split_commands(script):
         if joint[:1] == "|":  # a filter, or what is done instead
             continue
         part = part.strip()
-        words = shell_scripts.bare(shell_scripts.words(part))
+        words = shell.program_words(shell.command_words(part))
         is_script = len(words) > 2 and words[0] in SHELLS and words[1].startswith("-") and "c" in words[1]
         if is_script or part.startswith("("):
             inner = words[2] if is_script else part[1:].removesuffix(")")
             yield from _runs(inner, depth + 1) if depth < DEEPEST else ()
-        elif words and not shell_scripts.looks(words):
+        elif words and not shell.is_read_only_command(words):
             yield _run(words)
 
 

@@ -24,9 +24,9 @@ from itertools import chain, takewhile
 
 from autoprune.conversation.transcript import Speaker, ToolResult
 from autoprune.facts import harness
-from autoprune.facts.actions import LONGEST_SUBJECT, Action, read_actions
-from autoprune.facts.commands import STILL_RUNNING
-from autoprune.facts.utterances import Utterance, one_line
+from autoprune.facts.actions import LONGEST_SUBJECT, STILL_RUNNING, Action, read_actions
+from autoprune.facts.plain_text import one_line
+from autoprune.facts.utterances import Utterance
 from autoprune.summarizers.requests import shorten
 from autoprune.summarizers.sections import figure
 

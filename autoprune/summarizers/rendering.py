@@ -8,8 +8,9 @@ from itertools import accumulate
 
 from autoprune.conversation.transcript import Speaker, ToolCall, ToolResult
 from autoprune.facts.calls import arguments, target
-from autoprune.facts.outcomes import failed
-from autoprune.facts.utterances import Utterance, sendable
+from autoprune.facts.outcomes import has_failed
+from autoprune.facts.plain_text import sendable
+from autoprune.facts.utterances import Utterance
 from autoprune.planning.clamping import Clamp
 from autoprune.tokens import Count, Memo
 
@@ -102,7 +103,7 @@ def _lines(utterance: Utterance, number: int, count: Count, limit: int) -> Itera
 
 def _result_name(result: ToolResult) -> str:
     touched = _shorten(target(result.call), LONGEST_TARGET)
-    how = ", failed" if failed(result.text, result.is_error, result.call) else ""
+    how = ", failed" if has_failed(result.text, result.is_error, result.call) else ""
     return f"{_one_line(result.tool)}{f' ({touched})' if touched else ''}{how}"
 
 

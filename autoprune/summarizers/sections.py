@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from autoprune.conversation.transcript import Speaker
-from autoprune.facts.answers import is_words
-from autoprune.facts.utterances import Utterance, one_line
+from autoprune.facts.answers import is_answer_text
+from autoprune.facts.plain_text import one_line
+from autoprune.facts.utterances import Utterance
 from autoprune.planning.clamping import Clamp
 from autoprune.summarizers.brief import Brief
 from autoprune.tokens import Count
@@ -111,7 +112,7 @@ def request_of(brief: Brief) -> str:
 def may_hold_request(text: str) -> bool:
     """Return whether the first request may stand in a summary without being marked there."""
     found = read(text)
-    return not is_words(text) if found is None else any(section.title == EARLIER for section in found)
+    return not is_answer_text(text) if found is None else any(section.title == EARLIER for section in found)
 
 
 def first_request(utterances: Iterable[Utterance]) -> str:

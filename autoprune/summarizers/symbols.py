@@ -9,7 +9,8 @@ from typing import ClassVar
 
 from autoprune.conversation.transcript import Speaker, ToolResult
 from autoprune.facts.actions import Action
-from autoprune.facts.utterances import Utterance, one_line
+from autoprune.facts.plain_text import one_line
+from autoprune.facts.utterances import Utterance
 from autoprune.summarizers._trace import outcome
 from autoprune.summarizers.brief import (
     Answer,

@@ -25,7 +25,7 @@ from autoprune import ConversationPruner, PruneArgs
 from autoprune.apps import sessions
 from autoprune.conversation.placeholders import SENTENCE
 from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolResult
-from autoprune.facts import shell_scripts
+from autoprune.facts import shell
 from autoprune.facts.utterances import Utterance, utterances
 from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse
@@ -514,7 +514,7 @@ def test_a_path_is_known_again_whether_it_is_relative_or_not():
     ],
 )
 def test_a_command_is_known_by_its_essence(command: str, essence: str):
-    assert shell_scripts.essence(command) == essence
+    assert shell.essence(command) == essence
 
 
 @each_row(
@@ -529,7 +529,7 @@ def test_a_command_is_known_by_its_essence(command: str, essence: str):
     ],
 )
 def test_a_command_that_only_looks_is_told_from_one_that_does_something(command: str, looks: bool):
-    assert shell_scripts.only_looks(command) is looks
+    assert shell.is_read_only(command) is looks
 
 
 def test_an_error_is_resolved_by_a_later_success_of_the_same_command():

@@ -20,9 +20,8 @@ from enum import StrEnum
 
 from autoprune.apps.replay.shell_edits import shell_edits
 from autoprune.conversation.transcript import ToolCall
-from autoprune.facts.calls import arguments, paths
-from autoprune.facts.commands import command
-from autoprune.facts.names import names
+from autoprune.facts.calls import arguments, command, paths
+from autoprune.facts.plain_text import identifiers
 
 LEAST_EDIT = 8  # characters that are no space
 LEAST_PATH = 6  # characters
@@ -116,7 +115,7 @@ def _of_call(call: ToolCall) -> Iterator[Atom]:
     script = command(call)
     if script and not is_patch(script):
         yield from (Atom(Kind.PATH, word) for word in path_words(script))
-        yield from (Atom(Kind.IDENTIFIER, name) for name in names(script))
+        yield from (Atom(Kind.IDENTIFIER, name) for name in identifiers(script))
         yield from (Atom(Kind.SHELL_EDIT, text) for text in shell_edits(script))
 
 
@@ -138,11 +137,11 @@ def _argument(name: str, text: str, beside: Mapping[object, object]) -> Iterator
     elif is_patch(text) and (name in PATCHES or name in ("command", "cmd")):
         for before, after in hunks(text):
             yield from _edit(before)
-            yield from (Atom(Kind.CODE, each) for each in names(after))
+            yield from (Atom(Kind.CODE, each) for each in identifiers(after))
     elif name in NEW_TEXTS:
-        yield from (Atom(Kind.CODE, each) for each in names(text))
+        yield from (Atom(Kind.CODE, each) for each in identifiers(text))
     elif name in SEARCHED:
-        yield from (Atom(Kind.IDENTIFIER, each) for each in names(text))
+        yield from (Atom(Kind.IDENTIFIER, each) for each in identifiers(text))
 
 
 def _edit(text: str) -> Iterator[Atom]:

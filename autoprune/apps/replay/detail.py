@@ -17,8 +17,8 @@ from autoprune.apps.replay.policies import Policy
 from autoprune.apps.replay.session import FULL, ReplayArgs, decided_by, episodes
 from autoprune.conversation.reasons import sentence
 from autoprune.conversation.transcript import Speaker, ToolCall, ToolResult
-from autoprune.facts.calls import paths, target
-from autoprune.facts.commands import command, programs
+from autoprune.facts.calls import command, paths, target
+from autoprune.facts.shell import program_names
 from autoprune.planning.plan import Plan
 from autoprune.tokens import exact
 
@@ -167,7 +167,7 @@ def public_target(call: ToolCall | None) -> str:
     """Return the paths in a call's arguments, or the programs that it runs: nothing in which a secret is likely."""
     if call is None:
         return ""
-    return ", ".join(paths(call) or programs(command(call))[:MOST_PROGRAMS])
+    return ", ".join(paths(call) or program_names(command(call))[:MOST_PROGRAMS])
 
 
 def shortened(text: str) -> tuple[str, int]:

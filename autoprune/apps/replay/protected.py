@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from autoprune.conversation.transcript import Speaker, ToolResult, Transcript
 from autoprune.facts import harness
-from autoprune.facts.answers import is_answer, words
+from autoprune.facts.answers import answer_text, is_answer
 from autoprune.facts.words import texts
 from autoprune.strategies.at_work import AtWork
 
@@ -78,7 +78,7 @@ class _Reader:
         self._at_work.read(entry)
         for result in entry.results:
             if is_answer(result):
-                self._words.append(Protected(ProtectedKind.WORDS, at, ((result.text,), (words(result),))))
+                self._words.append(Protected(ProtectedKind.WORDS, at, ((result.text,), (answer_text(result),))))
 
     def needed(self, request: int) -> Iterator[Protected]:
         """Yield what is protected at a request."""

@@ -31,10 +31,9 @@ from autoprune.apps.replay.shell_edits import parsed
 from autoprune.apps.replay.values import KANA, LEAST_RUN, THAI, UNSPACED, plain, squeezed
 from autoprune.apps.replay.values import stated as values
 from autoprune.conversation.transcript import ToolCall
-from autoprune.facts.calls import arguments, paths
-from autoprune.facts.commands import COMMANDS, SESSIONS, command
-from autoprune.facts.names import NAME as CODE_NAME
-from autoprune.facts.names import names as code_names
+from autoprune.facts.calls import COMMAND_ID_NAMES, COMMAND_NAMES, arguments, command, paths
+from autoprune.facts.plain_text import IDENTIFIER as CODE_NAME
+from autoprune.facts.plain_text import identifiers as code_names
 
 LEAST_WORDS = 5  # of an argument that is a text
 LEAST_QUOTED_WORDS = 3
@@ -123,7 +122,7 @@ def is_text(name: str, value: str) -> bool:
     """Return whether an argument of that name is a text that the agent writes, and no command, search or edit."""
     if name in WHOLE_TEXTS:
         return True
-    if name in NEW_TEXTS or name in OLD_TEXTS or name in SEARCHED or name in COMMANDS:
+    if name in NEW_TEXTS or name in OLD_TEXTS or name in SEARCHED or name in COMMAND_NAMES:
         return False
     return len(value.split()) >= LEAST_WORDS or any(len(run) >= 2 * LEAST_RUN for run in UNSPACED.findall(value))
 
@@ -263,7 +262,7 @@ def _keyed(value: object, name: str, depth: int, known: frozenset[str]) -> Itera
 
 
 def _may_be_key(name: str, text: str) -> bool:
-    if name in NEW_TEXTS or name in OLD_TEXTS or name in COMMANDS or name in SESSIONS:
+    if name in NEW_TEXTS or name in OLD_TEXTS or name in COMMAND_NAMES or name in COMMAND_ID_NAMES:
         return False
     if is_patch(text) or is_text(name, text):
         return False

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from autoprune.apps.replay.atoms import STATED, Atom, Kind
 from autoprune.apps.replay.values import LEAST_RUN, TOKEN, UNSPACED, plain, shown, squeezed
-from autoprune.facts.names import LEAST_NAME
+from autoprune.facts.plain_text import LEAST_IDENTIFIER as LEAST_NAME
 
 LINE_NUMBER = re.compile(r"^[ \t]*\d+(?:→|\t|:|\s*\|)", re.MULTILINE)
 COUNTED = re.compile(r"^[ \t]*(\d{1,9})(→|\t|:|\s*\|)", re.MULTILINE)

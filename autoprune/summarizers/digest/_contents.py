@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from autoprune.facts.answers import is_words
+from autoprune.facts.answers import is_answer_text
 from autoprune.summarizers.sections import EARLIER, GOAL, Section, figure, read, write
 
 REQUESTS = "What the user asked later, and the answers"
@@ -57,7 +57,7 @@ class Exchange:
     @property
     def is_through_tool(self) -> bool:
         """Whether the user said it through a tool."""
-        return is_words(self.request)
+        return is_answer_text(self.request)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from autoprune.facts.utterances import one_line
+from autoprune.facts.plain_text import one_line
 
 LOOKED_AT = 20_000  # characters of one message, of its beginning and of its end each
 LONGEST = 300  # characters of a sentence

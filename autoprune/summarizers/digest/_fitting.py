@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import autoprune.summarizers.digest._contents as _contents
-from autoprune.facts.utterances import one_line, sendable
+from autoprune.facts.plain_text import one_line, sendable
 from autoprune.summarizers.digest._contents import ANSWER, SAID, Contents, Exchange, request_line
 from autoprune.summarizers.digest._folders import SHORTENED
 from autoprune.summarizers.requests import LEAST_TOKENS, MOST_SHARE, SHARE, TINY, shorten

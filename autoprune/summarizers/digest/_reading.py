@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 import autoprune.summarizers.digest._contents as _contents
 from autoprune.conversation.transcript import Speaker
-from autoprune.facts import harness, shell_scripts
-from autoprune.facts.actions import NO_RESULT, Action, read_actions
-from autoprune.facts.commands import STILL_RUNNING, hides_failures
-from autoprune.facts.utterances import Utterance, one_line
+from autoprune.facts import harness, shell
+from autoprune.facts.actions import NO_RESULT, STILL_RUNNING, Action, read_actions
+from autoprune.facts.plain_text import one_line
+from autoprune.facts.shell import hides_failures
+from autoprune.facts.utterances import Utterance
 from autoprune.summarizers._runs import again, runs
 from autoprune.summarizers.digest._contents import SAID, Contents, Exchange
 from autoprune.summarizers.digest._findings import findings
@@ -201,13 +202,13 @@ class _Reader:
     def _note_outcome(self, action: Action) -> None:
         """Note how it went: a command's latest outcome, an error, or that an error is no more."""
         name = self._short(action.name)
-        if action.command and not action.only_looks:
+        if action.command and not action.is_read_only:
             times = self._take_runs(name) + (not action.is_late)
             self.lists[_contents.COMMANDS][name] = action.outcome + (f" (×{times})" if times > 1 else "")
         is_known = not action.waits_for or action.command  # else nobody can tell which command it was
         if action.is_refused:
             self.lists[_contents.OPEN].pop(name, None)
-        elif action.failed and is_known and not (action.only_looks or action.is_malformed):
+        elif action.failed and is_known and not (action.is_read_only or action.is_malformed):
             self.lists[_contents.RESOLVED].pop(name, None)
             for before in self._again(action, name):
                 self.lists[_contents.OPEN].pop(before)
@@ -225,7 +226,7 @@ class _Reader:
     def _take_runs(self, name: str) -> int:
         """Take a command from the list, whatever its output was cut to; return how many times it was run."""
         commands = self.lists[_contents.COMMANDS]
-        same = [one for one in commands if shell_scripts.uncut(one) == shell_scripts.uncut(name)]
+        same = [one for one in commands if shell.without_truncation(one) == shell.without_truncation(name)]
         counted = [(RUNS.search(how), how) for one in same if (how := commands.pop(one))]
         return sum(int(match[1]) if match else 1 for match, _ in counted)
 

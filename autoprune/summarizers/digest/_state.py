@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from autoprune.facts import shell_scripts
+from autoprune.facts import shell
 from autoprune.facts.actions import NOISE, TAGS, Action
-from autoprune.facts.utterances import one_line
+from autoprune.facts.plain_text import one_line
 from autoprune.summarizers.sections import figure
 
 STATUS, COMMIT = "git status", "last commit"
@@ -130,8 +130,8 @@ def _pushed(text: str) -> str:
 
 def _tests(action: Action, text: str) -> str:
     """Return the command of a test run, with its figures."""
-    command = shell_scripts.essence(action.command)
-    bare = shell_scripts.QUOTED.sub("''", command)
+    command = shell.essence(action.command)
+    bare = shell.QUOTED.sub("''", command)
     if not TESTING.search(bare) and not RUNNERS.search(bare):
         return ""
     found = [match["pytest"] or match["line"] for match in FIGURES.finditer(text)]

@@ -5,9 +5,8 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from autoprune.facts.actions import Action
-from autoprune.facts.calls import arguments
-from autoprune.facts.file_calls import words_of
-from autoprune.facts.utterances import one_line
+from autoprune.facts.calls import arguments, tool_words
+from autoprune.facts.plain_text import one_line
 from autoprune.summarizers.digest._findings import CODE
 
 LONGEST = 200  # characters of an item
@@ -25,7 +24,7 @@ NUMBER = re.compile(r"#(\d{1,6})")
 
 def update_plan(action: Action, plan: Mapping[str, str]) -> Mapping[str, str]:
     """Return the plan after a call: itself, a new list, or with one task more or changed."""
-    words = words_of(action.tool)
+    words = tool_words(action.tool)
     if not action.call or action.failed or "read" in words:
         return plan
     if not LISTS.isdisjoint(words):

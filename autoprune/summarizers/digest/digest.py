@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from autoprune.facts.utterances import sendable
+from autoprune.facts.plain_text import sendable
 from autoprune.summarizers.brief import Answer, Brief, Failed, Written
 from autoprune.summarizers.digest._contents import REQUESTS, Contents, parse
 from autoprune.summarizers.digest._fitting import fit

@@ -7,7 +7,7 @@ can close them, and the same brief always makes the same prompt, byte for byte.
 import sys
 from collections.abc import Mapping
 
-from autoprune.facts.utterances import sendable
+from autoprune.facts.plain_text import sendable
 from autoprune.summarizers.brief import Brief, code_of
 from autoprune.summarizers.rendering import render
 

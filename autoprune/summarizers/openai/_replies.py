@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from autoprune.facts.utterances import sendable
+from autoprune.facts.plain_text import sendable
 from autoprune.summarizers.brief import Written
 
 # Models that think aloud, behind servers that do not take the thoughts out.

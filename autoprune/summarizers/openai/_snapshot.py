@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from autoprune.conversation.transcript import Speaker
-from autoprune.facts.utterances import sendable
+from autoprune.facts.plain_text import sendable
 from autoprune.summarizers import sections
 from autoprune.summarizers.brief import Brief
 from autoprune.tokens import Count

@@ -14,7 +14,7 @@ from utterances import call, result
 from autoprune import AgenticConversationPruner, Clamp, ConversationPruner, Protections, PruneArgs, ToolInputs
 from autoprune.conversation.reasons import Reason
 from autoprune.facts.answers import ANSWER_TOOLS, is_answer
-from autoprune.facts.answers import words as said
+from autoprune.facts.answers import answer_text as said
 from autoprune.facts.utterances import utterances
 from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse

@@ -14,9 +14,10 @@ from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from tables import each_row
 
 from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolResult
+from autoprune.facts.answers import answer_text as said_through
 from autoprune.facts.answers import is_answer
-from autoprune.facts.answers import words as said_through
-from autoprune.facts.utterances import Utterance, sendable, utterances
+from autoprune.facts.plain_text import sendable
+from autoprune.facts.utterances import Utterance, utterances
 from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse
 from autoprune.summarizers.rendering import MARK, render, written_call

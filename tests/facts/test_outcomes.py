@@ -8,7 +8,7 @@ from tables import each_row
 from autoprune.conversation.placeholders import SENTENCE, element
 from autoprune.conversation.recall import mark, marked
 from autoprune.conversation.transcript import Location, ToolCall
-from autoprune.facts.outcomes import background, cancelled, error_lines, exit_code, failed, refused
+from autoprune.facts.outcomes import background_id, error_lines, exit_code, has_failed, is_cancellation, is_refusal
 
 TRACEBACK = """Traceback (most recent call last):
   File "/src/run.py", line 9, in <module>
@@ -26,21 +26,21 @@ COMMAND = 'Command: /bin/zsh -lc "cat <<EOF\nsome text\nEOF"\n'
 
 @each_row("text", ["Exit code 1\nfatal: no", "all good", "", "=== 3 passed in 0.1s ===", SENTENCE])
 def test_a_flag_that_says_failed_is_believed(text: str):
-    assert failed(text, True) is True
+    assert has_failed(text, True) is True
 
 
 @each_row(
     "text", ["x\nExit code: 2\n", "ok\n=== 1 failed in 0.1s ===", "=== 3 passed in 0.1s ===", TRACEBACK, "all good"]
 )
 def test_the_id_at_the_end_of_a_text_that_was_cut_hides_no_outcome(text: str):
-    assert failed(marked(text, mark(text), gap="\n"), None) == failed(text, None)
+    assert has_failed(marked(text, mark(text), gap="\n"), None) == has_failed(text, None)
 
 
 def test_a_warning_behind_the_word_error_is_no_failure():
     warning = "Error: /a/torch/cuda/__init__.py:61: FutureWarning: The package is deprecated.\n  import pynvml"
-    assert failed(warning, None) is None
-    assert failed(f"{warning}\n{TRACEBACK}", None) is True
-    assert failed("Error: /a/x.py:61: no such name", None) is True
+    assert has_failed(warning, None) is None
+    assert has_failed(f"{warning}\n{TRACEBACK}", None) is True
+    assert has_failed("Error: /a/x.py:61: no such name", None) is True
 
 
 @each_row(
@@ -53,12 +53,12 @@ def test_a_warning_behind_the_word_error_is_no_failure():
     ],
 )
 def test_a_call_that_was_not_made(text: str, is_cancelled: bool, is_refused: bool):
-    assert (cancelled(text), refused(text)) == (is_cancelled, is_refused)
+    assert (is_cancellation(text), is_refusal(text)) == (is_cancelled, is_refused)
 
 
 @each_row("text", ["all good", "", "0 failed", "x: error handling", "def fail(): ..."])
 def test_a_flag_that_says_fine_is_believed_where_the_text_does_not_contradict_it(text: str):
-    assert failed(text, False) is False
+    assert has_failed(text, False) is False
 
 
 @each_row(
@@ -96,7 +96,7 @@ def test_a_flag_that_says_fine_is_believed_where_the_text_does_not_contradict_it
 )
 def test_an_exit_code_is_read_where_a_harness_writes_it(text: str, code: int):
     assert exit_code(text) == code
-    assert failed(text, None) is (code != 0)
+    assert has_failed(text, None) is (code != 0)
 
 
 @each_row(
@@ -118,7 +118,7 @@ def test_an_exit_code_is_read_where_a_harness_writes_it(text: str, code: int):
 )
 def test_an_exit_code_elsewhere_is_none(text: str):
     assert exit_code(text) is None
-    assert failed(text, None) is None
+    assert has_failed(text, None) is None
 
 
 @each_row(
@@ -163,7 +163,7 @@ def test_an_exit_code_elsewhere_is_none(text: str):
     ],
 )
 def test_a_failure_is_seen_in_the_first_words_or_the_last_line(text: str):
-    assert failed(text, None) is True
+    assert has_failed(text, None) is True
 
 
 @each_row(
@@ -187,7 +187,7 @@ def test_a_failure_is_seen_in_the_first_words_or_the_last_line(text: str):
     ],
 )
 def test_a_success_is_seen_in_the_words_of_a_tool(text: str):
-    assert failed(text, None) is False
+    assert has_failed(text, None) is False
 
 
 @each_row(
@@ -196,7 +196,7 @@ def test_a_success_is_seen_in_the_words_of_a_tool(text: str):
         "",
         "ok",
         "No files found",
-        "def failed(text):\n    raise ValueError('error: no')\n",
+        "def has_failed(text):\n    raise ValueError('error: no')\n",
         "ERROR:root:a line of a log\nINFO:root:another\n",
         "EXAMPLE: how to write it",
         "errors: 0",
@@ -217,17 +217,17 @@ def test_a_success_is_seen_in_the_words_of_a_tool(text: str):
     ],
 )
 def test_where_nothing_certain_is_said_the_outcome_is_not_known(text: str):
-    assert failed(text, None) is None
+    assert has_failed(text, None) is None
 
 
 @each_row("unit", ["=", "= 1 failed in 1s ", "<a>", "{", '{"a":', "\n", " ", "Command: \n", "[x]\n", "--- "])
 def test_a_long_text_takes_no_longer_than_a_short_one(unit: str):
-    assert failed(unit * 1_000_000, None) in (None, True)
+    assert has_failed(unit * 1_000_000, None) in (None, True)
 
 
 @given(st.text(max_size=300), st.sampled_from([None, True, False]))
 def test_any_text_has_an_answer(text: str, flag: bool | None):
-    assert failed(text, flag) in ((True,) if flag else (True, False, None))
+    assert has_failed(text, flag) in ((True,) if flag else (True, False, None))
 
 
 # What the text certainly says, against a flag or an exit code that says fine
@@ -263,8 +263,8 @@ HINTS = "hint: Updates were rejected because the remote contains work\nhint: tha
     ],
 )
 def test_what_the_text_certainly_says_counts_for_more_than_a_flag_that_says_fine(command: str, text: str):
-    assert failed(text, False, ran(command)) is True
-    assert failed(CODEX.format(0, text), None, ran(command, "exec_command")) is True
+    assert has_failed(text, False, ran(command)) is True
+    assert has_failed(CODEX.format(0, text), None, ran(command, "exec_command")) is True
 
 
 @each_row(
@@ -275,8 +275,8 @@ def test_what_the_text_certainly_says_counts_for_more_than_a_flag_that_says_fine
     ],
 )
 def test_the_outcome_of_a_command_that_hides_its_failures_is_not_known(command: str):
-    assert failed("collecting", False, ran(command)) is None
-    assert failed(CODEX.format(0, "collecting"), None, ran(command)) is None
+    assert has_failed("collecting", False, ran(command)) is None
+    assert has_failed(CODEX.format(0, "collecting"), None, ran(command)) is None
 
 
 @each_row(
@@ -289,18 +289,18 @@ def test_the_outcome_of_a_command_that_hides_its_failures_is_not_known(command: 
     ],
 )
 def test_a_flag_that_says_fine_is_believed_of_any_other_command(command: str):
-    assert failed("collecting", False, ran(command)) is False
+    assert has_failed("collecting", False, ran(command)) is False
 
 
 @pytest.mark.parametrize(
     "text", ["<message>done</message>\n<content>1 failed in 0.1s</content>\n", "Exit code 1\nno", '{"success": false}']
 )
 def test_what_stands_around_the_text_counts_too(text: str):
-    assert failed(text, False, ran("pytest")) is True
+    assert has_failed(text, False, ran("pytest")) is True
 
 
 def test_a_count_of_all_tests_is_known_behind_a_pipe_too():
-    assert failed("...\n3 passed in 0.1s", False, ran("pytest -q | tail -3")) is False
+    assert has_failed("...\n3 passed in 0.1s", False, ran("pytest -q | tail -3")) is False
 
 
 REPORT = "\n\nSUMMARY\nTotal: 1\nWritten to results/index.jsonl\n"
@@ -323,11 +323,11 @@ REPORT = "\n\nSUMMARY\nTotal: 1\nWritten to results/index.jsonl\n"
 )
 def test_a_verdict_on_a_line_of_its_own_is_a_failure_wherever_it_stands(verdict: str):
     for text in (verdict, f"$ run evals\n{verdict}{REPORT}", verdict + REPORT + "a line\n" * 2_000):
-        assert failed(text, None) is True
-        assert failed(text, False, ran("bun agentv eval run a.yaml --dry-run")) is True
-        assert failed(CODEX.format(0, text), None, ran("bun agentv eval run a.yaml", "exec_command")) is True
-        assert failed(text, False, ran("cat run.log")) is False
-        assert failed(text, False, ran("./eval || ./eval --retry")) is None
+        assert has_failed(text, None) is True
+        assert has_failed(text, False, ran("bun agentv eval run a.yaml --dry-run")) is True
+        assert has_failed(CODEX.format(0, text), None, ran("bun agentv eval run a.yaml", "exec_command")) is True
+        assert has_failed(text, False, ran("cat run.log")) is False
+        assert has_failed(text, False, ran("./eval || ./eval --retry")) is None
 
 
 @each_row(
@@ -365,13 +365,13 @@ def test_a_verdict_on_a_line_of_its_own_is_a_failure_wherever_it_stands(verdict:
 )
 def test_a_line_that_only_looks_like_a_verdict_is_no_failure(line: str):
     text = f"$ run evals\n{line}{REPORT}"
-    assert failed(text, None) is None
-    assert failed(text, False, ran("bun agentv eval run a.yaml --dry-run")) is False
+    assert has_failed(text, None) is None
+    assert has_failed(text, False, ran("bun agentv eval run a.yaml --dry-run")) is False
 
 
 def test_a_way_out_makes_up_for_a_failure():
     text = "fatal: Needed a single revision\nSwitched to a new branch 'a'"
-    assert failed(text, False, ran("git rev-parse --verify a || git checkout -b a")) is None
+    assert has_failed(text, False, ran("git rev-parse --verify a || git checkout -b a")) is None
 
 
 @each_row(
@@ -383,16 +383,16 @@ def test_a_way_out_makes_up_for_a_failure():
     ids=lambda call: f"{call.name} {call.arguments}",
 )
 def test_an_error_message_that_was_looked_for_says_nothing_of_the_look(call: ToolCall):
-    assert failed("Error: no such table\n1 failed in 0.1s", False, call) is None
+    assert has_failed("Error: no such table\n1 failed in 0.1s", False, call) is None
 
 
 @pytest.mark.parametrize("text", [SENTENCE, element("run"), element("run")[30:], "[Old tool result content cleared]"])
 def test_the_outcome_of_a_result_that_was_cleared_is_not_known(text: str):
     text = text[text.find(">") + 1 :] if text.startswith("<tool_result") else text
-    assert failed(text, None) is None
+    assert has_failed(text, None) is None
     if text in (SENTENCE, "[Old tool result content cleared]") or text.lstrip().startswith("<message>"):
-        assert failed(text, False) is None
-    assert failed(text, True) is True
+        assert has_failed(text, False) is None
+    assert has_failed(text, True) is True
 
 
 @pytest.mark.parametrize(
@@ -407,13 +407,13 @@ def test_the_outcome_of_a_result_that_was_cleared_is_not_known(text: str):
     ],
 )
 def test_a_command_that_has_not_ended_has_no_outcome(text: str, session: str):
-    assert background(text) == session
-    assert not session or failed(text, False) is None
+    assert background_id(text) == session
+    assert not session or has_failed(text, False) is None
 
 
 @each_row("unit", ["<<a\n", "|", "'", '"', "\\", "a; ", "# ", "$(", "<<'E'\n\n"])
 def test_a_long_command_takes_no_longer_than_a_short_one(unit: str):
-    assert failed("x", False, ran(unit * 100_000)) in (None, False)
+    assert has_failed("x", False, ran(unit * 100_000)) in (None, False)
 
 
 # Error lines
