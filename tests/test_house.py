@@ -28,13 +28,17 @@ MAY_SEE = {
         *("summarizers", "strategies"),
     },
     "integrations": {"errors", "settings", "conversation", "formats", "planning", "providers", "pruners"},
+    "apps.frontend": set(),
     "apps.sessions": {"errors"},
     "apps.replay": {
         *("errors", "settings", "tokens", "economics", "conversation", "formats", "facts", "planning", "strategies"),
-        *("providers", "pruners", "apps.sessions"),
+        *("providers", "pruners", "apps.frontend", "apps.sessions"),
     },
     "apps.clients": {"errors"},
-    "apps.proxy": {"errors", "settings", "tokens", "economics", "conversation", "facts", "strategies", "pruners"},
+    "apps.proxy": {
+        *("errors", "settings", "tokens", "economics", "conversation", "facts", "strategies", "pruners"),
+        "apps.frontend",
+    },
 }
 MOST_NAMES, MOST_FLOORS = 14, 11  # names at the top of the package
 # Call what callers pass, which may raise anything; or have somebody else's request, who must have an answer.
@@ -49,12 +53,10 @@ ONLY_IN = {
     "rich": {"apps.cli", "pruners"},
     "splintr": {"tokens"},
     "tiktoken": {"tokens"},
-    "jinja2": {"apps.replay"},
     "httpx": {"apps.proxy"},
     "starlette": {"apps.proxy"},
     "uvicorn": {"apps.proxy"},
     "zstandard": {"apps.proxy"},
-    "matplotlib": {"apps.replay"},
     "agents": {"integrations"},
     "google": {"integrations"},
     "litellm": {"integrations"},

@@ -12,12 +12,12 @@ read without it. No answer may be framed or kept, and none can run anything but 
 
 import json
 from collections.abc import Mapping
-from pkgutil import get_data
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
+from autoprune.apps.frontend import asset
 from autoprune.apps.proxy._app import Proxy, names
 from autoprune.apps.proxy._guard import TOKEN_QUERY, cookie_name, quoted
 from autoprune.apps.proxy._metrics import CONTENT_TYPE, metrics
@@ -27,7 +27,9 @@ STATE, RECALL, FILES = "/autoprune/state", "/autoprune/recall/", "/autoprune/"
 KINDS: Mapping[str, str] = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 PAGE, REFUSAL, STYLE = "index.html", "refused.html", "page.css"
 FREE = ("/metrics", f"{FILES}{STYLE}")  # without the token, but for other machines
-SCRIPTS = ("page.js", "chart.js", "cleared.js", "dom.js", "session.js", "words.js")
+SCRIPTS = ("page.js", "cleared.js", "session.js", "words.js")
+SHARED_SCRIPTS = ("chart.js", "columns.js", "dom.js", "numbers.js")
+BASE_STYLE = "base.css"
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -44,7 +46,9 @@ class Pages:
     def __init__(self, proxy: Proxy) -> None:
         """Take the proxy whose traffic is shown."""
         self._proxy = proxy
-        self._files = {name: _file(name) for name in (PAGE, REFUSAL, STYLE, *SCRIPTS)}
+        self._files = {name: asset(f"page/{name}", "autoprune.apps.proxy") for name in (PAGE, REFUSAL, STYLE, *SCRIPTS)}
+        self._files |= {name: asset(name) for name in SHARED_SCRIPTS}
+        self._files[STYLE] = asset(BASE_STYLE) + self._files[STYLE]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve one request."""
@@ -108,10 +112,3 @@ class Pages:
 def pages(proxy: Proxy) -> Any:
     """Return the application of the proxy's own pages."""
     return Pages(proxy)
-
-
-def _file(name: str) -> bytes:
-    found = get_data("autoprune.apps.proxy", f"page/{name}")
-    if found is None:
-        raise FileNotFoundError(name)
-    return found

@@ -1,7 +1,7 @@
 // The list of what was cleared, the newest first. A row that is shown stays, with what is open in it.
 
 import { arrange, at, element, say } from "./dom.js";
-import { count, counted } from "./words.js";
+import { count, counted } from "./numbers.js";
 
 const MORE = 200; // rows that are shown, and shown more when they are asked for
 const LONGEST = 200_000; // characters of a payload

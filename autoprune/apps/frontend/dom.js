@@ -1,4 +1,4 @@
-// Elements, made of tags and texts. A text is always put in as text: nothing here reads markup.
+// Builds elements from tags and texts. Texts are only ever set as text: nothing here parses markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -12,7 +12,7 @@ export function element(tag, name = "", ...children) {
   return made;
 }
 
-/** Return an element of a drawing with attributes, and a text where one is given. */
+/** Return an SVG element with attributes and, optionally, a text. */
 export function shape(tag, attributes, text = "") {
   const made = document.createElementNS(SVG, tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
@@ -20,12 +20,12 @@ export function shape(tag, attributes, text = "") {
   return made;
 }
 
-/** Give an element a text, and leave it alone where it has that already, so that a selection stays. */
+/** Set an element's text. Leaves an element with the same text alone, so that a selection in it survives. */
 export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-/** Let an element have these children in this order, and move none that is in its place: focus and selection stay. */
+/** Make `nodes` the children of `parent`. Children already in place are not moved, so that focus and selection survive. */
 export function arrange(parent, nodes) {
   nodes.forEach((node, place) => {
     if (parent.children[place] !== node) parent.insertBefore(node, parent.children[place] ?? null);
