@@ -11,9 +11,9 @@ from typing import Any
 
 from replayed import MARKUP, SECRET, Replayed, hostile, recorded
 
-from autoprune.apps.frontend import bundle
+from autoprune.apps.frontend import bundle, clean
 from autoprune.apps.replay import SessionFigures
-from autoprune.apps.replay.page import clean, page
+from autoprune.apps.replay.page import page
 
 BROKEN = Replayed((SessionFigures("logs/broken.json", error="logs/broken.json: it is no JSON"),), ())
 
@@ -99,7 +99,8 @@ def test_a_script_is_made_of_modules_each_with_names_of_its_own():
     first = "const SIZE = 1;\nexport const one = () => SIZE;\nexport class Two {}\n"
     second = 'import { one as three, Two } from "./a.js";\nconst SIZE = 2;\nthree(new Two(SIZE));\n'
     script = bundle({"a.js": first, "b.js": second})
-    assert "import" not in script and "export" not in script
+    assert "import" not in script
+    assert "export" not in script
     assert script.count("return { one, Two };") == script.count("const { one: three, Two } = $a;") == 1
 
 

@@ -1,20 +1,18 @@
-"""A replay as one self-contained HTML file: the tables are markup, its script draws the charts from JSON. Opens no file.
+"""A replay as one self-contained HTML file. Tables are markup; the script draws the charts from JSON. Opens no file.
 
 Sessions hold hostile text. In markup it is escaped by `element`, and the script sets it as text only. The page's policy
 allows its own style and its own script, by their hashes, and nothing else.
 """
 
 import json
-import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
-from html import escape
 from string import Template
 from typing import Any
 
-from autoprune.apps.frontend import asset, bundle
+from autoprune.apps.frontend import Markup, asset, bundle, clean, element, escaped, folded, joined, table
 from autoprune.apps.replay.atoms import Group
 from autoprune.apps.replay.bootstrap import Interval
 from autoprune.apps.replay.corpus import why_skipped
@@ -30,11 +28,14 @@ from autoprune.economics import LISTS
 MOST_ROWS = 200  # of a table or a list; others are counted
 SHARED_SCRIPTS = ("dom.js", "numbers.js", "chart.js", "columns.js")
 SCRIPTS = ("frontier.js", "lives.js", "report.js")
-ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-# Control characters, marks that change the direction of text, and what UTF-8 or HTML cannot hold.
-UNFIT = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
-)
+
+INTRO = """Requests are numbered from 0. Upper charts: the part of each prompt that was read from the cache, newly
+written, and cleared; the line is the unpruned prompt. A tall newly written column is a broken cache. Lower charts:
+each result is a bar, as high as its tokens, the oldest at the bottom, from the request that first held it until it was
+cleared; so the colored area is what the prompts carried. A dot is a request whose action needed the result, a cross
+one that no longer found it. Point at a chart, or focus it and use the arrow keys, to read its figures."""
+NO_TEXTS = """This page holds no text of a result, and of the calls only tools’ names, paths and names of programs. With
+--texts, results open to their texts."""
 
 
 def page(
@@ -60,12 +61,12 @@ def page(
     return Template(asset("report/report.html", "autoprune.apps.replay")).substitute(
         policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
         "base-uri 'none'; form-action 'none'",
-        title=_text(f"Replay of {_counted(whole.sessions, 'session')}: autoprune"),
+        title=escaped(f"Replay of {_counted(whole.sessions, 'session')}: autoprune"),
         style=style,
         summary=_summary(whole),
-        advice=_text(advice),
-        command=_text(command),
-        bills=_joined(_bill(number, name, ranked) for number, (name, ranked) in enumerate(bills)),
+        advice=escaped(advice),
+        command=escaped(command),
+        bills=joined(_bill(number, name, ranked) for number, (name, ranked) in enumerate(bills)),
         sessions=element("section", *_sessions(found, whole, figures, notes), aria_labelledby="sessions"),
         opened=_opened(shown),
         texts=_kept_texts(shown),
@@ -101,45 +102,6 @@ class Ranked:
 
 def _ranked(figures: Iterable[Figures], prices: str) -> list[Ranked]:
     return [Ranked(number, each) for number, each in enumerate(standings(figures, prices), 1)]
-
-
-# Markup.
-
-
-class Markup(str):
-    """HTML, as opposed to text that has to be escaped."""
-
-    __slots__ = ()
-
-
-def clean(text: str) -> str:
-    """Remove terminal colors, and replace each character that could mislead a reader by U+FFFD."""
-    return UNFIT.sub("\ufffd", ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n"))
-
-
-def element(tag: str, *children: str, **attributes: str) -> Markup:
-    """Return an HTML element. Children that are not Markup are escaped; `class_` is the attribute `class`."""
-    marks = "".join(f' {name.strip("_").replace("_", "-")}="{_text(value)}"' for name, value in attributes.items())
-    return Markup(f"<{tag}{marks}>{_joined(children)}</{tag}>")
-
-
-def _text(text: str) -> Markup:
-    return text if isinstance(text, Markup) else Markup(escape(clean(text)))
-
-
-def _joined(parts: Iterable[str]) -> Markup:
-    return Markup("".join(map(_text, parts)))
-
-
-def _folded(summary: str, *children: str, **attributes: str) -> Markup:
-    return element("details", element("summary", summary), *children, **attributes)
-
-
-def _table(head: Iterable[str], rows: Iterable[Markup], label: str, **attributes: str) -> Markup:
-    """Return a table that scrolls sideways on narrow screens, by keyboard too."""
-    names = element("thead", element("tr", *(element("th", name, scope="col") for name in head)))
-    table = element("table", names, element("tbody", *rows), **attributes)
-    return element("div", table, class_="scroll", tabindex="0", role="region", aria_label=label)
 
 
 def _listed(lines: Sequence[Markup]) -> Iterator[Markup]:
@@ -194,7 +156,9 @@ def _points(ranked: Sequence[Ranked]) -> list[dict[str, Any]]:
     fields = ["bill", "code", "edits", *(["facts"] if any(each.row.needed[Group.FACTS] for each in ranked) else [])]
     return [
         {
-            **{"number": each.number, "name": each.name, "kind": each.kind},
+            "number": each.number,
+            "name": each.name,
+            "kind": each.kind,
             **{field: list(asdict(getattr(each.row, field)).values()) for field in fields},
         }
         for each in ranked
@@ -216,7 +180,7 @@ def _detail(detail: SessionDetail, ranked: Sequence[Ranked]) -> dict[str, Any]:
 
 
 def _summary(whole: Overview) -> Markup:
-    return _text(
+    return escaped(
         f"{_counted(whole.episodes, 'recorded conversation')} with {_counted(whole.requests, 'request')}, replayed "
         "offline: at each request, each strategy was asked as in a live loop, and the prompt that it would have sent "
         "was measured."
@@ -237,8 +201,8 @@ def _bill(number: int, prices: str, ranked: Sequence[Ranked]) -> Markup:
                 element("b", prices),
                 f"{words}. Each point is a strategy with its 95 % interval over sessions, ",
             ),
-            "and has the number of its row below. The broad line is the frontier: no other strategy beats those on it in "
-            "both figures. Diamonds know what comes later: they cannot be chosen, and show how much there is to gain.",
+            "and has the number of its row below. The broad line is the frontier: no other strategy beats those on it "
+            "in both. Diamonds know what comes later: they cannot be chosen, and show how much there is to gain.",
         ),
         element("div", class_="charts frontier", id=f"bill-{number}"),
         _key(
@@ -256,7 +220,7 @@ def _bill(number: int, prices: str, ranked: Sequence[Ranked]) -> Markup:
         ),
     )
     if number:
-        return _folded(f"The same at other prices: {prices}", *parts, class_="prices")
+        return folded(f"The same at other prices: {prices}", *parts, class_="prices")
     return element("section", element("h2", "Bill against evidence", id="frontier"), *parts, aria_labelledby="frontier")
 
 
@@ -273,7 +237,7 @@ def _strategies(prices: str, ranked: Sequence[Ranked]) -> Markup:
         *(f"{name},\xa0%" for name in PROTECTED_NAMES.values()),
         *("cache breaks", "re-reads", "slowest prune"),
     )
-    return _table(head, _banded(ranked, len(head)), f"Strategies at {prices} prices", class_="strategies")
+    return table(head, _banded(ranked, len(head)), f"Strategies at {prices} prices", class_="strategies")
 
 
 def _banded(ranked: Iterable[Ranked], width: int) -> Iterator[Markup]:
@@ -303,7 +267,7 @@ def _strategy(each: Ranked) -> Markup:
         (row.facts, Group.FACTS),
     )
     cells = (
-        _joined((tied if each.standing.is_tied else "", _interval(row.bill, 1, 3))),
+        joined((tied if each.standing.is_tied else "", _interval(row.bill, 1, 3))),
         _interval(each.standing.rereads, 1, 3),
         *(f"{row.worst:.2f}", f"{row.dearer:.0%}".replace("%", " %")),
         *(_interval(share, 100, 1) if row.needed[group] else _small("none needed") for share, group in groups),
@@ -325,7 +289,7 @@ def _small_wrong(violations: int) -> Markup:
 
 def _interval(value: Interval, factor: int, digits: int) -> Markup:
     figure, low, high = (f"{factor * each:.{digits}f}" for each in (value.value, value.low, value.high))
-    return _joined((element("b", figure), " ", _small(f"{low} to {high}")))
+    return joined((element("b", figure), " ", _small(f"{low} to {high}")))
 
 
 # What the page says of sessions.
@@ -340,19 +304,19 @@ def _sessions(
         for name, value, beside in _sums(whole)
     )
     yield element("dl", *pairs, class_="figures")
-    yield _folded("Each conversation: its size, its results, its cache", *_conversations(found))
+    yield folded("Each conversation: its size, its results, its cache", *_conversations(found))
     if skipped := [(each.path, why) for each in found if (why := why_skipped(each))]:
-        lines = [_joined((element("code", path), f": {why}")) for path, why in skipped]
-        yield _folded(
+        lines = [joined((element("code", path), f": {why}")) for path, why in skipped]
+        yield folded(
             f"{_counted(len(skipped), 'file')} {'was' if len(skipped) == 1 else 'were'} skipped", *_listed(lines)
         )
     broken = [
-        _joined((f"{each.strategy}, ", element("code", each.episode), f": {what}"))
+        joined((f"{each.strategy}, ", element("code", each.episode), f": {what}"))
         for each in figures
         for what in each.violations
     ]
     if broken:
-        yield _folded(f"Broken promises: {len(broken):,}", *_listed(broken))
+        yield folded(f"Broken promises: {len(broken):,}", *_listed(broken))
     if notes:
         yield element("h3", "Notes")
         yield element("ul", *(element("li", note) for note in notes))
@@ -391,7 +355,7 @@ def _conversations(found: Sequence[SessionFigures]) -> Iterator[Markup]:
     )
     known = [(each, name) for each in found for name in each.shapes]
     known.sort(key=lambda pair: (-pair[0].shapes[pair[1]].tokens, pair[1]))
-    yield _table(head, (_conversation(each, name) for each, name in known[:MOST_ROWS]), "Conversations")
+    yield table(head, (_conversation(each, name) for each, name in known[:MOST_ROWS]), "Conversations")
     if len(known) > MOST_ROWS:
         yield element("p", f"{len(known) - MOST_ROWS:,} smaller ones are left out here.")
 
@@ -402,7 +366,7 @@ def _conversation(session: SessionFigures, name: str) -> Markup:
     cells = (
         *(session.agent, f"{shape.requests:,}", f"{shape.tokens:,}", f"{shape.results:,}", f"{shape.largest_result:,}"),
         _percent(shape.result_tokens / shape.tokens if shape.tokens else 0.0),
-        _joined((f"{shape.reads_again:,} ", _small(f"of {shape.reads:,}"))),
+        joined((f"{shape.reads_again:,} ", _small(f"of {shape.reads:,}"))),
         _percent(shape.recorded_cached / shape.recorded_prompt) if is_recorded else "–",
         _percent(_simulated(session, name)),
     )
@@ -421,15 +385,7 @@ def _opened(details: Sequence[SessionDetail]) -> Markup:
     if not details:
         return Markup()
     which = f"The {len(details)} conversations with the largest unpruned bills. " if len(details) > 1 else ""
-    intro = element(
-        "p",
-        f"{which}Requests are numbered from 0. Upper charts: the part of each prompt that was read from the cache, newly "
-        "written, and cleared; the line is the unpruned prompt. A tall newly written column is a broken cache. Lower "
-        "charts: each result is a bar, as high as its tokens, the oldest at the bottom, from the request that first held "
-        "it until it was cleared; so the colored area is what the prompts carried. A dot is a request whose action needed "
-        "the result, a cross one that no longer found it. Point at a chart, or focus it and use the arrow keys, to read "
-        "its figures.",
-    )
+    intro = element("p", which, INTRO)
     key = _key(
         ("area cached", "", "read from the cache; in view"),
         ("area written", "", "newly written"),
@@ -445,18 +401,12 @@ def _opened(details: Sequence[SessionDetail]) -> Markup:
 def _session(number: int, detail: SessionDetail) -> Markup:
     sizes = f" {_counted(detail.requests, 'request')}, {_counted(len(detail.results), 'result')}, "
     words = _small(f"{sizes}last prompt {detail.unpruned[-1]:,} tokens")
-    summary = _joined((element("b", detail.episode), " ", words))
+    summary = joined((element("b", detail.episode), " ", words))
     is_open = {} if number else {"open": ""}
-    return _folded(summary, class_="session", id=f"session-{number}", **is_open)
+    return folded(summary, class_="session", id=f"session-{number}", **is_open)
 
 
 def _kept_texts(details: Sequence[SessionDetail]) -> Markup:
     if any(each.has_texts for each in details):
-        return _text("This page holds texts of tool results: whoever reads it reads what the tools said.")
-    return _joined(
-        (
-            "This page holds no text of a result, and of the calls only tools’ names, paths and names of programs. With ",
-            Markup("<code>--texts</code>"),
-            " results open to their texts.",
-        )
-    )
+        return escaped("This page holds texts of tool results: whoever reads it reads what the tools said.")
+    return escaped(NO_TEXTS)
