@@ -5,9 +5,8 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner
 from autoprune.apps.replay.atoms import Atom, Kind
-from autoprune.apps.replay.clairvoyant import clairvoyant
+from autoprune.apps.replay.clairvoyant import clairvoyant, joined, shortened
 from autoprune.apps.replay.episode import Episode
-from autoprune.apps.replay.passages import joined, shortened
 from autoprune.apps.replay.play import Run, play
 from autoprune.apps.replay.visible import Text
 from autoprune.economics import LISTS

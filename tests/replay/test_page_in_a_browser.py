@@ -93,6 +93,7 @@ def test_the_keyboard_reaches_the_details_and_opens_them(opened: Callable[..., A
     _tab_to(tab, ".session:not([open]) > summary")
     tab.keyboard.press("Enter")
     assert tab.evaluate("document.activeElement.parentElement.open")
+    tab.locator("#session-1 .timeline").wait_for()  # the script fills a session when it is opened
     _tab_to(tab, ".timeline li:not([class]) summary")
     tab.keyboard.press("Enter")
     result = tab.locator("details:focus-within pre").first

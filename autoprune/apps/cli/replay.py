@@ -25,8 +25,8 @@ from autoprune.apps.cli.replay_tables import (
     verdict_table,
 )
 from autoprune.apps.replay import BUILT_IN, FED_BACK, FULL, Policy, ReplayArgs, SessionFigures
-from autoprune.apps.replay.overview import Overview, overview
 from autoprune.apps.replay.page import page
+from autoprune.apps.replay.session import Overview, overview
 from autoprune.apps.replay.verdict import NONE, Standing, advice, standings
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError

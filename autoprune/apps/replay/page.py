@@ -14,14 +14,12 @@ from typing import Any
 
 from autoprune.apps.frontend import Markup, asset, bundle, clean, element, escaped, folded, joined, table
 from autoprune.apps.replay.atoms import Group
-from autoprune.apps.replay.bootstrap import Interval
 from autoprune.apps.replay.corpus import why_skipped
 from autoprune.apps.replay.detail import SessionDetail
+from autoprune.apps.replay.evidence import PROTECTED_NAMES
 from autoprune.apps.replay.figures import Figures
-from autoprune.apps.replay.overview import Overview, overview
-from autoprune.apps.replay.protected import PROTECTED_NAMES
-from autoprune.apps.replay.session import SessionFigures
-from autoprune.apps.replay.summary import Row
+from autoprune.apps.replay.rows import Interval, Row
+from autoprune.apps.replay.session import Overview, SessionFigures, overview
 from autoprune.apps.replay.verdict import Standing, called, standings
 from autoprune.economics import LISTS
 

@@ -12,12 +12,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from autoprune.apps.replay.bill import OWN
-from autoprune.apps.replay.bootstrap import SEED, Interval
-from autoprune.apps.replay.figures import Figures
-from autoprune.apps.replay.policies import Policy
-from autoprune.apps.replay.references import NoPruning
-from autoprune.apps.replay.summary import Row, summarize
+from autoprune.apps.replay.figures import OWN, Figures
+from autoprune.apps.replay.policies import NoPruning, Policy
+from autoprune.apps.replay.rows import SEED, Interval, Row, summarize
 from autoprune.economics import DEFAULT
 from autoprune.planning.view import asks_always
 from autoprune.pruners.agentic import AgenticConversationPruner

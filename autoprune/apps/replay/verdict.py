@@ -7,11 +7,10 @@ strategies stand in bands by the lowest group of their evidence, and within a ba
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from autoprune.apps.replay.bootstrap import Interval, interval
 from autoprune.apps.replay.figures import Figures
 from autoprune.apps.replay.policies import Policy
+from autoprune.apps.replay.rows import Interval, Row, by_session, interval, summarize, worth_of
 from autoprune.apps.replay.session import FULL
-from autoprune.apps.replay.summary import Row, by_session, summarize, worth_of
 from autoprune.apps.replay.tuning import FLOOR
 
 BANDS = (0.97, 0.95, 0.90, 0.0)  # the least evidence of each
