@@ -3,8 +3,8 @@
 `replay_session(name, data, args)` returns the figures of a session file. The way of the data:
 
     episode     what is replayed: a conversation without a compaction, its head, its pauses, its prices
-    evidence    what each recorded action needed: `atoms` of its calls (`shell_edits` too) and what it `stated` (with
-                `values`), where earlier results showed it, and what should stay `visible` in any case
+    evidence    what each recorded action needed: the `atoms` of its calls (also `shell_edits`), `statements` and
+                `values` in its words, where earlier results showed them, and whether they stay `visible`
     policies    what can be replayed by name: strategies, references, and the `clairvoyant`
     play        asks a strategy at each recorded request as in a live loop, and checks the promises (`laws`)
     figures     the bill and the evidence of one episode under one strategy

@@ -118,7 +118,7 @@ WAITING = 2  # tasks for each core that are handed to the cluster before one com
 
 def on_ray(do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
     """Yield tasks as they are done. A task whose node or process dies gives an error, and the others go on."""
-    ray = _connected()
+    ray = _connect()
     begin = ray.remote(num_cpus=1, max_retries=0)(attempt).remote
     waiting = iter(tasks)
     running: dict[Any, Task] = {}
@@ -134,7 +134,7 @@ def on_ray(do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Tas
         ray.shutdown()
 
 
-def _connected() -> Any:
+def _connect() -> Any:
     """Return Ray, connected to a cluster."""
     try:
         import ray  # type: ignore[import-not-found, unused-ignore]

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from autoprune.apps.replay.atoms import GROUPS, STATED, Atom, Group, Kind, atoms, hunks, is_patch
-from autoprune.apps.replay.stated import stated
+from autoprune.apps.replay.statements import stated_atoms
 from autoprune.apps.replay.visible import Texts, numbers, strings
 from autoprune.conversation.transcript import Speaker, ToolResult, Transcript
 from autoprune.facts import harness
@@ -71,13 +71,13 @@ def evidence(transcript: Transcript, requests: Sequence[int], walked: Sequence[i
         for message in range(at, start):
             for result in transcript.entries[message].results:
                 results.append(result.text)
-            for said in _said(transcript, message):
+            for said in _words_outside_results(transcript, message):
                 spoken.append(said)
         end = _answer_ends(transcript, start, stops[request + 1])
         for atom in _atoms(transcript, start, end, results):
-            if spoken.showing(atom):
+            if spoken.find(atom):
                 free[atom.kind] += 1
-            elif not (sources := results.showing(atom)):
+            elif not (sources := results.find(atom)):
                 unsupported[atom.kind] += 1
             elif atom.kind in STATED and len(sources) > MOST_SOURCES:
                 common[atom.kind] += 1
@@ -100,10 +100,10 @@ def _atoms(transcript: Transcript, start: int, end: int, results: Texts) -> tupl
     words = "\n".join(
         text for at in range(start, end) for text in texts(transcript.messages[at], transcript.entries[at])
     )
-    return *atoms(calls, words), *stated(calls, words, lambda atom: bool(results.showing(atom)))
+    return *atoms(calls, words), *stated_atoms(calls, words, lambda atom: bool(results.find(atom)))
 
 
-def _said(transcript: Transcript, message: int) -> Iterator[str]:
+def _words_outside_results(transcript: Transcript, message: int) -> Iterator[str]:
     """Yield what is no result in a message: words, and the arguments of calls."""
     entry = transcript.entries[message]
     yield from texts(transcript.messages[message], entry)
@@ -172,7 +172,7 @@ class _Reader:
         """Read the next message."""
         entry = self._transcript.entries[at]
         if entry.speaker is Speaker.USER:
-            self._words += self._said(at)
+            self._words += self._words_outside_results(at)
         self._at_work.read(entry)
         for result in entry.results:
             if is_answer(result):
@@ -193,7 +193,7 @@ class _Reader:
             known = self._made[kind, result] = Protected(kind, result.location.message, ((result.text,),))
         return known
 
-    def _said(self, at: int) -> Iterator[Protected]:
+    def _words_outside_results(self, at: int) -> Iterator[Protected]:
         whole = texts(self._transcript.messages[at], self._transcript.entries[at])
         said = tuple(filter(None, map(harness.said, whole)))
         if said and not harness.continues(said[0]):

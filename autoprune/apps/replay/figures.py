@@ -40,7 +40,7 @@ def bill(run: Run, prices: Prices) -> Bill:
     """
     episode = run.episode
     life = None if prices is OWN or prices == OWN else prices.life
-    at = tuple(_at(episode, prices))
+    at = tuple(_request_prices(episode, prices))
     total, unpruned, breaks, before = 0.0, 0.0, 0, 0
     for request, (prompt, whole, (known, weight)) in enumerate(zip(run.prompts, episode.unpruned, at, strict=True)):
         answer = episode.billings[request].answer
@@ -50,12 +50,12 @@ def bill(run: Run, prices: Prices) -> Bill:
         unpruned += weight * known.request(episode.ratio * whole, episode.ratio * whole_held, answer)
         breaks += prompt.held < before
         before = prompt.tokens
-    again = sum(_fetching(run, request, result, *at[request]) for request, result in run.rereads)
+    again = sum(_fetch_cost(run, request, result, *at[request]) for request, result in run.rereads)
     price = episode.prices.input_price if life is None else prices.input_price
     return Bill(total, total + again, breaks, unpruned - total, _saved_cold(run, at, life), price)
 
 
-def _at(episode: Episode, prices: Prices) -> Iterator[tuple[Prices, float]]:
+def _request_prices(episode: Episode, prices: Prices) -> Iterator[tuple[Prices, float]]:
     """Yield the prices of each request, and what its input tokens are worth in those of most requests."""
     if prices != OWN:
         yield from ((prices, 1.0) for _ in episode.requests)
@@ -82,7 +82,7 @@ def _saved_cold(run: Run, at: tuple[tuple[Prices, float], ...], life: float | No
     return sum(cut * carried[request] for request, cut in enumerate(cuts) if cold[request] and cut > 0)
 
 
-def _fetching(run: Run, request: int, result: int, prices: Prices, weight: float) -> float:
+def _fetch_cost(run: Run, request: int, result: int, prices: Prices, weight: float) -> float:
     """Return the cost of one more request that fetches a result, written once and carried on."""
     ratio = run.episode.ratio
     tokens = ratio * run.episode.transcript.results[result].tokens
@@ -189,7 +189,7 @@ def _evidence(run: Run) -> dict[str, Kept]:
     found = {name: Kept() for name in (*map(str, GROUPS), "actions", "lag 1-5", "lag 6-20", "lag > 20")}
     actions: dict[int, list[tuple[bool, bool]]] = {}
     for need, kept, in_results in zip(run.episode.evidence.needs, run.retained, run.in_results, strict=True):
-        for name in _groups(need):
+        for name in _group_names(need):
             found[name] += Kept(1, int(kept), int(in_results))
         if need.atom.kind in GROUPS[Group.CODE]:
             actions.setdefault(need.request, []).append((kept, in_results))
@@ -198,7 +198,7 @@ def _evidence(run: Run) -> dict[str, Kept]:
     return found
 
 
-def _groups(need: Need) -> Iterator[str]:
+def _group_names(need: Need) -> Iterator[str]:
     yield from (str(name) for name, kinds in GROUPS.items() if need.atom.kind in kinds)
     if need.atom.kind in GROUPS[Group.CODE]:
         yield "lag 1-5" if need.lag <= NEAREST else "lag 6-20" if need.lag <= NEAR else "lag > 20"

@@ -47,12 +47,12 @@ class Scale:
         for name in HOLDERS:
             old, new = fields_of(before).get(name), fields_of(now).get(name)
             if isinstance(old, list) and isinstance(new, list) and with_item(before, name, new) == now:
-                count = shared(old, new)
+                count = common_length(old, new)
                 return self._parser.read(with_item(now, name, new[:count]), 0).tokens if count else 0
         return 0
 
 
-def shared(before: Sequence[object], now: Sequence[object]) -> int:
+def common_length(before: Sequence[object], now: Sequence[object]) -> int:
     """Return how many messages, or blocks, two lists have at their heads in common."""
     at = 0
     for old, new in zip(before, now, strict=False):
@@ -158,15 +158,15 @@ def play(
     prompts: list[Prompt] = []
     before: list[Any] = []
     read = 0
-    told = told_of(episode, strategy)
-    prune, once_more = (partial(new_pruner().prune, strategy=strategy, **told) for _ in range(2))
+    arguments = pruner_arguments(episode, strategy)
+    prune, once_more = (partial(new_pruner().prune, strategy=strategy, **arguments) for _ in range(2))
     for request, start in enumerate(episode.requests):
         given = [*before, *episode.messages[read:start]] if fed_back else episode.messages[:start]
         began = perf_counter()
         messages = prune(given).conversation
         seconds = perf_counter() - began
         sizes = list(map(scale.tokens, messages))
-        same = shared(before, messages)
+        same = common_length(before, messages)
         held = sum(sizes[:same]) + (episode.head if request else 0)
         if is_new := same < len(before):
             held += sum(map(scale.leading, before[same : same + 1], messages[same : same + 1]))
@@ -178,7 +178,7 @@ def play(
     return seen.run(prompts, laws.violations)
 
 
-def told_of(episode: Episode, strategy: Any) -> dict[str, Any]:
+def pruner_arguments(episode: Episode, strategy: Any) -> dict[str, Any]:
     """Return what a live loop would tell a pruner of the conversation."""
     pauses = {"pauses": episode.pauses} if episode.pauses and not folds(strategy) else {}
     return {"calibration": episode.ratio, **pauses}
@@ -206,7 +206,7 @@ class _Seen:
             self._in_results.append(is_whole)
             self._retained.append(is_there)
             missing += () if is_there or need.atom.kind not in FETCHED else (need,)
-        self._rereads += _fetched(request, missing, self._rereads)
+        self._rereads += _fetches(request, missing, self._rereads)
         self._protected.update((each.kind, self._sight.has(each)) for each in self._episode.protected[request])
 
     def run(self, prompts: Sequence[Prompt], violations: Sequence[str]) -> Run:
@@ -225,7 +225,7 @@ def _by_request(needs: Sequence[Need]) -> dict[int, list[Need]]:
     return found
 
 
-def _fetched(request: int, missing: Sequence[Need], before: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _fetches(request: int, missing: Sequence[Need], before: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield the newest sources of what is missing that would be fetched again: not those fetched a moment ago."""
     lately = {result for when, result in before if when >= request - NEAR}
     for result in dict.fromkeys(need.sources[-1] for need in missing):

@@ -104,12 +104,12 @@ class SessionFigures:
 def replay_session(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
     """Return the figures of a session file of that name. What cannot be read or replayed gives an error in words."""
     try:
-        return _replayed(name, data, args)
+        return _replay(name, data, args)
     except AutopruneError as error:
         return SessionFigures(name, error=str(error))
 
 
-def _replayed(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
+def _replay(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
     found = list(episodes(name, data, args))
     agent = next((recording.agent for recording, _ in found if recording.agent), "")
     notes = tuple(dict.fromkeys(note for recording, _ in found for note in recording.notes))
@@ -142,12 +142,12 @@ def replay_episode(known: Episode, args: ReplayArgs) -> Iterator[Figures]:
     """Yield the figures of an episode under each strategy, in each style."""
     for policy in map(Policy, args.strategies):
         for style in args.styles if not policy.is_clairvoyant else (FULL,):
-            strategy, new_pruner = policy.for_episode(known, decided_by(known, args.prices))
+            strategy, new_pruner = policy.for_episode(known, deciding_prices(known, args.prices))
             run = play(known, new_pruner, strategy, count=exact(), fed_back=style == FED_BACK)
             yield figures(run, policy.text, args.prices, style=style)
 
 
-def decided_by(known: Episode, prices: Sequence[Prices]) -> Prices:
+def deciding_prices(known: Episode, prices: Sequence[Prices]) -> Prices:
     """Return the prices that strategies are told: the first ones, or those of most of the episode's requests."""
     return known.prices if prices[0] == OWN else prices[0]
 
@@ -231,7 +231,7 @@ def overview(found: Iterable[SessionFigures]) -> Overview:
     sessions = [each for each in files if each.shapes]
     shapes = [shape for each in sessions for shape in each.shapes.values()]
     sizes = [shape.tokens for shape in shapes]
-    recording, recorded, simulated = _cached(sessions)
+    recording, recorded, simulated = _cache_shares(sessions)
     return Overview(
         files=len(files),
         sessions=len(sessions),
@@ -251,7 +251,7 @@ def overview(found: Iterable[SessionFigures]) -> Overview:
         long_pauses=sum(shape.long_pauses for shape in shapes),
         atoms=sum(shape.atoms for shape in shapes),
         unknown_heads=sum(shape.head == UNKNOWN_HEAD and not shape.recorded_prompt for shape in shapes),
-        lives=dict(Counter(f"{lasting(shape.cache_life)} {shape.life_from}" for shape in shapes).most_common()),
+        lives=dict(Counter(f"{lifetime(shape.cache_life)} {shape.life_from}" for shape in shapes).most_common()),
         unnamed=sum(shape.model_from == "assumed" for shape in shapes),
         recording=recording,
         recorded=recorded,
@@ -259,13 +259,13 @@ def overview(found: Iterable[SessionFigures]) -> Overview:
     )
 
 
-def lasting(seconds: float) -> str:
+def lifetime(seconds: float) -> str:
     """Return a cache's life in words: 5 min, 1 h, 90 s."""
     hours, minutes = seconds / HOUR, seconds / 60
     return f"{hours:g} h" if hours >= 1 else f"{minutes:g} min" if minutes >= 1 else f"{seconds:g} s"
 
 
-def _cached(sessions: Iterable[SessionFigures]) -> tuple[int, float | None, float | None]:
+def _cache_shares(sessions: Iterable[SessionFigures]) -> tuple[int, float | None, float | None]:
     """Return how many episodes record what was cached, its share in their prompts, and the simulated one."""
     said: list[Shape] = []
     prompts = held = 0
