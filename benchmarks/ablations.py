@@ -26,11 +26,10 @@ from pathlib import Path
 from typing import TypeAlias
 from unittest.mock import patch
 
-from autoprune.apps.replay.bill import OWN
 from autoprune.apps.replay.corpus import replay_files
-from autoprune.apps.replay.figures import Figures
+from autoprune.apps.replay.figures import OWN, Figures
+from autoprune.apps.replay.rows import Row, summarize
 from autoprune.apps.replay.session import ReplayArgs
-from autoprune.apps.replay.summary import Row, summarize
 from autoprune.economics import LISTS
 from autoprune.strategies import _cleared, _worth, cache_aware
 

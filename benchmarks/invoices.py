@@ -16,10 +16,9 @@ from pathlib import Path
 from statistics import median
 
 from autoprune.apps.replay import ReplayArgs
-from autoprune.apps.replay.bill import OWN, bill
-from autoprune.apps.replay.episode import Episode
+from autoprune.apps.replay.episode import Episode, recorded_cost
+from autoprune.apps.replay.figures import OWN, bill
 from autoprune.apps.replay.play import Prompt, Run
-from autoprune.apps.replay.recorded import recorded_cost
 from autoprune.apps.replay.session import episodes
 from autoprune.apps.sessions import Recording, Request, places
 from autoprune.errors import AutopruneError

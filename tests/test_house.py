@@ -29,12 +29,16 @@ MAY_SEE = {
     },
     "integrations": {"errors", "settings", "conversation", "formats", "planning", "providers", "pruners"},
     "apps.sessions": {"errors", "settings", "providers"},
+    "apps.frontend": set(),
     "apps.replay": {
         *("errors", "settings", "tokens", "economics", "conversation", "formats", "facts", "planning", "strategies"),
-        *("providers", "pruners", "apps.sessions"),
+        *("providers", "pruners", "apps.frontend", "apps.sessions"),
     },
     "apps.clients": {"errors"},
-    "apps.proxy": {"errors", "settings", "tokens", "economics", "conversation", "facts", "strategies", "pruners"},
+    "apps.proxy": {
+        *("errors", "settings", "tokens", "economics", "conversation", "facts", "strategies", "pruners"),
+        "apps.frontend",
+    },
 }
 MOST_NAMES, MOST_FLOORS = 14, 11  # names at the top of the package
 # Call what callers pass, which may raise anything; or have somebody else's request, who must have an answer.
@@ -55,12 +59,10 @@ ONLY_IN = {
     "rich": {"apps.cli", "pruners"},
     "splintr": {"tokens"},
     "tiktoken": {"tokens"},
-    "jinja2": {"apps.replay"},
     "httpx": {"apps.proxy"},
     "starlette": {"apps.proxy"},
     "uvicorn": {"apps.proxy"},
     "zstandard": {"apps.proxy"},
-    "matplotlib": {"apps.replay"},
     "agents": {"integrations"},
     "google": {"integrations"},
     "litellm": {"integrations"},

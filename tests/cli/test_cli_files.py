@@ -245,9 +245,7 @@ def test_a_bad_byte_outside_of_a_string_costs_its_line_if_that_is_asked_for(tmp_
     file.write_bytes(b"\n".join([*lines[:3], b'{"role": \xff}', *lines[3:]]))
     refused = run("prune", str(file), "--safe-zone", "20k")
     assert (refused.returncode, refused.stdout) == (3, b"")
-    assert (
-        b"line 4, column 10: Expecting value (not UTF-8: line 4, byte 10 (0xff)); --skip-broken" in refused.stderr
-    )
+    assert b"line 4, column 10: Expecting value (not UTF-8: line 4, byte 10 (0xff)); --skip-broken" in refused.stderr
     done = run("prune", str(file), "--safe-zone", "20k", "--skip-broken")
     assert (done.returncode, done.stdout) == (0, run("prune", OPENAI, "--safe-zone", "20k").stdout)
 

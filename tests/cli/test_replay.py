@@ -23,10 +23,10 @@ from autoprune.apps.cli.replay_results import results
 from autoprune.apps.cli.replay_run import Collected, replayed
 from autoprune.apps.cli.replay_tables import Unpruned, details_table, shape, skipped, verdict_table
 from autoprune.apps.replay import ReplayArgs, SessionFigures
-from autoprune.apps.replay.bill import OWN
 from autoprune.apps.replay.corpus import Task, one_by_one, replay_files
-from autoprune.apps.replay.overview import overview
-from autoprune.apps.replay.processes import Processes, cores
+from autoprune.apps.replay.engines import Processes, cores
+from autoprune.apps.replay.figures import OWN
+from autoprune.apps.replay.session import overview
 from autoprune.apps.replay.verdict import standings
 from autoprune.errors import SessionError
 

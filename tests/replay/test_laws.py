@@ -9,7 +9,7 @@ from episodes import Sends, episode, in_words, reading
 from tables import each_row
 
 from autoprune.apps.replay.play import play
-from autoprune.apps.replay.references import NoPruning
+from autoprune.apps.replay.policies import NoPruning
 
 LONG = "word " * 60
 CLEARED = "Content cleared."

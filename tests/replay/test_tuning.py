@@ -11,10 +11,9 @@ import pytest
 from tables import each_row
 
 from autoprune import Report
-from autoprune.apps.replay.bill import Bill
-from autoprune.apps.replay.figures import Figures, Kept
+from autoprune.apps.replay.figures import Bill, Figures, Kept
 from autoprune.apps.replay.policies import Policy
-from autoprune.apps.replay.summary import summarize
+from autoprune.apps.replay.rows import summarize
 from autoprune.apps.replay.tuning import GRID, choice, frontier, snippet, tune
 from autoprune.economics import LISTS, Prices, prices
 from autoprune.settings import budget_tokens

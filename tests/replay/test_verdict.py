@@ -7,9 +7,8 @@ from tables import each_row
 
 from autoprune.apps.replay import Figures, Kept
 from autoprune.apps.replay.atoms import Group
-from autoprune.apps.replay.bill import Bill
-from autoprune.apps.replay.bootstrap import Interval, interval
-from autoprune.apps.replay.summary import FEW_ATOMS
+from autoprune.apps.replay.figures import Bill
+from autoprune.apps.replay.rows import FEW_ATOMS, Interval, interval
 from autoprune.apps.replay.verdict import Standing, advice, standings
 
 Outcome = tuple[float, float, int]  # a bill, the same with re-reads, and how many of 100 atoms are kept

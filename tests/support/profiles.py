@@ -1,6 +1,6 @@
 """The two profiles of the suite: quick, with few examples of a property and always the same, and full, with many.
 
-`pytest` runs the quick profile, which takes about a minute; `pytest --full` the full one, with the tests that are marked
+`pytest` runs the quick profile, in about a minute; `pytest --full` the full one, with the tests that are marked
 `full` and the modules of `FULL_ONLY`.
 """
 

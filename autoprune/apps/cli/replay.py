@@ -25,8 +25,8 @@ from autoprune.apps.cli.replay_tables import (
     verdict_table,
 )
 from autoprune.apps.replay import BUILT_IN, FED_BACK, FULL, Policy, ReplayArgs, SessionFigures
-from autoprune.apps.replay.overview import Overview, overview
-from autoprune.apps.replay.page import check_libraries, page
+from autoprune.apps.replay.page import page
+from autoprune.apps.replay.session import Overview, overview
 from autoprune.apps.replay.verdict import NONE, Standing, advice, standings
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError
@@ -97,8 +97,6 @@ def replay(
 
     Also whether what the agent needed next was still there. No model is called.
     """
-    if html:
-        check_libraries()
     args = _args(strategy or (), price or (), model, cache_life, safe_zone, style)
     args = replace(args, readers=shared.readers_of(reader))
     files = shared.files_of(paths or (), here=here)

@@ -12,10 +12,9 @@ from autoprune.apps.cli.files import readers
 from autoprune.apps.cli.output import show
 from autoprune.apps.cli.replay_tables import found_here
 from autoprune.apps.replay import SessionFigures
-from autoprune.apps.replay.bill import OWN
 from autoprune.apps.replay.corpus import Engine, why_skipped
-from autoprune.apps.replay.processes import Processes
-from autoprune.apps.replay.ray import on_ray
+from autoprune.apps.replay.engines import Processes, on_ray
+from autoprune.apps.replay.figures import OWN
 from autoprune.apps.sessions import places
 from autoprune.economics import Prices, prices
 from autoprune.errors import SessionError, SettingsError, did_you_mean

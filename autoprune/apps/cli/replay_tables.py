@@ -9,11 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from autoprune.apps.replay import Interval, ReplayArgs, atoms
-from autoprune.apps.replay.bill import OWN, Bill
-from autoprune.apps.replay.overview import Overview
+from autoprune.apps.replay.episode import UNKNOWN_HEAD
+from autoprune.apps.replay.evidence import PROTECTED_NAMES
+from autoprune.apps.replay.figures import OWN, Bill
 from autoprune.apps.replay.policies import AT
-from autoprune.apps.replay.protected import PROTECTED_NAMES
-from autoprune.apps.replay.recorded import UNKNOWN_HEAD
+from autoprune.apps.replay.session import Overview
 from autoprune.apps.replay.verdict import BANDS, NONE, Standing, advice, called
 from autoprune.apps.sessions import READABLE
 from autoprune.economics import DEFAULT, Prices

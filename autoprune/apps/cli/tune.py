@@ -13,7 +13,7 @@ from autoprune.apps.cli.output import show, show_json
 from autoprune.apps.cli.replay_run import replayed
 from autoprune.apps.cli.replay_tables import notes, skipped
 from autoprune.apps.replay import Interval, Policy, ReplayArgs, Row
-from autoprune.apps.replay.overview import overview
+from autoprune.apps.replay.session import overview
 from autoprune.apps.replay.tuning import FLOOR, FOLDS, GRID, Tuning, tune
 from autoprune.apps.replay.verdict import NONE
 from autoprune.errors import SettingsError

@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import accumulate
 from operator import attrgetter
-from pkgutil import get_data
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
+from autoprune.apps.frontend import asset
 from autoprune.apps.proxy._application import Proxy, header_dict
 from autoprune.apps.proxy._configuration import TOKEN_QUERY, Settings, cookie_name, quote_token
 from autoprune.apps.proxy._pruning import Cleared
@@ -37,7 +37,9 @@ STATE, RECALL, FILES = "/autoprune/state", "/autoprune/recall/", "/autoprune/"
 CONTENT_TYPES: Mapping[str, str] = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 PAGE, REFUSAL, STYLE = "index.html", "refused.html", "page.css"
 FREE = ("/metrics", f"{FILES}{STYLE}")  # no token needed, unless other machines can reach the proxy
-SCRIPTS = ("page.js", "chart.js", "cleared.js", "dom.js", "session.js", "words.js")
+SCRIPTS = ("page.js", "cleared.js", "session.js", "words.js")
+SHARED_SCRIPTS = ("chart.js", "columns.js", "dom.js", "numbers.js")  # of `apps.frontend`
+BASE_STYLE = "base.css"
 SECURITY_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -92,7 +94,9 @@ class Pages:
     def __init__(self, proxy: Proxy) -> None:
         """Show the traffic of a proxy."""
         self._proxy = proxy
-        self._files = {name: _read_file(name) for name in (PAGE, REFUSAL, STYLE, *SCRIPTS)}
+        self._files = {name: asset(f"page/{name}", "autoprune.apps.proxy") for name in (PAGE, REFUSAL, STYLE, *SCRIPTS)}
+        self._files |= {name: asset(name) for name in SHARED_SCRIPTS}
+        self._files[STYLE] = asset(BASE_STYLE) + self._files[STYLE]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Handle one request."""
@@ -149,13 +153,6 @@ class Pages:
             message = f"autoprune: no payload {id!r}: only the newest are kept, and none survives a restart\n"
             return PlainTextResponse(message.encode("utf-8", "replace"), 404)
         return PlainTextResponse(text.encode("utf-8", "replace"))
-
-
-def _read_file(name: str) -> bytes:
-    content = get_data("autoprune.apps.proxy", f"page/{name}")
-    if content is None:
-        raise FileNotFoundError(name)
-    return content
 
 
 # The state, as JSON: no payloads and no keys

@@ -8,7 +8,7 @@ An *atom* is one of
     code         a name in text that is being written
     error        an error message that the model quotes in its own words
     shell edit   the old text of an edit by a shell command, or else the name of the file (see `shell_edits`)
-    fact, quote, row   what the model states, and the keys that it uses (see `stated`)
+    fact, quote, row   what the model states, and the keys that it uses (see `statements`)
 
 A *name* is a word of at least 7 characters with an underscore or a capital letter inside.
 """

@@ -1,19 +1,117 @@
-"""Strategies that know what the agent did later: not to be used, but to say how much there is to be won.
+"""Strategies that know what the agent does later. They cannot be chosen: they show how much there is to gain.
 
-`Clairvoyant` clears whole results that are never needed again, and clears them when that pays. Over passages it need
-not wait for that: it leaves the passages that are needed.
+`Clairvoyant` clears whole results that are never needed again, at the moment when clearing pays. With passages, it also
+shortens results that are needed later to the passages that are needed.
+
+A passage is the lines in which an atom stands with lines around them, at least 12. Passages with fewer than three lines
+between them are merged. Where lines are left out, a line says how many:
+
+    [… 200 lines left out …]
+       201→def first_of(rows):
+       …
+    [… 88 lines left out …]
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from autoprune.apps.replay.atoms import Atom
+from autoprune.apps.replay.atoms import STATED, Atom, Kind
 from autoprune.apps.replay.episode import Episode
-from autoprune.apps.replay.passages import shortened
+from autoprune.apps.replay.visible import LINE_NUMBER, Text
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.transcript import Part, Path, ToolResult
 from autoprune.economics import Prices
 from autoprune.planning.view import Candidate, View
+
+LEFT_OUT = re.compile(r"^\[… \d+ lines? left out …\]$", re.MULTILINE)
+LEAST_LINES = 12  # of a passage
+MOST_BROKEN = 4  # lines on which a quote may stand
+LEAST_GAP = 3  # lines; fewer are not left out
+Span = tuple[int, int]  # lines
+
+
+def cut_to_passages(text: str, atoms: Iterable[Atom]) -> str | None:
+    """Return the passages of a text that show some atoms; None if they cannot be had by leaving lines out."""
+    if LEFT_OUT.search(text):
+        return None  # it is made of passages already
+    lines = text.replace("\r", "").split("\n")
+    texts = list(map(Text, lines))
+    numbered = [LINE_NUMBER.sub("", line) for line in lines]
+    spans: list[Span] = []
+    for atom in atoms:
+        if any(Text("\n".join(lines[start:stop])).shows(atom) for start, stop in spans):
+            continue
+        found = (
+            _find_statement(atom, texts)
+            if atom.kind in STATED
+            else _find_lines(atom, lines) or _find_lines(atom, numbered)
+        )
+        if found is None:
+            return None
+        spans = merge_spans([*spans, _widen(found, len(lines))])
+    return _with_gaps(lines, spans)
+
+
+def _find_lines(atom: Atom, lines: Sequence[str]) -> Span | None:
+    """Return the lines in which an atom stands first; None where it does not."""
+    whole = "\n".join(lines)
+    at = next(_offsets(atom, whole), None)
+    if at is None:
+        return None
+    start = whole.count("\n", 0, at[0])
+    return start, start + whole.count("\n", *at) + 1
+
+
+def _find_statement(atom: Atom, lines: Sequence[Text]) -> Span | None:
+    """Return the first line that shows what an agent stated, or else the first few lines that do."""
+    found = next((at for at, line in enumerate(lines) if line.shows(atom)), None)
+    if found is not None:
+        return found, found + 1
+    spans = ((at, at + count) for count in range(2, MOST_BROKEN + 1) for at in range(len(lines) - count + 1))
+    return next((span for span in spans if _join(lines[slice(*span)]).shows(atom)), None)
+
+
+def _join(lines: Sequence[Text]) -> Text:
+    return Text("\n".join(line.raw for line in lines))
+
+
+def _offsets(atom: Atom, text: str) -> Iterator[Span]:
+    """Yield where an atom begins and ends in a text."""
+    wanted = Text.search_text(atom)
+    pattern = rf"(?<!\w){re.escape(wanted)}(?!\w)" if atom.kind in (Kind.IDENTIFIER, Kind.CODE) else re.escape(wanted)
+    return (match.span() for match in re.finditer(pattern, text))
+
+
+def _widen(span: Span, end: int) -> Span:
+    """Return a span with as many lines around it as a passage has, within a text of `end` lines."""
+    more = max(0, LEAST_LINES - (span[1] - span[0]))
+    start = max(0, min(span[0] - more // 2, end - max(LEAST_LINES, span[1] - span[0])))
+    return start, min(end, max(span[1], start + LEAST_LINES))
+
+
+def merge_spans(spans: Iterable[Span]) -> list[Span]:
+    """Return spans in order; those with a small gap between them are one."""
+    found: list[Span] = []
+    for start, stop in sorted(spans):
+        if found and start - found[-1][1] < LEAST_GAP:
+            found[-1] = found[-1][0], max(stop, found[-1][1])
+        else:
+            found.append((start, stop))
+    return found
+
+
+def _with_gaps(lines: Sequence[str], spans: Sequence[Span]) -> str:
+    """Return the lines of spans, with a line for each gap that says how many were left out."""
+    written: list[str] = []
+    at = 0
+    for start, stop in (*spans, (len(lines), len(lines))):
+        if start > at:
+            written.append(f"[… {start - at} line{'s' if start - at > 1 else ''} left out …]")
+        written += lines[start:stop]
+        at = stop
+    return "\n".join(written)
+
 
 LEAST_SAVED = 300  # tokens, for which a result is shortened to passages
 Place = tuple[Path, int | None]
@@ -72,16 +170,16 @@ class _Account:
 
     def step(self, view: View) -> Iterator[Replace]:
         known = self._strategy
-        cuts = [cut for each in view.candidates() if (cut := self._cut(each, view.request))]
+        cuts = [cut for each in view.candidates() if (cut := self._find_cut(each, view.request))]
         if not cuts:
             return
         self._owed += known.prices.read * sum(cut.saves for cut in cuts)
-        lost = (known.prices.write - known.prices.read) * behind(view, cuts)
+        lost = (known.prices.write - known.prices.read) * tokens_behind(view, cuts)
         if view.pause > known.prices.life or self._owed >= known.threshold * lost:
             self._owed = 0.0
             yield from (cut.edit for cut in cuts)
 
-    def _cut(self, candidate: Candidate, request: int) -> _Cut | None:
+    def _find_cut(self, candidate: Candidate, request: int) -> _Cut | None:
         """Return what may be cut of a candidate; None if all of it is needed from this request on, or nearly all."""
         needs = self._strategy.needed.get(place(candidate.result), ())
         atoms = tuple(dict.fromkeys(atom for at, atom in needs if at >= request))
@@ -89,21 +187,21 @@ class _Account:
             return _Cut(candidate, None, candidate.saves)
         if not self._strategy.passages or candidate.saves < LEAST_SAVED:
             return None
-        text, more = self._shortened(candidate, atoms)
+        text, more = self._passages(candidate, atoms)
         return _Cut(candidate, text, candidate.saves - more) if text and candidate.saves - more >= LEAST_SAVED else None
 
-    def _shortened(self, candidate: Candidate, atoms: tuple[Atom, ...]) -> tuple[str | None, int]:
+    def _passages(self, candidate: Candidate, atoms: tuple[Atom, ...]) -> tuple[str | None, int]:
         """Return a candidate's passages that show some atoms, and the tokens that they take beyond the placeholder."""
         part = candidate.part
         known = self._known.get((part, atoms))
         if known is None:
-            text = shortened(part.text, atoms)
+            text = cut_to_passages(part.text, atoms)
             more = part.count(part.with_text(text)) - part.count(part.with_text(candidate.text)) if text else 0
             known = self._known[part, atoms] = text, more
         return known
 
 
-def behind(view: View, cuts: Sequence[_Cut]) -> int:
+def tokens_behind(view: View, cuts: Sequence[_Cut]) -> int:
     """Return the cached tokens that would be written anew if some cuts were made: those behind the first."""
     places = [(cut.candidate.part.location.message, cut.saves) for cut in cuts]
     first = min(at for at, _ in places)

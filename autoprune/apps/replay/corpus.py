@@ -108,10 +108,10 @@ def why_skipped(found: SessionFigures) -> str:
 
 def without_curves(found: SessionFigures) -> SessionFigures:
     """Return figures with one sum in place of what each request had, which is most of what they take."""
-    return replace(found, figures=tuple(map(_summed, found.figures)))
+    return replace(found, figures=tuple(map(_without_curves, found.figures)))
 
 
-def _summed(figures: Figures) -> Figures:
+def _without_curves(figures: Figures) -> Figures:
     return replace(figures, prompts=(sum(figures.prompts),), held=(sum(figures.held),))
 
 

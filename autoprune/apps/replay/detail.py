@@ -12,9 +12,9 @@ from typing import Any
 
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.figures import Figures, figures
-from autoprune.apps.replay.play import Run, play, told_of
+from autoprune.apps.replay.play import Run, play, pruner_arguments
 from autoprune.apps.replay.policies import Policy
-from autoprune.apps.replay.session import FULL, ReplayArgs, decided_by, episodes
+from autoprune.apps.replay.session import FULL, ReplayArgs, deciding_prices, episodes
 from autoprune.conversation.reasons import sentence
 from autoprune.conversation.transcript import Speaker, ToolCall, ToolResult
 from autoprune.facts.calls import command, paths, target
@@ -97,17 +97,21 @@ class SessionDetail:
     @classmethod
     def of_json(cls, known: Mapping[str, Any]) -> "SessionDetail":
         """Return what `as_json` wrote."""
-        results = tuple(Held(**{**each, "needed": _pairs(each["needed"])}) for each in known["results"])
+        results = tuple(Held(**{**each, "needed": _as_pairs(each["needed"])}) for each in known["results"])
         lists = {name: tuple(known[name]) for name in ("unpruned", "cold")}
-        return cls(**{**known, **lists, "results": results, "outcomes": tuple(map(_outcome_of, known["outcomes"]))})
+        return cls(
+            **{**known, **lists, "results": results, "outcomes": tuple(map(_outcome_from_json, known["outcomes"]))}
+        )
 
 
-def _outcome_of(known: Mapping[str, Any]) -> Outcome:
+def _outcome_from_json(known: Mapping[str, Any]) -> Outcome:
     cleared = tuple(Cleared(**each) for each in known["cleared"])
-    return Outcome(known["strategy"], tuple(known["prompts"]), tuple(known["held"]), cleared, _pairs(known["missed"]))
+    return Outcome(
+        known["strategy"], tuple(known["prompts"]), tuple(known["held"]), cleared, _as_pairs(known["missed"])
+    )
 
 
-def _pairs(known: Sequence[Sequence[Any]]) -> tuple[tuple[Any, Any], ...]:
+def _as_pairs(known: Sequence[Sequence[Any]]) -> tuple[tuple[Any, Any], ...]:
     return tuple((first, second) for first, second in known)
 
 
@@ -132,7 +136,7 @@ def detail(known: Episode, args: ReplayArgs, *, texts: bool = False) -> SessionD
         known.name,
         known.unpruned,
         parts(known),
-        tuple(_held(known, texts)),
+        tuple(_results(known, texts)),
         tuple(_outcome(known, Policy(name), args) for name in args.strategies),
         tuple(request for request in range(len(known.requests)) if known.is_cold(request)),
         texts,
@@ -150,13 +154,13 @@ def parts(known: Episode) -> dict[str, int]:
     return found
 
 
-def _held(known: Episode, texts: bool) -> Iterator[Held]:
+def _results(known: Episode, texts: bool) -> Iterator[Held]:
     needed: dict[int, dict[int, dict[str, None]]] = {}
     for need in known.evidence.needs:
         needed.setdefault(need.sources[-1], {}).setdefault(need.request, {})[str(need.atom.kind)] = None
     for number, result in enumerate(known.transcript.results):
         when = tuple((request, ", ".join(kinds)) for request, kinds in needed.get(number, {}).items())
-        text, left_out = shortened(result.text) if texts else ("", 0)
+        text, left_out = head_and_tail(result.text) if texts else ("", 0)
         shown = (target if texts else public_target)(result.call)[:LONGEST_TARGET]
         failed = bool(result.is_error)
         request, sent = known.since(result.request), known.since(result.sent)
@@ -170,7 +174,7 @@ def public_target(call: ToolCall | None) -> str:
     return ", ".join(paths(call) or program_names(command(call))[:MOST_PROGRAMS])
 
 
-def shortened(text: str) -> tuple[str, int]:
+def head_and_tail(text: str) -> tuple[str, int]:
     """Return the beginning and the end of a text, and the number of characters left out between them."""
     if len(text) <= HEAD + TAIL:
         return text, 0
@@ -178,20 +182,22 @@ def shortened(text: str) -> tuple[str, int]:
 
 
 def _outcome(known: Episode, policy: Policy, args: ReplayArgs) -> Outcome:
-    strategy, new_pruner = policy.for_episode(known, decided_by(known, args.prices))
+    strategy, new_pruner = policy.for_episode(known, deciding_prices(known, args.prices))
     run = play(known, new_pruner, strategy, count=exact())
     measured = figures(run, policy.text, args.prices, style=FULL)
-    cleared = tuple(_cleared(known, _plan(known, new_pruner, strategy)))
-    return Outcome(policy.text, measured.prompts, measured.held, cleared, _missed(run))
+    cleared = tuple(_clearings(known, _plan(known, new_pruner, strategy)))
+    return Outcome(policy.text, measured.prompts, measured.held, cleared, _missed_results(run))
 
 
 def _plan(known: Episode, new_pruner: Callable[[], Any], strategy: Any) -> Plan:
     """Return the plan at the last request: it says of each edit at which request it was made."""
-    plan: Plan = new_pruner().prune(known.messages[: known.requests[-1]], strategy, **told_of(known, strategy)).plan
+    plan: Plan = (
+        new_pruner().prune(known.messages[: known.requests[-1]], strategy, **pruner_arguments(known, strategy)).plan
+    )
     return plan
 
 
-def _cleared(known: Episode, plan: Plan) -> Iterator[Cleared]:
+def _clearings(known: Episode, plan: Plan) -> Iterator[Cleared]:
     """Yield what the plan did to results, by number: those that it edited, and those whose messages went."""
     edits = {_place(part): edit for part, edit in plan.results.items()}
     for number, result in enumerate(known.transcript.results):
@@ -205,6 +211,6 @@ def _place(result: ToolResult) -> object:
     return result.location.path, result.location.start
 
 
-def _missed(run: Run) -> tuple[tuple[int, int], ...]:
+def _missed_results(run: Run) -> tuple[tuple[int, int], ...]:
     needs = zip(run.episode.evidence.needs, run.retained, strict=True)
     return tuple(dict.fromkeys((need.sources[-1], need.request) for need, is_kept in needs if not is_kept))

@@ -17,7 +17,6 @@ from hashlib import sha256
 from typing import Any
 
 from autoprune.apps.replay.episode import Episode
-from autoprune.apps.replay.scale import Scale
 from autoprune.facts.words import texts
 from autoprune.formats import new_parser
 from autoprune.providers import problems
@@ -30,12 +29,12 @@ FIRST, EVERY = 8, 16  # changes
 class Laws:
     """The checks of one replay. `violations` are sentences, each with its promise and its request."""
 
-    def __init__(self, episode: Episode, scale: Scale) -> None:
-        """Remember what the recorded messages are."""
+    def __init__(self, episode: Episode, tokens: Callable[[object], int]) -> None:
+        """Fingerprint the recorded messages; `tokens` counts a message."""
         self.violations: list[str] = []
         self._messages = episode.messages
         self._last = len(episode.requests) - 1
-        self._scale = scale
+        self._tokens = tokens
         self._before = fingerprint(episode.messages)
         self._edited: dict[int, Any] = {}  # what was sent last in place of a message
         self._changes = 0
@@ -80,12 +79,12 @@ class Laws:
 
     def _edit(self, at: int, old: Any, new: Any, before: Any) -> Iterator[Violation]:
         """Check a message that was edited."""
-        tokens = self._scale.tokens(new)
+        tokens = self._tokens(new)
         if before is None and new == old:
             yield 1, f"message {at} was not edited and is another object"
-        if before is not None and tokens > self._scale.tokens(before):
+        if before is not None and tokens > self._tokens(before):
             yield 6, f"message {at} is larger than it was sent before"
-        elif tokens > self._scale.tokens(old):
+        elif tokens > self._tokens(old):
             yield 4, f"message {at} is larger than it was"
         if self._outside(new) != self._outside(old):
             yield 2, f"message {at} differs outside its results and calls"

@@ -1,4 +1,4 @@
-"""Replay an episode: at each recorded request the strategy is asked as in a live loop, and its prompt is measured."""
+"""Replay an episode: at each recorded request, ask the strategy as in a live loop and measure the prompt it sends."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,13 +9,110 @@ from typing import Any
 
 from autoprune.apps.replay.atoms import FETCHED
 from autoprune.apps.replay.episode import Episode
-from autoprune.apps.replay.evidence import Need
+from autoprune.apps.replay.evidence import Need, Protected, ProtectedKind
 from autoprune.apps.replay.laws import Laws
-from autoprune.apps.replay.protected import ProtectedKind
-from autoprune.apps.replay.scale import Scale, shared
-from autoprune.apps.replay.sight import Sight
+from autoprune.apps.replay.visible import Text
+from autoprune.conversation.messages import fields_of, with_item
+from autoprune.facts.words import texts
+from autoprune.formats import new_parser
 from autoprune.planning.view import folds
 from autoprune.tokens import Count
+
+HOLDERS = ("content", "parts")  # of blocks
+
+
+class Scale:
+    """Weighs messages, each once."""
+
+    def __init__(self, episode: Episode, count: Count) -> None:
+        """Know the messages of an episode."""
+        entries = zip(episode.messages, episode.transcript.entries, strict=True)
+        self._tokens = {id(message): entry.tokens for message, entry in entries}
+        self._kept: list[object] = []  # so that no identity is used twice
+        self._parser = new_parser(count)
+
+    def tokens(self, message: object) -> int:
+        """Return the tokens of a message."""
+        known = self._tokens.get(id(message))
+        if known is None:
+            known = self._tokens[id(message)] = self._parser.read(message, 0).tokens
+            self._kept.append(message)
+        return known
+
+    def leading(self, before: object, now: object) -> int:
+        """Return the tokens of the blocks at the head of a message that another one in its place began with, too.
+
+        A provider caches blocks: of several results in one message those before the one that was cleared are held.
+        """
+        for name in HOLDERS:
+            old, new = fields_of(before).get(name), fields_of(now).get(name)
+            if isinstance(old, list) and isinstance(new, list) and with_item(before, name, new) == now:
+                count = common_length(old, new)
+                return self._parser.read(with_item(now, name, new[:count]), 0).tokens if count else 0
+        return 0
+
+
+def common_length(before: Sequence[object], now: Sequence[object]) -> int:
+    """Return how many messages, or blocks, two lists have at their heads in common."""
+    at = 0
+    for old, new in zip(before, now, strict=False):
+        if old is not new and old != new:
+            break
+        at += 1
+    return at
+
+
+class Sight:
+    """Says what can be seen in a prompt of an episode. A text is looked for once in each message that was changed."""
+
+    def __init__(self, episode: Episode) -> None:
+        """Know the messages and the results of an episode."""
+        self._own = {id(message): at for at, message in enumerate(episode.messages)}
+        self._results = episode.transcript.results
+        self._whole: set[int] = set()  # messages of the episode that stand in the prompt as they were
+        self._others: dict[int, None] = {}  # numbers of the others that stand there
+        self._numbers: dict[int, int] = {}  # of all others that ever stood in a prompt, by identity
+        self._texts: list[tuple[object, Text]] = []
+        self._found: dict[str, tuple[int, list[int]]] = {}  # how many others were looked at, and those that hold a text
+        self._parser = new_parser(len)
+
+    def look(self, messages: Sequence[object]) -> None:
+        """Look at a prompt."""
+        self._whole = {at for message in messages if (at := self._own.get(id(message))) is not None}
+        self._others = {self._number(message): None for message in messages if id(message) not in self._own}
+
+    def has_source(self, need: Need) -> bool:
+        """Return whether a result that shows what is needed stands there whole."""
+        places = ((source, self._results[source].location.message) for source in need.sources)
+        return any(at in self._whole or self._holds(self._results[source].text) for source, at in places)
+
+    def has(self, item: Protected) -> bool:
+        """Return whether protected content stands there whole: in its message as it was, or elsewhere."""
+        return item.message in self._whole or any(all(map(self._holds, form)) for form in item.forms)
+
+    def shows(self, need: Need) -> bool:
+        """Return whether what is needed can be seen in what was changed or written anew."""
+        return any(self._texts[number][1].shows(need.atom) for number in self._others)
+
+    def _holds(self, text: str) -> bool:
+        """Return whether a text stands whole in a message that was changed beside it, or written anew."""
+        if not text or not self._others:
+            return False
+        seen, found = self._found.get(text, (0, []))
+        found += (number for number in range(seen, len(self._texts)) if text in self._texts[number][1].raw)
+        self._found[text] = len(self._texts), found
+        return any(number in self._others for number in found)
+
+    def _number(self, message: object) -> int:
+        """Return the number of a message that is none of the episode's, which is read the first time."""
+        known = self._numbers.get(id(message))
+        if known is None:
+            entry = self._parser.read(message, 0)
+            said = [*texts(message, entry), *(result.text for result in entry.results)]
+            known = self._numbers[id(message)] = len(self._texts)
+            self._texts.append((message, Text("\n".join(said))))
+        return known
+
 
 NEAR = 10  # requests in which a result that was fetched again is not fetched once more
 
@@ -56,20 +153,20 @@ def play(
     was sent before, with the messages that are new.
     """
     scale = Scale(episode, count)
-    laws = Laws(episode, scale)
+    laws = Laws(episode, scale.tokens)
     seen = _Seen(episode)
     prompts: list[Prompt] = []
     before: list[Any] = []
     read = 0
-    told = told_of(episode, strategy)
-    prune, once_more = (partial(new_pruner().prune, strategy=strategy, **told) for _ in range(2))
+    arguments = pruner_arguments(episode, strategy)
+    prune, once_more = (partial(new_pruner().prune, strategy=strategy, **arguments) for _ in range(2))
     for request, start in enumerate(episode.requests):
         given = [*before, *episode.messages[read:start]] if fed_back else episode.messages[:start]
         began = perf_counter()
         messages = prune(given).conversation
         seconds = perf_counter() - began
         sizes = list(map(scale.tokens, messages))
-        same = shared(before, messages)
+        same = common_length(before, messages)
         held = sum(sizes[:same]) + (episode.head if request else 0)
         if is_new := same < len(before):
             held += sum(map(scale.leading, before[same : same + 1], messages[same : same + 1]))
@@ -81,7 +178,7 @@ def play(
     return seen.run(prompts, laws.violations)
 
 
-def told_of(episode: Episode, strategy: Any) -> dict[str, Any]:
+def pruner_arguments(episode: Episode, strategy: Any) -> dict[str, Any]:
     """Return what a live loop would tell a pruner of the conversation."""
     pauses = {"pauses": episode.pauses} if episode.pauses and not folds(strategy) else {}
     return {"calibration": episode.ratio, **pauses}
@@ -109,7 +206,7 @@ class _Seen:
             self._in_results.append(is_whole)
             self._retained.append(is_there)
             missing += () if is_there or need.atom.kind not in FETCHED else (need,)
-        self._rereads += _fetched(request, missing, self._rereads)
+        self._rereads += _fetches(request, missing, self._rereads)
         self._protected.update((each.kind, self._sight.has(each)) for each in self._episode.protected[request])
 
     def run(self, prompts: Sequence[Prompt], violations: Sequence[str]) -> Run:
@@ -128,7 +225,7 @@ def _by_request(needs: Sequence[Need]) -> dict[int, list[Need]]:
     return found
 
 
-def _fetched(request: int, missing: Sequence[Need], before: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _fetches(request: int, missing: Sequence[Need], before: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield the newest sources of what is missing that would be fetched again: not those fetched a moment ago."""
     lately = {result for when, result in before if when >= request - NEAR}
     for result in dict.fromkeys(need.sources[-1] for need in missing):

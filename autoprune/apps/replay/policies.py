@@ -1,4 +1,4 @@
-"""What may be replayed, by name: every strategy that ships, one in a file, and references to compare with."""
+"""What can be replayed, by name: every strategy that ships, a strategy in a file, and references to compare with."""
 
 import os
 import re
@@ -8,13 +8,26 @@ from typing import Any
 
 from autoprune.apps.replay.clairvoyant import clairvoyant
 from autoprune.apps.replay.episode import Episode
-from autoprune.apps.replay.references import NoPruning
+from autoprune.conversation.edits import Replace
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError, did_you_mean
+from autoprune.planning.view import View
 from autoprune.pruners.by_name import chosen, pruner_for
 from autoprune.settings import PruneArgs, budget_tokens
 from autoprune.strategies.by_name import STRATEGIES, configured, is_named
 from autoprune.strategies.masking import ObservationMasking
+
+
+@dataclass(frozen=True)
+class NoPruning:
+    """Send everything."""
+
+    name = "none"
+
+    def step(self, view: View) -> list[Replace]:
+        """Return nothing."""
+        return []
+
 
 REFERENCES: Mapping[str, Callable[..., Any]] = {
     "none": NoPruning,

@@ -1,19 +1,22 @@
-"""Replay a session file: its shape, and the figures of its longest stretch under each strategy. Opens no file."""
+"""Replay a session file: its shape, and the figures of its longest stretch under each strategy. Opens no file.
 
-from collections.abc import Iterator, Mapping, Sequence
+`overview` sums up what the sessions of a run consist of: the share of tool results, and how much was cached.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
+from statistics import median
 from typing import Any
 
 from autoprune.apps.replay.atoms import GROUPS, Group
-from autoprune.apps.replay.bill import OWN
-from autoprune.apps.replay.episode import Episode, episode, longest
-from autoprune.apps.replay.figures import Figures, figures
+from autoprune.apps.replay.episode import UNKNOWN_HEAD, Episode, episode, longest, sources
+from autoprune.apps.replay.figures import OWN, Figures, figures
 from autoprune.apps.replay.play import play
 from autoprune.apps.replay.policies import BUILT_IN, Policy
-from autoprune.apps.replay.recorded import sources
 from autoprune.apps.sessions import Reader, Recording, decode, find_reader, recordings
-from autoprune.economics import Prices
+from autoprune.economics import HOUR, Prices
 from autoprune.errors import AutopruneError
 from autoprune.facts.calls import paths
 from autoprune.strategies.scaffold import value_in_file
@@ -101,12 +104,12 @@ class SessionFigures:
 def replay_session(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
     """Return the figures of a session file of that name. What cannot be read or replayed gives an error in words."""
     try:
-        return _replayed(name, data, args)
+        return _replay(name, data, args)
     except AutopruneError as error:
         return SessionFigures(name, error=str(error))
 
 
-def _replayed(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
+def _replay(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
     found = list(episodes(name, data, args))
     agent = next((recording.agent for recording, _ in found if recording.agent), "")
     notes = tuple(dict.fromkeys(note for recording, _ in found for note in recording.notes))
@@ -141,12 +144,12 @@ def replay_episode(known: Episode, args: ReplayArgs) -> Iterator[Figures]:
     """Yield the figures of an episode under each strategy, in each style."""
     for policy in map(Policy, args.strategies):
         for style in args.styles if not policy.is_clairvoyant else (FULL,):
-            strategy, new_pruner = policy.for_episode(known, decided_by(known, args.prices))
+            strategy, new_pruner = policy.for_episode(known, deciding_prices(known, args.prices))
             run = play(known, new_pruner, strategy, count=exact(), fed_back=style == FED_BACK)
             yield figures(run, policy.text, args.prices, style=style)
 
 
-def decided_by(known: Episode, prices: Sequence[Prices]) -> Prices:
+def deciding_prices(known: Episode, prices: Sequence[Prices]) -> Prices:
     """Return the prices that strategies are told: the first ones, or those of most of the episode's requests."""
     return known.prices if prices[0] == OWN else prices[0]
 
@@ -182,3 +185,99 @@ def shape(known: Episode, recording: Recording, args: ReplayArgs) -> Shape:
         free_atoms=sum(known.evidence.free.get(kind, 0) for kind in GROUPS[Group.CODE]),
         unsupported_atoms=sum(known.evidence.unsupported.get(kind, 0) for kind in GROUPS[Group.CODE]),
     )
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Sums over the episodes of some sessions; tokens are counted ones.
+
+    `lives` counts the episodes by the life of their caches, such as "1 h recorded", and `unnamed` those whose log names
+    no model. `recorded` is the share of the prompts that the providers read from their caches, in the `recording`
+    sessions that say so, and `simulated` the share in a replay of the same sessions without pruning; None where no
+    session says it.
+    """
+
+    files: int
+    sessions: int
+    agents: Mapping[str, int]
+    models: Mapping[str, int]
+    episodes: int
+    requests: int
+    tokens: int
+    median_tokens: int
+    largest_tokens: int
+    results: int
+    result_tokens: int
+    largest_result: int
+    call_tokens: int
+    reads: int
+    reads_again: int
+    long_pauses: int
+    atoms: int
+    unknown_heads: int
+    lives: Mapping[str, int] = field(default_factory=dict)
+    unnamed: int = 0
+    recording: int = 0
+    recorded: float | None = None
+    simulated: float | None = None
+
+    @property
+    def result_share(self) -> float:
+        """The share of tool results in all tokens of messages."""
+        return self.result_tokens / self.tokens if self.tokens else 0.0
+
+
+def overview(found: Iterable[SessionFigures]) -> Overview:
+    """Return what the sessions that were replayed are made of."""
+    files = list(found)
+    sessions = [each for each in files if each.shapes]
+    shapes = [shape for each in sessions for shape in each.shapes.values()]
+    sizes = [shape.tokens for shape in shapes]
+    recording, recorded, simulated = _cache_shares(sessions)
+    return Overview(
+        files=len(files),
+        sessions=len(sessions),
+        agents=dict(Counter(each.agent or "plain messages" for each in sessions).most_common()),
+        models=dict(Counter(model for shape in shapes for model in shape.models).most_common()),
+        episodes=len(shapes),
+        requests=sum(shape.requests for shape in shapes),
+        tokens=sum(sizes),
+        median_tokens=round(median(sizes)) if sizes else 0,
+        largest_tokens=max(sizes, default=0),
+        results=sum(shape.results for shape in shapes),
+        result_tokens=sum(shape.result_tokens for shape in shapes),
+        largest_result=max((shape.largest_result for shape in shapes), default=0),
+        call_tokens=sum(shape.call_tokens for shape in shapes),
+        reads=sum(shape.reads for shape in shapes),
+        reads_again=sum(shape.reads_again for shape in shapes),
+        long_pauses=sum(shape.long_pauses for shape in shapes),
+        atoms=sum(shape.atoms for shape in shapes),
+        unknown_heads=sum(shape.head == UNKNOWN_HEAD and not shape.recorded_prompt for shape in shapes),
+        lives=dict(Counter(f"{lifetime(shape.cache_life)} {shape.life_from}" for shape in shapes).most_common()),
+        unnamed=sum(shape.model_from == "assumed" for shape in shapes),
+        recording=recording,
+        recorded=recorded,
+        simulated=simulated,
+    )
+
+
+def lifetime(seconds: float) -> str:
+    """Return a cache's life in words: 5 min, 1 h, 90 s."""
+    hours, minutes = seconds / HOUR, seconds / 60
+    return f"{hours:g} h" if hours >= 1 else f"{minutes:g} min" if minutes >= 1 else f"{seconds:g} s"
+
+
+def _cache_shares(sessions: Iterable[SessionFigures]) -> tuple[int, float | None, float | None]:
+    """Return how many episodes record what was cached, its share in their prompts, and the simulated one."""
+    said: list[Shape] = []
+    prompts = held = 0
+    for each in sessions:
+        for name, row in {row.episode: row for row in each.figures if row.strategy == "none"}.items():
+            if each.shapes[name].recorded_cached:
+                said.append(each.shapes[name])
+                prompts += sum(row.prompts)
+                held += sum(row.held)
+    if not prompts:
+        return 0, None, None
+    whole = sum(shape.recorded_prompt for shape in said)
+    return len(said), sum(shape.recorded_cached for shape in said) / whole, held / prompts

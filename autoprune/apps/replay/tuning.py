@@ -12,12 +12,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from autoprune.apps.replay.bill import OWN
-from autoprune.apps.replay.bootstrap import SEED, Interval
-from autoprune.apps.replay.figures import Figures
-from autoprune.apps.replay.policies import Policy
-from autoprune.apps.replay.references import NoPruning
-from autoprune.apps.replay.summary import Row, summarize
+from autoprune.apps.replay.figures import OWN, Figures
+from autoprune.apps.replay.policies import NoPruning, Policy
+from autoprune.apps.replay.rows import SEED, Interval, Row, summarize
 from autoprune.economics import DEFAULT
 from autoprune.planning.view import asks_always
 from autoprune.pruners.agentic import AgenticConversationPruner
@@ -140,7 +137,9 @@ def snippet(setting: str, prices: str, model: str | None = None, safe_zone: int 
     kind = type(pruner_for(strategy, PruneArgs()))
     takes_pauses = kind is AgenticConversationPruner and asks_always(strategy)
     is_priced = getattr(strategy, "prices", "") is None
-    named = _named(policy, strategy, prices if is_priced and prices not in (model, DEFAULT.name, OWN.name) else "")
+    named = _strategy_code(
+        policy, strategy, prices if is_priced and prices not in (model, DEFAULT.name, OWN.name) else ""
+    )
     zone = _quoted(policy.zone) if policy.zone else f"{safe_zone:_}"
     args = f"PruneArgs({zone}, model={_quoted(model)})" if model else zone
     imports = [f"from autoprune import {kind.__name__}{', PruneArgs' if model else ''}"]
@@ -154,7 +153,7 @@ def snippet(setting: str, prices: str, model: str | None = None, safe_zone: int 
     return "\n".join((*imports, "", *code))
 
 
-def _named(policy: Policy, strategy: object, prices: str) -> str:
+def _strategy_code(policy: Policy, strategy: object, prices: str) -> str:
     """Return the code of a strategy: its name as text, with the prices that it was judged by if there are any."""
     name = policy.name
     if policy.is_reference:  # a window, which has another name in a live loop

@@ -7,11 +7,10 @@ strategies stand in bands by the lowest group of their evidence, and within a ba
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from autoprune.apps.replay.bootstrap import Interval, interval
 from autoprune.apps.replay.figures import Figures
 from autoprune.apps.replay.policies import Policy
+from autoprune.apps.replay.rows import Interval, Row, interval, summarize, sums_by_session, worth_of
 from autoprune.apps.replay.session import FULL
-from autoprune.apps.replay.summary import Row, by_session, summarize, worth_of
 from autoprune.apps.replay.tuning import FLOOR
 
 BANDS = (0.97, 0.95, 0.90, 0.0)  # the least evidence of each
@@ -95,7 +94,7 @@ class _Bills:
 
     def _shares(self, known: Sequence[Figures], bills: Sequence[float]) -> Interval:
         unpruned = (self._unpruned[each.episode] for each in known)
-        return interval(by_session(known, zip(bills, unpruned, strict=True)))
+        return interval(sums_by_session(known, zip(bills, unpruned, strict=True)))
 
 
 def advice(placed: Sequence[Standing]) -> str:
@@ -108,21 +107,21 @@ def advice(placed: Sequence[Standing]) -> str:
     if not mine:
         return "No strategy was replayed that can be chosen: there is nothing to advise."
     sessions = max(each.sessions for each in mine)
-    few = f" That is {_count(sessions)}: too few to say much about others." if sessions < FEW else ""
+    few = f" That is {_sessions_text(sessions)}: too few to say much about others." if sessions < FEW else ""
     if not fine:
         closest = min(mine, key=lambda each: (not each.keeps_enough, each.rereads.value))
-        return f"Do not prune: nothing is cheaper and keeps what is needed. {_shortcoming(closest)}{few}"
+        return f"Do not prune: nothing is cheaper and keeps what is needed. {_shortcoming_text(closest)}{few}"
     best = min(fine, key=lambda each: each.rereads.value)
     usual = next((each for each in fine if called(each.row) == RUN), best)
     what = f"{called(usual.row)}, as `autoprune run` does" if called(usual.row) == RUN else called(usual.row)
-    costs = f"re-reads included, it costs {_bill(usual)} of the unpruned bill"
+    costs = f"re-reads included, it costs {_bill_text(usual)} of the unpruned bill"
     cheaper = ""
     if best.rereads.value < usual.rereads.value - LITTLE:
-        cheaper = f" {called(best.row)} costs {_bill(best)} and keeps {_kept(best)}."
-    return f"Use {what}: {costs}, and keeps in view {_kept(usual)}.{_cold(usual)}{cheaper}{few}"
+        cheaper = f" {called(best.row)} costs {_bill_text(best)} and keeps {_evidence_text(best)}."
+    return f"Use {what}: {costs}, and keeps in view {_evidence_text(usual)}.{_cold_text(usual)}{cheaper}{few}"
 
 
-def _cold(each: Standing) -> str:
+def _cold_text(each: Standing) -> str:
     """Say what part of the saving came at requests that found no cache; nothing where none did."""
     if not each.row.cold:
         return ""
@@ -134,21 +133,21 @@ def called(row: Row) -> str:
     return row.strategy if row.style == FULL else f"{row.strategy} ({row.style})"
 
 
-def _bill(each: Standing) -> str:
+def _bill_text(each: Standing) -> str:
     known = each.rereads
     return f"{known.value:.3f}" if known.low == known.high else f"{known.value:.3f} ({known.low:.2f}–{known.high:.2f})"
 
 
-def _shortcoming(each: Standing) -> str:
+def _shortcoming_text(each: Standing) -> str:
     """Say what keeps a strategy from being advised."""
-    name, costs = called(each.row), f"{_bill(each)} of the unpruned bill, re-reads included"
-    kept = _kept(each)
+    name, costs = called(each.row), f"{_bill_text(each)} of the unpruned bill, re-reads included"
+    kept = _evidence_text(each)
     if not each.is_cheaper:
         return f"The closest, {name}, costs {costs}, and keeps {kept}."
     return f"The closest, {name}, costs {costs}, but keeps only {kept}; {FLOOR:.0%} of each is asked for."
 
 
-def _kept(each: Standing) -> str:
+def _evidence_text(each: Standing) -> str:
     """Say what stays in view, of each group of evidence that was needed at all."""
     row = each.row
     shares = [f"{share.value:.1%} for {group}" for group, share in row.evidence.items() if row.needed[group]]
@@ -157,5 +156,5 @@ def _kept(each: Standing) -> str:
     return listed.replace(" for", " of the evidence for", 1)
 
 
-def _count(sessions: int) -> str:
+def _sessions_text(sessions: int) -> str:
     return f"{sessions} session{'' if sessions == 1 else 's'}"

@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from autoprune.apps.replay.atoms import STATED, Atom, Kind
-from autoprune.apps.replay.values import LEAST_RUN, TOKEN, UNSPACED, plain, shown, squeezed
+from autoprune.apps.replay.values import LEAST_RUN, TOKEN, UNSPACED, all_readings, normalize, squeeze
 from autoprune.facts.plain_text import LEAST_IDENTIFIER as LEAST_NAME
 
 LINE_NUMBER = re.compile(r"^[ \t]*\d+(?:→|\t|:|\s*\|)", re.MULTILINE)
@@ -40,11 +40,11 @@ class Text:
         """The text without carriage returns, then without line numbers and decoded where that differs."""
         whole = self.raw.replace("\r", "")
         without = LINE_NUMBER.sub("", whole)
-        return tuple(form for form in dict.fromkeys((whole, without, self._decoded)) if form)
+        return tuple(form for form in dict.fromkeys((whole, without, self._json_value)) if form)
 
     @cached_property
-    def _decoded(self) -> str:
-        return "\n".join(strings(_decoded(self.raw.replace("\r", ""))))
+    def _json_value(self) -> str:
+        return "\n".join(strings(_json_value(self.raw.replace("\r", ""))))
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -58,33 +58,33 @@ class Text:
         return known
 
     @cached_property
-    def said(self) -> tuple[str, ...]:
+    def plain_forms(self) -> tuple[str, ...]:
         """The forms in which facts are looked for: line numbers are none, but the first column of a table is one."""
         whole = self.raw.replace("\r", "")
-        forms = (LINE_NUMBER.sub("", whole) if _is_numbered(whole) else whole, self._decoded)
-        return tuple(plain(form) for form in forms if form)
+        forms = (LINE_NUMBER.sub("", whole) if _is_numbered(whole) else whole, self._json_value)
+        return tuple(normalize(form) for form in forms if form)
 
     @cached_property
     def values(self) -> frozenset[str]:
         """The numbers, dates and codes, in every reading."""
-        return frozenset(value for form in self.said for value in shown(form, self._tokens(form)))
+        return frozenset(value for form in self.plain_forms for value in all_readings(form, self._tokens(form)))
 
     @cached_property
-    def squeezed(self) -> str:
+    def letters(self) -> str:
         """The letters and digits alone, in which quotes are looked for."""
-        return "\0".join(map(squeezed, self.said))
+        return "\0".join(map(squeeze, self.plain_forms))
 
     @cached_property
     def keys(self) -> frozenset[str]:
         """The words of four letters or more, and all runs of characters in scripts without spaces."""
-        tokens = {token for form in self.said for token in self._tokens(form)}
+        tokens = {token for form in self.plain_forms for token in self._tokens(form)}
         found = {token.casefold() for token in tokens if len(token) >= LEAST_LETTERS and token.isalpha()}
         mixed = (token for token in tokens if not token.isalpha())
         found.update(word.casefold() for token in mixed for word in LETTERS.findall(token))
-        for form in self.said:
-            found.update(_joined(form))
+        for form in self.plain_forms:
+            found.update(_dehyphenated(form))
             if UNSPACED.search(form):
-                runs = UNSPACED.findall(squeezed(form))
+                runs = UNSPACED.findall(squeeze(form))
                 found.update(run[at : at + LEAST_RUN] for run in runs for at in range(len(run) - LEAST_RUN + 1))
         return frozenset(found)
 
@@ -93,15 +93,15 @@ class Text:
         if atom.kind in NAMED:
             return atom.text in self.words
         if atom.kind not in STATED:
-            wanted = self.wanted(atom)
+            wanted = self.search_text(atom)
             return any(wanted in form for form in self.forms)
         if is_value(atom):
             return atom.text in self.values
-        name = _name(atom)
-        return any(map(name.search, self.said)) if name else squeezed(atom.text) in self.squeezed
+        name = _name_pattern(atom)
+        return any(map(name.search, self.plain_forms)) if name else squeeze(atom.text) in self.letters
 
     @staticmethod
-    def wanted(atom: Atom) -> str:
+    def search_text(atom: Atom) -> str:
         """Return what must stand in a text that shows an atom: of a path the base name, if that is long enough."""
         if atom.kind is not Kind.PATH:
             return atom.text.replace("\r", "")
@@ -115,7 +115,7 @@ def is_value(atom: Atom) -> bool:
 
 
 @lru_cache(maxsize=4_096)
-def _name(atom: Atom) -> re.Pattern[str] | None:
+def _name_pattern(atom: Atom) -> re.Pattern[str] | None:
     """Return how a name is found, whose words may stand on two lines or in two columns; None for what is no name."""
     if atom.kind is not Kind.FACT or " " not in atom.text:
         return None
@@ -123,9 +123,9 @@ def _name(atom: Atom) -> re.Pattern[str] | None:
     return re.compile(rf"(?<!\w){words}(?!\w)")
 
 
-def _keys(atom: Atom) -> list[str]:
+def _index_keys(atom: Atom) -> list[str]:
     """Return words and runs that stand in every text that shows a name, a run or a quote."""
-    runs = [run[:LEAST_RUN] for run in UNSPACED.findall(squeezed(atom.text)) if len(run) >= LEAST_RUN]
+    runs = [run[:LEAST_RUN] for run in UNSPACED.findall(squeeze(atom.text)) if len(run) >= LEAST_RUN]
     return runs or [word.casefold() for word in LETTERS.findall(atom.text)]
 
 
@@ -153,13 +153,13 @@ class Texts:
                 index.setdefault(each, []).append(number)
         self._texts.append(text)
 
-    def showing(self, atom: Atom) -> tuple[int, ...]:
+    def find(self, atom: Atom) -> tuple[int, ...]:
         """Return the numbers of the texts that show an atom, in order."""
         if atom.kind in NAMED:
             return tuple(self._by_word.get(atom.text, ()))
         if is_value(atom):
             return tuple(self._by_value.get(atom.text, ()))
-        wanted = atom if atom.kind in STATED else Text.wanted(atom)
+        wanted = atom if atom.kind in STATED else Text.search_text(atom)
         seen, found = self._found.get(wanted, (0, []))
         found += (at for at in self._candidates(atom, seen) if self._texts[at].shows(atom))
         self._found[wanted] = len(self._texts), found
@@ -167,7 +167,7 @@ class Texts:
 
     def _candidates(self, atom: Atom, seen: int) -> Sequence[int]:
         """Return the texts from a number on that may show an atom."""
-        keys = _keys(atom) if atom.kind in STATED else []
+        keys = _index_keys(atom) if atom.kind in STATED else []
         if not keys:
             return range(seen, len(self._texts))
         for number in range(self._keyed, len(self._texts)):
@@ -178,7 +178,7 @@ class Texts:
         return rarest[bisect_left(rarest, seen) :]
 
 
-def _joined(text: str) -> Iterator[str]:
+def _dehyphenated(text: str) -> Iterator[str]:
     """Yield the words that a hyphen divides at the end of a line."""
     for match in HYPHENATED.finditer(text):
         if before := LAST_LETTERS.search(text, max(0, match.start() - LONGEST_WORD), match.start()):
@@ -194,7 +194,7 @@ def _is_numbered(text: str) -> bool:
     return steps * 2 >= len(counted) > 1
 
 
-def _decoded(text: str) -> object:
+def _json_value(text: str) -> object:
     if text[:1] not in ("{", "[") or len(text) > LONGEST_JSON:
         return None
     try:

@@ -1,7 +1,7 @@
 // The list of cleared results, the newest first. Rows are kept when the list is updated, so open payloads stay open.
 
 import { arrange, at, element, say } from "./dom.js";
-import { count, counted } from "./words.js";
+import { count, counted } from "./numbers.js";
 
 const MORE = 200; // rows shown at first, and added by the button
 const LONGEST = 200_000; // characters of a payload

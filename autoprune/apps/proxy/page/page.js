@@ -1,8 +1,9 @@
 // The page: polls the state, lists the conversations, and shows the chosen one.
 
 import { arrange, at, element, say } from "./dom.js";
+import { count, counted, tokens } from "./numbers.js";
 import { show } from "./session.js";
-import { ago, briefly, count, counted, judged, tokens } from "./words.js";
+import { ago, briefly, judged } from "./words.js";
 
 const EVERY = 1_500, AGAIN = 4_000; // milliseconds until the next request, after an answer and after a failure
 const RECENT = 300; // seconds: a conversation counts as active

@@ -1,13 +1,16 @@
 // The chosen conversation: a summary, the chart, figures, cleared results and decisions.
 
-import { draw, told } from "./chart.js";
+import { Chart } from "./chart.js";
 import { list } from "./cleared.js";
+import { prompts } from "./columns.js";
 import { arrange, at, element, say } from "./dom.js";
-import { count, counted, judged, percent, saving, tokens, when } from "./words.js";
+import { count, counted, percent, tokens } from "./numbers.js";
+import { describe, judged, saving, when } from "./words.js";
 
 const DECISIONS = 100; // the newest are shown
+const HEIGHT = 260; // pixels
 
-let shown = null, requestAt = () => undefined;
+let shown = null;
 
 /** Show a conversation with its details. */
 export function show(session) {
@@ -16,7 +19,8 @@ export function show(session) {
   at("title").title = `${session.agent}\n${session.name}`;
   say(at("saving"), saving(session));
   at("saving").className = `saving ${judged(session.saved)}`;
-  chart();
+  chart.draw();
+  say(at("chart-words"), describe(session.points.at(-1)));
   figures(session);
   list(session);
   lines(at("decisions"), session.decisions.slice(-DECISIONS).reverse());
@@ -26,20 +30,17 @@ export function show(session) {
   say(at("prices"), prices(session.saved.prices));
 }
 
-function chart() {
-  requestAt = draw(at("chart"), shown.points, shown.safe_zone);
-  say(at("chart-words"), told(shown.points.at(-1)));
-}
+const chart = new Chart(at("chart"), picture);
 
-function point(event) {
-  const found = requestAt(event.clientX - at("chart").getBoundingClientRect().left);
-  if (found) say(at("chart-words"), told(found));
+/** Return the picture of the prompts of the conversation that is shown: what was sent, and what pruning kept out. */
+function picture(width) {
+  if (!shown) return { height: HEIGHT, shapes: [], spots: [] };
+  const columns = shown.points.map(point => {
+    const { request, before, after, cleared } = point;
+    return { from: request, to: request + 1, tops: [after, before], text: describe(point), isMarked: cleared > 0 };
+  });
+  return prompts(width, { columns, layers: ["sent", "cleared"], height: HEIGHT, limit: shown.safe_zone });
 }
-
-at("chart").addEventListener("pointermove", point);
-at("chart").addEventListener("pointerdown", point);
-at("chart").addEventListener("pointerleave", () => shown && chart());
-new ResizeObserver(() => shown && chart()).observe(at("chart"));
 
 function figures(session) {
   const { tokens: sums, prompt, points } = session;

@@ -1,26 +1,12 @@
 // Format figures as text. Tokens are abbreviated, money is in dollars, and a loss is called a loss.
 
-const PLAIN = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
-
-/** Format a whole number with thousands separators. */
-export const count = number => PLAIN.format(number);
-
-/** Format tokens: 9,500, then 134k, 2.1M. */
-export function tokens(number) {
-  const size = Math.abs(Math.round(number));
-  if (size < 10_000) return count(number);
-  return size < 999_500 ? `${count(number / 1_000)}k` : `${(number / 1_000_000).toFixed(1)}M`;
-}
+import { count, counted, percent, tokens } from "./numbers.js";
 
 /** Format dollars to the cent, and amounts below 10 cents to four places. */
 export function money(dollars) {
   const size = Math.abs(dollars);
   return `$${size === 0 || size >= 0.1 ? size.toFixed(2) : size.toFixed(4)}`;
 }
-
-export const percent = share => `${(100 * share).toFixed(0)} %`;
-
-export const counted = (number, what) => `${count(number)} ${what}${number === 1 ? "" : "s"}`;
 
 export const when = seconds =>
   new Date(1_000 * seconds).toLocaleString([], { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
@@ -47,6 +33,14 @@ export function briefly(saved) {
 
 /** Return "good", "bad" or "", for a color. */
 export const judged = saved => (saved.tokens > 0 ? "good" : saved.tokens < 0 ? "bad" : "");
+
+/** Return a request as text. */
+export function describe(point) {
+  const took = `${Math.max(1, Math.round(1_000 * point.seconds))} ms`;
+  const cleared = point.cleared ? ` ${counted(point.cleared, "result")} cleared,` : "";
+  const cold = point.is_cold && point.cleared ? " The cache had expired: the rewrite cost nothing extra." : "";
+  return `Request ${count(point.request)}: ${count(point.after)} tokens sent, ${count(point.before)} without pruning;${cleared} ${took}.${cold}`;
+}
 
 /** Return a sentence on what pruning has saved in a conversation. */
 export function saving(session) {

@@ -11,8 +11,8 @@ from tables import each_row
 
 from autoprune.apps.replay.atoms import Atom, Kind
 from autoprune.apps.replay.evidence import MOST_SOURCES, Evidence
-from autoprune.apps.replay.stated import capitalized, stated, statements
-from autoprune.apps.replay.values import squeezed
+from autoprune.apps.replay.statements import names_in, stated_atoms, statements
+from autoprune.apps.replay.values import squeeze
 from autoprune.apps.replay.visible import Text
 
 FACT, QUOTE, ROW = Kind.FACT, Kind.QUOTE, Kind.ROW
@@ -23,7 +23,7 @@ Message = dict[str, object]
 def found(words: str, source: str) -> list[tuple[Kind, str]]:
     """What of some words rests on a text."""
     shows = Text(source).shows
-    return [(atom.kind, atom.text) for atom in stated([], words, shows) if shows(atom)]
+    return [(atom.kind, atom.text) for atom in stated_atoms([], words, shows) if shows(atom)]
 
 
 # Facts
@@ -57,7 +57,7 @@ def found(words: str, source: str) -> list[tuple[Kind, str]]:
         ("报告说：客户尚未收到通知。", "订单已发，客户尚未\n收到通知请核对", ["客户尚未收到"]),
         ("客户尚未联系。", "客户尚未收到通知", []),
         ("報告：在庫と配送記録を確認し、", "まずは在庫と配送記録を確認してから", ["在庫と配送記録を"]),
-        ("รายงาน ลูกค้ายังไม่ได้รับแจ้งเรื่องนี้เลย", "ว่าลูกค้ายังไม่ได้รับแจ้งเรื่องนี้เลยครับ", [squeezed("ลูกค้ายังไม่ได้รับแจ้งเรื่อง")[:16]]),
+        ("รายงาน ลูกค้ายังไม่ได้รับแจ้งเรื่องนี้เลย", "ว่าลูกค้ายังไม่ได้รับแจ้งเรื่องนี้เลยครับ", [squeeze("ลูกค้ายังไม่ได้รับแจ้งเรื่อง")[:16]]),
     ],
 )
 def test_facts(words: str, source: str, expected: list[str]):
@@ -79,7 +79,7 @@ def test_facts(words: str, source: str, expected: list[str]):
     ],
 )
 def test_names_are_capitalized_words_in_a_row(text: str, expected: list[list[str]]):
-    assert list(capitalized(text)) == expected
+    assert list(names_in(text)) == expected
 
 
 # Quotes
@@ -197,12 +197,12 @@ def test_texts_that_a_call_carries_are_statements(arguments: object, is_stated: 
     ],
 )
 def test_keys_in_the_arguments_of_calls(arguments: object, expected: list[str]):
-    atoms = stated([called(arguments)], "", lambda atom: True)
+    atoms = stated_atoms([called(arguments)], "", lambda atom: True)
     assert [atom.text for atom in atoms if atom.kind is ROW] == expected
 
 
 def test_a_key_that_is_also_named_in_words_counts_once():
-    atoms = stated([called({"order_id": "W2378156"})], "I look at W2378156.", lambda atom: True)
+    atoms = stated_atoms([called({"order_id": "W2378156"})], "I look at W2378156.", lambda atom: True)
     assert atoms == (Atom(ROW, "w2378156"),)
 
 
@@ -263,12 +263,12 @@ def test_what_no_result_shows_is_unsupported():
 def test_any_text_can_be_read_and_its_own_statements_are_found_in_it(text: str):
     """All but quotes, whose first letter may be written either way."""
     shows = Text(text).shows
-    for atom in stated([called({"content": text, "id": text[:20]})], text, shows):
+    for atom in stated_atoms([called({"content": text, "id": text[:20]})], text, shows):
         assert shows(atom) or atom.kind is not FACT or " " in atom.text, atom
 
 
 @pytest.mark.parametrize("text", ["“" * 100_000, "`a b c " * 30_000, "Ab " * 60_000, "客" * 100_000, "> a\n" * 50_000])
 def test_long_texts_take_no_more_than_linear_time(text: str):
     began = process_time()
-    stated([], text, lambda atom: False)
+    stated_atoms([], text, lambda atom: False)
     assert process_time() - began < 8

@@ -1,13 +1,15 @@
-"""Work in processes, each of which gets one task at a time. One that dies takes nothing but its task with it."""
+"""Engines of a replay: processes on this machine, or a Ray cluster. A task that kills its process loses only itself."""
 
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from autoprune.apps.replay.corpus import Failed, Task, attempt
+from autoprune.errors import SettingsError
 
 T = TypeVar("T")
 LARGE = 64_000_000  # bytes of a file that is replayed when all others are done, and alone
@@ -109,3 +111,46 @@ def serve(do: Callable[[Task], object], pipe: Connection) -> None:
         except EOFError:
             return
         pipe.send(attempt(do, task))
+
+
+WAITING = 2  # tasks for each core that are handed to the cluster before one comes back
+
+
+def on_ray(do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
+    """Yield tasks as they are done. A task whose node or process dies gives an error, and the others go on."""
+    ray = _connect()
+    begin = ray.remote(num_cpus=1, max_retries=0)(attempt).remote
+    waiting = iter(tasks)
+    running: dict[Any, Task] = {}
+    try:
+        while True:
+            room = max(1, WAITING * int(ray.cluster_resources().get("CPU", 1))) - len(running)
+            running.update((begin(do, task), task) for task in islice(waiting, max(0, room)))
+            if not running:
+                return
+            for done in ray.wait(list(running))[0]:
+                yield running.pop(done), _outcome(ray, done)
+    finally:
+        ray.shutdown()
+
+
+def _connect() -> Any:
+    """Return Ray, connected to a cluster."""
+    try:
+        import ray  # type: ignore[import-not-found, unused-ignore]
+    except ImportError as error:
+        raise SettingsError("the engine ray is not installed: pip install 'autoprune[ray]'") from error
+    if not ray.is_initialized():
+        # Without an address Ray would look for a cluster that was started here, and wait for one that has gone.
+        if address := os.environ.get("RAY_ADDRESS"):
+            ray.init(address=address, log_to_driver=False)
+        else:
+            ray.init(address="local", log_to_driver=False, include_dashboard=False)
+    return ray
+
+
+def _outcome(ray: Any, done: Any) -> Any:
+    try:
+        return ray.get(done)
+    except ray.exceptions.RayError as error:
+        return Failed(f"it took the life of the process that replayed it ({type(error).__name__})")

@@ -28,8 +28,7 @@ from autoprune.apps.replay.atoms import (
     quoted_errors,
 )
 from autoprune.apps.replay.shell_edits import parsed
-from autoprune.apps.replay.values import KANA, LEAST_RUN, THAI, UNSPACED, plain, squeezed
-from autoprune.apps.replay.values import stated as values
+from autoprune.apps.replay.values import KANA, LEAST_RUN, THAI, UNSPACED, normalize, squeeze, values_in
 from autoprune.conversation.transcript import ToolCall
 from autoprune.facts.calls import COMMAND_ID_NAMES, COMMAND_NAMES, arguments, command, paths
 from autoprune.facts.plain_text import IDENTIFIER as CODE_NAME
@@ -76,7 +75,7 @@ ELLIPSIS = re.compile(r"…|\.{3}|\[…\]")
 IsShown = Callable[[Atom], bool]
 
 
-def stated(calls: Sequence[ToolCall], words: str, is_shown: IsShown) -> tuple[Atom, ...]:
+def stated_atoms(calls: Sequence[ToolCall], words: str, is_shown: IsShown) -> tuple[Atom, ...]:
     """Return the facts, quotes and rows of an answer, each once.
 
     `is_shown` says whether an atom stands in an earlier result. It decides between the readings of a statement: where a
@@ -85,7 +84,7 @@ def stated(calls: Sequence[ToolCall], words: str, is_shown: IsShown) -> tuple[At
     rows = {atom.text: atom for call in calls for atom in _rows(call, is_shown)}
     found = [*rows.values()]
     for text in statements(calls, words):
-        found += (atom for atom in _of_text(plain(text[:LONGEST]), is_shown) if atom.text not in rows)
+        found += (atom for atom in _text_atoms(normalize(text[:LONGEST]), is_shown) if atom.text not in rows)
     return tuple(dict.fromkeys(found))
 
 
@@ -98,13 +97,13 @@ def statements(calls: Sequence[ToolCall], words: str) -> Iterator[str]:
         yield words
     for call in calls:
         known: object = arguments(call)
-        yield from _written(known or {"input": call.arguments}, "", 0)
+        yield from _texts_in(known or {"input": call.arguments}, "", 0)
         script = command(call)
         if script and not is_patch(script):
-            yield from _written_by_shell(script)
+            yield from _texts_in_script(script)
 
 
-def _written(value: object, name: str, depth: int) -> Iterator[str]:
+def _texts_in(value: object, name: str, depth: int) -> Iterator[str]:
     if isinstance(value, str):
         if is_patch(value):
             yield from (after for before, after in hunks(value) if not before)
@@ -112,10 +111,10 @@ def _written(value: object, name: str, depth: int) -> Iterator[str]:
             yield value
     elif isinstance(value, Mapping) and depth <= DEEPEST:
         for field, item in value.items():
-            yield from _written(item, str(field), depth + 1)
+            yield from _texts_in(item, str(field), depth + 1)
     elif isinstance(value, list | tuple) and depth <= DEEPEST:
         for item in value:
-            yield from _written(item, name, depth + 1)
+            yield from _texts_in(item, name, depth + 1)
 
 
 def is_text(name: str, value: str) -> bool:
@@ -127,7 +126,7 @@ def is_text(name: str, value: str) -> bool:
     return len(value.split()) >= LEAST_WORDS or any(len(run) >= 2 * LEAST_RUN for run in UNSPACED.findall(value))
 
 
-def _written_by_shell(script: str) -> Iterator[str]:
+def _texts_in_script(script: str) -> Iterator[str]:
     """Yield the here-documents of a script that no program runs, and its long quoted words."""
     commands, heredocs = parsed(script)
     for heredoc in heredocs:
@@ -141,28 +140,28 @@ def _written_by_shell(script: str) -> Iterator[str]:
 # Facts and quotes
 
 
-def _of_text(text: str, is_shown: IsShown) -> Iterator[Atom]:
+def _text_atoms(text: str, is_shown: IsShown) -> Iterator[Atom]:
     errors = set(quoted_errors(text))
     quotes: list[Atom] = []
 
-    def left(match: re.Match[str]) -> str:
+    def take_quotes(match: re.Match[str]) -> str:
         """Take the quotes of a span; leave nothing of it if results show them, or if it is an atom of another kind."""
         span = next(filter(None, match.groups()))
         found = [] if span in errors else list(_quotes(span, is_shown))
         quotes.extend(found)
         return "\n" if span in errors or any(map(is_shown, found)) else match[0]
 
-    text = QUOTED.sub(left, text)
+    text = QUOTED.sub(take_quotes, text)
     yield from quotes
-    for readings in values(text):
-        yield _first([Atom(Kind.FACT, reading) for reading in readings], is_shown)
-    for name in capitalized(text):
-        yield _first([Atom(Kind.FACT, reading) for reading in _readings(name)], is_shown)
+    for readings in values_in(text):
+        yield _likeliest([Atom(Kind.FACT, reading) for reading in readings], is_shown)
+    for name in names_in(text):
+        yield _likeliest([Atom(Kind.FACT, reading) for reading in _readings(name)], is_shown)
     for run in UNSPACED.findall(text):
-        yield from _runs(squeezed(run), is_shown)
+        yield from _runs(squeeze(run), is_shown)
 
 
-def _first(readings: Sequence[Atom], is_shown: IsShown) -> Atom:
+def _likeliest(readings: Sequence[Atom], is_shown: IsShown) -> Atom:
     """Return the first reading that a result shows; the first of all if none does."""
     return next(filter(is_shown, readings), readings[0])
 
@@ -170,15 +169,15 @@ def _first(readings: Sequence[Atom], is_shown: IsShown) -> Atom:
 def _quotes(span: str, is_shown: IsShown) -> Iterator[Atom]:
     """Yield the parts of a quoted span between its ellipses that are long enough to be no chance."""
     for part in ELLIPSIS.split(span):
-        letters = squeezed(part)
+        letters = squeeze(part)
         enough = len(letters) >= LEAST_QUOTED and len(part.split()) >= LEAST_QUOTED_WORDS
         if enough or sum(map(len, UNSPACED.findall(letters))) >= LEAST_RUN:
             words = " ".join(WORDS.findall(part))
             other = words[0].swapcase() + words[1:]  # quoted within another sentence
-            yield _first([Atom(Kind.QUOTE, each) for each in dict.fromkeys((words, other))], is_shown)
+            yield _likeliest([Atom(Kind.QUOTE, each) for each in dict.fromkeys((words, other))], is_shown)
 
 
-def capitalized(text: str) -> Iterator[list[str]]:
+def names_in(text: str) -> Iterator[list[str]]:
     """Yield two capitalized words or more in a row, with particles between them: Ludwig van Beethoven."""
     name: list[str] = []
     end = -1
@@ -186,18 +185,18 @@ def capitalized(text: str) -> Iterator[list[str]]:
         word = match[0]
         gap = text[end : match.start()]
         if name and (gap not in (" ", "\u00a0", "\n", ". ") or (gap == ". " and len(name[-1]) > 1)):
-            yield from _whole(name)
+            yield from _complete_name(name)
             name = []
         if (_is_capitalized(word) and (name or word not in BEGINNINGS)) or (name and word in PARTICLES):
             name.append(word)
         elif name:
-            yield from _whole(name)
+            yield from _complete_name(name)
             name = []
         end = match.end()
-    yield from _whole(name)
+    yield from _complete_name(name)
 
 
-def _whole(name: list[str]) -> Iterator[list[str]]:
+def _complete_name(name: list[str]) -> Iterator[list[str]]:
     while name and name[-1] in PARTICLES:
         name = name[:-1]
     if sum(len(word) > 1 and word not in PARTICLES for word in name) >= 2:
@@ -234,31 +233,31 @@ def _runs(run: str, is_shown: IsShown) -> Iterator[Atom]:
 
 def _rows(call: ToolCall, is_shown: IsShown) -> Iterator[Atom]:
     """Yield the keys in the arguments of a call, which are in no path, text, edit or patch."""
-    for text in _keyed(arguments(call), "", 0, frozenset(paths(call))):
-        for readings in values(plain(text)):
-            yield _first([Atom(Kind.ROW, reading) for reading in readings], is_shown)
+    for text in _possible_keys(arguments(call), "", 0, frozenset(paths(call))):
+        for readings in values_in(normalize(text)):
+            yield _likeliest([Atom(Kind.ROW, reading) for reading in readings], is_shown)
     script = command(call)
     if script and not is_patch(script):
         bare = PATH_WORD.sub(" ", script.partition("<<")[0])
         for name in code_names(bare):
             bare = bare.replace(name, " ")
-        for readings in values(plain(bare)):
+        for readings in values_in(normalize(bare)):
             if not (readings[0].isdecimal() and len(readings[0]) < LEAST_KEY):
-                yield _first([Atom(Kind.ROW, reading) for reading in readings], is_shown)
+                yield _likeliest([Atom(Kind.ROW, reading) for reading in readings], is_shown)
 
 
-def _keyed(value: object, name: str, depth: int, known: frozenset[str]) -> Iterator[str]:
+def _possible_keys(value: object, name: str, depth: int, known: frozenset[str]) -> Iterator[str]:
     """Yield the arguments that may hold keys, as texts."""
     if isinstance(value, Mapping) and depth <= DEEPEST:
         for field, item in value.items():
-            yield from _keyed(item, str(field), depth + 1, known)
+            yield from _possible_keys(item, str(field), depth + 1, known)
     elif isinstance(value, list | tuple) and depth <= DEEPEST:
         for item in value:
-            yield from _keyed(item, name, depth + 1, known)
+            yield from _possible_keys(item, name, depth + 1, known)
     elif isinstance(value, str | int | float) and not isinstance(value, bool):
         text = str(value)
         if _may_be_key(name, text) and text.replace("\\", "/") not in known:
-            yield CODE_NAME.sub(_without_code, text) if name in SEARCHED else text
+            yield CODE_NAME.sub(_drop_code, text) if name in SEARCHED else text
 
 
 def _may_be_key(name: str, text: str) -> bool:
@@ -269,6 +268,6 @@ def _may_be_key(name: str, text: str) -> bool:
     return not MEASURES.search(INNER_CAPITAL.sub("_", name).lower().replace("-", "_"))
 
 
-def _without_code(match: re.Match[str]) -> str:
+def _drop_code(match: re.Match[str]) -> str:
     """Return nothing for a name of code, which is an atom of another kind."""
     return "" if code_names(match[0]) else match[0]
