@@ -1,18 +1,14 @@
 """The words of a message: its texts without calls, results and thinking, in any format. Changes nothing."""
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import autoprune.facts.harness as harness
-import autoprune.formats._cline_text as _cline_text
-import autoprune.formats._function_results_text as _function_results_text
-import autoprune.formats._tool_response_text as _tool_response_text
-import autoprune.formats.xml_tool_result as xml
 from autoprune.conversation.messages import fields, fields_of
 from autoprune.conversation.transcript import Entry, Path, ToolCall, ToolResult
-from autoprune.formats._media import find_medium
+from autoprune.formats import find_medium
+from autoprune.formats.dialects import dialect_of, registered
 
 Span = tuple[int, int]
 
@@ -40,12 +36,9 @@ PLAIN = frozenset(
     )
 )
 NAMES = ("name", "filename", "title", "file_id", "fileUri", "file_uri")  # most telling first
-DIALECTS = {dialect.KIND: dialect for dialect in (xml, _tool_response_text, _function_results_text)}
-FAILED_END = re.compile(rf"\s*{re.escape(_cline_text.FAILED_END)}")
 DEEPEST = 12  # levels of lists and objects that are looked through
 LONGEST_LABEL = 100  # characters
 NEAR = 64  # characters between a call and the tag of its block
-CALLS, CALLS_END = _function_results_text.CALL_MARK, "</function_calls>"
 
 
 def texts(message: object, entry: Entry) -> tuple[str, ...]:
@@ -150,8 +143,9 @@ def _label(kind: str, block: Mapping[str, object]) -> str:
 def _around(text: str, parts: Sequence[ToolResult | ToolCall]) -> str:
     """Return a text without the results and calls in it, and without the tags or the heading of each."""
     if not parts:
-        is_heading = text.startswith("[") and text.endswith(_cline_text.MARK) and _cline_text.begins_with_heading(text)
-        return "" if is_heading else text  # Cline may write the heading of a result as a block of its own
+        # Cline may write the heading of a result as a block of its own.
+        is_frame = any(dialect.is_frame(text) for dialect in registered() if dialect.is_frame)
+        return "" if is_frame else text
     wholes = {kind: _wholes(text, kind) for kind in {part.kind for part in parts if isinstance(part, ToolResult)}}
     around, at = [], 0
     for begin, end in sorted(_whole(text, part, wholes) for part in parts):
@@ -167,31 +161,24 @@ def _whole(text: str, part: ToolResult | ToolCall, wholes: Mapping[str, Sequence
         known = wholes[part.kind]
         index = bisect_right(known, start, key=lambda span: span[0]) - 1
         return known[index] if index >= 0 and stop <= known[index][1] else (start, stop)
-    return _with_block(text, start, stop)
+    return _with_frame(text, start, stop)
 
 
-def _with_block(text: str, start: int, stop: int) -> Span:
-    """Return where a call stands, with the tags of Claude's block of calls where it is the first or the last in it."""
-    before, after = text[max(0, start - NEAR) : start].rstrip(), text[stop : stop + NEAR]
-    if before.endswith(CALLS):
-        start -= len(text[max(0, start - NEAR) : start]) - len(before) + len(CALLS)
-    if after.lstrip().startswith(CALLS_END):
-        stop += len(after) - len(after.lstrip()) + len(CALLS_END)
+def _with_frame(text: str, start: int, stop: int) -> Span:
+    """Return the offsets of a call with the tags around the block of calls that it begins or ends."""
+    for opening, closing in filter(None, (dialect.call_frame for dialect in registered())):
+        before, after = text[max(0, start - NEAR) : start], text[stop : stop + NEAR]
+        if before.rstrip().endswith(opening):
+            start -= len(before) - len(before.rstrip()) + len(opening)
+        if after.lstrip().startswith(closing):
+            stop += len(after) - len(after.lstrip()) + len(closing)
     return start, stop
 
 
-def _wholes(text: str, kind: str) -> list[Span]:
-    """Return where the elements or headed payloads of a dialect stand in a text."""
-    if kind == _cline_text.KIND:
-        return [(one.begin, _after_failure(text, one.stop)) for one in _cline_text.spans(text)]
-    dialect = DIALECTS.get(kind)
-    return [(span.begin, span.end) for span in dialect.spans(text)] if dialect else []
-
-
-def _after_failure(text: str, at: int) -> int:
-    """Return the end of the tag that closes Cline's message of a failure, if it follows an offset; else the offset."""
-    match = FAILED_END.match(text, at)
-    return match.end() if match else at
+def _wholes(text: str, kind: str) -> Sequence[Span]:
+    """Return where the results of a dialect stand in a text, with the tags or the heading of each."""
+    dialect = dialect_of(kind)
+    return dialect.spans(text) if dialect else ()
 
 
 def is_note(message: object, entry: Entry) -> bool:

@@ -15,8 +15,8 @@ from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner
-from autoprune.formats import _cline_text, new_parser, parse
-from autoprune.formats.texts import DIALECTS as REGISTERED
+from autoprune.formats import new_parser, parse
+from autoprune.formats.dialects import dialect_of, registered
 from autoprune.strategies import Replace, View
 
 TAG = re.compile(r"</?([A-Za-z_]+)[^<>]*>")
@@ -25,7 +25,7 @@ MORE = {
     "cline": "<environment_details></environment_details><feedback></feedback><answer></answer><user_message>",
     "function_results": "<result><output></output></result><system></system>",
 }
-KINDS = [getattr(dialect, "KIND", "") for dialect in REGISTERED]
+KINDS = [dialect.kind for dialect in registered()]
 LARGE = "one more line of a large file\n" * 60
 
 
@@ -64,7 +64,7 @@ TAGS = [shape.format(name) for name in NAMES for shape in SHAPES]
 
 def test_every_registered_dialect_has_a_sample():
     assert sorted(KINDS) == sorted(DIALECTS)
-    assert [kind for kind, dialect in zip(KINDS, REGISTERED, strict=True) if dialect.MARK not in sample(kind)] == []
+    assert [kind for kind, dialect in zip(KINDS, registered(), strict=True) if dialect.mark not in sample(kind)] == []
 
 
 def payloads(messages: list[Any]) -> list[str]:
@@ -113,5 +113,7 @@ def test_a_text_of_many_such_pieces_stays_inside_its_result(kind: str, pieces: l
 @each_row("kind", [kind for kind in KINDS if kind != "cline"])
 def test_a_heading_reaches_over_no_result_of_another_dialect(kind: str):
     command = "[execute_command for 'cat <<EOF\n{}\nEOF'] Result:\nok"
-    assert len(_cline_text.spans(command.format("words"))) == 1
-    assert _cline_text.spans(command.format(sample(kind))) == []
+    cline = dialect_of("cline")
+    assert cline is not None
+    assert len(cline.spans(command.format("words"))) == 1
+    assert cline.spans(command.format(sample(kind))) == []
