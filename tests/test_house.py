@@ -17,7 +17,7 @@ MAY_SEE = {
     "tokens": {"errors"},
     "economics": {"errors", "tokens"},
     "conversation": {"errors", "tokens"},
-    "formats": {"errors", "tokens", "conversation"},
+    "formats": {"errors", "settings", "tokens", "conversation"},
     "facts": {"conversation", "formats"},
     "planning": {"errors", "tokens", "conversation", "facts"},
     "providers": {"errors", "conversation", "formats", "planning"},
