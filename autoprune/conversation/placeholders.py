@@ -1,6 +1,5 @@
 """The placeholder of a cleared result, and the tokens that it saves. The same result always gets the same one."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -16,12 +15,6 @@ SENTENCE = (
 )
 XML = "xml"  # the kind of a result that is an element of the XML dialect, and whose placeholder is one
 END_TAG = "</tool_result>"
-# What a text inside a dialect may not hold: it would end the result that it stands in, or begin another one.
-TAG = re.compile(
-    r"<(?=/?(?:tool_result|tool_response|function_results|result|stdout|output|error|system|environment_details"
-    r"|feedback|answer|user_message)\b)"
-)
-HEADING = "] Result:"
 
 
 def element(tool: str, sentence: str = SENTENCE) -> str:
@@ -44,13 +37,8 @@ def inside(whole: str, tool: str = "") -> str:
 
 
 def framed(result: ToolResult, text: str) -> str:
-    """Return a text as it stands in place of a payload: as a JSON string where that is a JSON value in a text."""
+    """Return a text as its dialect puts it in place of a payload inside a text: escaped, or as a JSON string."""
     return str(result.put(result.text, text)) if result.location.start is not None else text
-
-
-def harmless(text: str) -> str:
-    """Return a text that no dialect takes for the end of a result, or for the beginning of another one."""
-    return TAG.sub("< ", text).replace(HEADING, HEADING.replace(" ", "  "))
 
 
 def own(result: ToolResult, text: str, mark: str = "") -> str:
@@ -58,14 +46,10 @@ def own(result: ToolResult, text: str, mark: str = "") -> str:
 
     A text that stands there already, with whatever mark, is returned unchanged.
     """
-    plain = trimmed(result, _inside(result, text))
+    plain = trimmed(result, framed(result, text))
     if recall.parted(result.text)[0] == recall.parted(plain)[0]:
         return result.text
-    return trimmed(result, _inside(result, recall.marked(text, mark)))
-
-
-def _inside(result: ToolResult, text: str) -> str:
-    return framed(result, harmless(text)) if result.location.start is not None else text
+    return trimmed(result, framed(result, recall.marked(text, mark)))
 
 
 def trimmed(result: ToolResult, text: str) -> str:

@@ -32,7 +32,7 @@ class Utterance:
     def said(self) -> str:
         """The user's own words, without what the agent's harness adds: reminders, the environment."""
         texts = self.texts or (self.words,)
-        return harness.said_beside(texts, (result.tool for result in self.results))
+        return harness.user_words_beside(texts, (result.tool for result in self.results))
 
     @property
     def asked(self) -> str:
@@ -42,13 +42,13 @@ class Utterance:
         """
         is_request = self.speaker is Speaker.USER and not self.is_answer
         said = self.said if is_request else ""
-        return "" if harness.continues(said) else said
+        return "" if harness.is_continuation(said) else said
 
     @property
     def continues(self) -> str:
         """A harness's summary of an earlier conversation, passed on as the user's; "" for other messages."""
         said = self.said if self.speaker is Speaker.USER else ""
-        return said if harness.continues(said) else ""
+        return said if harness.is_continuation(said) else ""
 
 
 def utterances(

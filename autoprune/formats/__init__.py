@@ -15,7 +15,7 @@ from autoprune.conversation.messages import fields, fields_of, listed, nested, w
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolInput, ToolResult
 from autoprune.formats import texts
 from autoprune.formats._detection import SHIPPED, dominant, named, new_parser
-from autoprune.formats._media import is_media, media
+from autoprune.formats._media import find_medium, is_media, media
 from autoprune.formats._parts import UNKNOWN, native_call, native_result
 from autoprune.formats._payloads import (
     Payload,
@@ -52,6 +52,7 @@ __all__ = [
     "encrypted_tokens",
     "fields",
     "fields_of",
+    "find_medium",
     "is_media",
     "json_text",
     "listed",

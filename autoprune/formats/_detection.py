@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
+from typing import Any
 
 import autoprune.formats.anthropic_messages as anthropic_messages
 import autoprune.formats.bedrock_converse as bedrock_converse
@@ -14,9 +15,12 @@ from autoprune.conversation.messages import fields
 from autoprune.errors import ConversationError, SettingsError, did_you_mean
 from autoprune.formats._standing import standing_behind
 from autoprune.formats.parsing import Format, Parser
+from autoprune.settings import load_plugin, plugin_names
 from autoprune.tokens import Count
 
 SHIPPED: tuple[Format, ...] = (openai_chat, openai_responses, anthropic_messages, bedrock_converse, gemini_contents)
+
+PLUGINS = "autoprune.formats"  # the entry point group of formats that installed packages bring
 
 RECIPE = "see docs/integrations/recipes.md"
 # How the messages of frameworks are pruned, by the packages, or modules, that define them.
@@ -116,11 +120,25 @@ def _unknown(message: Mapping[str, object], at: int) -> ConversationError:
 
 
 def named(name: str | None, formats: Sequence[Format]) -> Sequence[Format]:
-    """Return the format of a name, or all for None. Raises SettingsError for an unknown name."""
+    """Return the format of a name, or all for None. Raises SettingsError for an unknown name.
+
+    A name that none of `formats` has may be that of an installed plugin.
+    """
     if name is None:
         return formats
-    found = tuple(known for known in formats if name == known.NAME)[:1]
+    found = tuple(known for known in formats if name == known.NAME)[:1] or _plugin(name)
     if not found:
-        names = [known.NAME for known in formats]
+        names = [*(known.NAME for known in formats), *plugin_names(PLUGINS)]
         raise SettingsError(f"there is no format {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}")
     return found
+
+
+def _plugin(name: str) -> tuple[Format, ...]:
+    """Return the format that an installed package registers under a name, if any. Loads no other plugin."""
+    plugin: Any = load_plugin(PLUGINS, name)
+    if plugin is None:
+        return ()
+    missing = [each for each in ("NAME", "seen", "speaker", "parse", "message") if not hasattr(plugin, each)]
+    if missing:
+        raise SettingsError(f"the plugin {name!r} under {PLUGINS} is no format: it has no {', '.join(missing)}")
+    return (plugin,)

@@ -21,7 +21,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from autoprune.conversation.placeholders import XML
-from autoprune.conversation.transcript import Location, Path, ToolCall, ToolInput, ToolResult
+from autoprune.conversation.transcript import Location, Path, ToolCall, ToolInput
 from autoprune.formats._elements import (
     MOST_ARGUMENTS,
     QUOTATION_MARKS,
@@ -37,14 +37,11 @@ from autoprune.formats._elements import (
     unfenced,
     why_missed,
 )
-from autoprune.formats._parts import UNKNOWN, Found, after_letters, argument, read
-from autoprune.formats._standing import Standing
+from autoprune.formats._parts import UNKNOWN, Found, after_letters, argument
+from autoprune.formats.dialects import Dialect, Example
 from autoprune.formats.parsing import Parser
 
-KIND = XML
-MARK = "<tool_result"  # in every text with a result
-LOOK = "<tool_result …>"
-CALL_MARK = "</"  # in every text with a call
+MARK = "<tool_result"
 WORD = "tool_result"
 LONGEST_TAG = 1_024  # characters of a start tag that is remembered
 UNQUOTED = """[^<>"']*"""
@@ -117,23 +114,16 @@ def attributes(tag: str) -> Mapping[str, str]:
         return {match[1]: match[2] or match[3] or "" for match in reversed(list(ATTRIBUTE.finditer(tag)))}
 
 
-def results(text: str, path: Path, parser: Parser) -> tuple[list[ToolResult], int]:
-    """Return the results in a user's text, and the tokens of the whole text."""
-    spans_found = spans(text) if "<tool_result" in text and parser.is_tool_result(text) else []
+def find(text: str, path: Path, parser: Parser) -> list[Found]:
+    """Return the results in a user's text."""
+    found = spans(text)
     # Cut in the middle, a payload that holds another element might be read as that one.
-    plain = [text.find(WORD, span.start, span.stop) < 0 for span in spans_found]
-    places = zip(spans_found, [0, *cuts(text, spans_found)], plain, strict=False)
-    found = [_found(text, span, cut, parser, is_plain) for span, cut, is_plain in places]
-    return read(text, found, path, parser, KIND)
+    plain = [text.find(WORD, span.start, span.stop) < 0 for span in found]
+    places = zip(found, [0, *cuts(text, found)], plain, strict=False)
+    return [_read_element(text, span, cut, parser, is_plain) for span, cut, is_plain in places]
 
 
-def alone(text: str, path: Path, parser: Parser) -> tuple[list[ToolResult], int] | None:
-    """Return the result of a text that is one result, as most are, and its tokens; None for any other text."""
-    span = _whole(text)
-    return read(text, [_found(text, span, 0, parser, True)], path, parser, KIND) if span else None
-
-
-def _found(text: str, span: Span, cut: int, parser: Parser, is_plain: bool) -> Found:
+def _read_element(text: str, span: Span, cut: int, parser: Parser, is_plain: bool) -> Found:
     tag = text[span.begin : span.start]
     tool = parser.tool_name(tag)
     call = parser.open_calls.answered_in_text(tool)
@@ -150,21 +140,28 @@ def spans(text: str) -> list[Span]:
     return [whole] if whole else unfenced(text, outermost(_tags(text)))
 
 
-def begin(text: str, standing: Standing) -> int:
+def begin(text: str, parser: Parser) -> int:
     """Return where the first result can begin; -1 for nowhere."""
     return first_start(_tags(text))
 
 
-def refusal(text: str, standing: Standing) -> str | None:
-    """Return why no result can stand in a text, in words; None where one can."""
-    if standing.is_open and not (text.startswith(MARK) and [span.begin for span in spans(text)[:1]] == [0]):
+def refuse(text: str, parser: Parser) -> str | None:
+    """Return the reason why a text can hold no result; None if it can."""
+    return _refusal(text, parser) if parser.is_tool_result(text) else "the pruner reads no result in it"
+
+
+def _refusal(text: str, parser: Parser) -> str | None:
+    if parser.standing.is_open and not (text.startswith(MARK) and [span.begin for span in spans(text)[:1]] == [0]):
         return "before the model's first message only a text that begins with a result holds any"
-    return standing.refusal()
+    return parser.standing.refusal()
 
 
-def missed(text: str, standing: Standing) -> str | None:
-    """Return why something that looks like a result is none, in words; None where there is no such thing."""
-    known, refused = [*_tags(text)], refusal(text, standing)
+def explain(text: str, parser: Parser) -> str | None:
+    """Return the reason why something that looks like a result is none; None if nothing does."""
+    refused = _refusal(text, parser)
+    if refused is None and _whole(text):
+        return None
+    known = [*_tags(text)]
     why = why_missed(text, known, outermost(known), refused, wants="white space must stand before it")
     return why or _nameless(text, [] if refused else spans(text))
 
@@ -219,7 +216,7 @@ def cuts(text: str, found: list[Span]) -> list[int]:
     return [at if text[at - 1 : at] == "\n" else at + len("<tool_result") for at, *_ in found[1:]]
 
 
-def calls_in(text: str, path: Path, parser: Parser) -> Iterator[ToolCall]:
+def read_calls(text: str, path: Path, parser: Parser) -> Iterator[ToolCall]:
     """Yield the calls in a text of the model's, which stands at `path`."""
     found = calls(text)
     ends = [*(call.cut for call in found[1:]), len(text)]
@@ -272,3 +269,22 @@ def element_places(text: str, at: int, stop: int, ends: First) -> dict[str, tupl
         places[match[1]] = match.end(), end
         at = end + len(match[1]) + 3
     return places if is_blank(text, at, stop) else {}
+
+
+XML_DIALECT = Dialect(
+    kind=XML,
+    mark=MARK,
+    look="<tool_result …>",
+    tags=frozenset((WORD,)),
+    example=Example(
+        call="<read_file>\n<path>a.py</path>\n</read_file>",
+        result="<tool_result tool_name='read_file' success='true'>@</tool_result>",
+    ),
+    find=find,
+    spans=lambda text: [(span.begin, span.end) for span in spans(text)],
+    begin=begin,
+    refuse=refuse,
+    explain=explain,
+    calls=read_calls,
+    call_mark="</",
+)

@@ -274,7 +274,7 @@ class FoldWalk(Walk):
         """Return what the user said through tools, and beside results."""
         said = [answers.answer_text(result) for result in entry.results if self._answer_rules.is_answer(result)]
         if entry.results and entry.speaker is Speaker.USER:
-            said.append(harness.said_beside(texts(message, entry), (result.tool for result in entry.results)))
+            said.append(harness.user_words_beside(texts(message, entry), (result.tool for result in entry.results)))
         return [words for words in said if words]
 
     def _said(self, at: int) -> int:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from autoprune.conversation import recall
 from autoprune.conversation.edits import Replace
-from autoprune.conversation.placeholders import Placeholder, harmless
+from autoprune.conversation.placeholders import Placeholder, framed
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.transcript import Speaker, ToolResult
 from autoprune.facts.plain_text import sendable
@@ -124,7 +124,7 @@ class Draft:
         """Return a text as it stands in place of the result, with a mark; in a text it holds nothing that ends it."""
         head = mark(self.result.tokens)
         known = self.edit.mark if self.edit.mark in self.edit.text else ""  # a short cut has no room for it
-        text = text if self.result.location.start is None else harmless(text)
+        text = framed(self.result, text)
         if self.result.location.start is None or self.result.kind != "xml" or "<content>" in text:
             whole = f"{head}\n{text}"
         else:

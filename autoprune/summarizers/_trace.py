@@ -198,7 +198,7 @@ def _said(utterances: Sequence[Utterance], at: int, request: str) -> Iterator[Li
     one = utterances[at]
     if one.speaker is Speaker.USER and not one.continues and (words := one.said) and words != request:
         yield Line(USER, 0, "").saying(words)
-    elif one.speaker is Speaker.MODEL and harness.spoken(one.words).strip():
+    elif one.speaker is Speaker.MODEL and harness.model_words(one.words).strip():
         behind = takewhile(lambda each: each.speaker is Speaker.MODEL and not each.after_request, utterances[at + 1 :])
         if not one.calls and not any(each.calls for each in behind):
             yield Line(MODEL, 0, _plain(shorten(one.words, LONGEST_ANSWER, len), 2 * LONGEST_ANSWER))

@@ -303,7 +303,7 @@ def test_why_a_conversation_goes_on_as_it_is_stands_in_the_log():
 
 
 def test_what_is_no_client_is_refused_in_words():
-    with pytest.raises(SettingsError, match="a dict cannot be attached to: give a client of openai or anthropic"):
+    with pytest.raises(SettingsError, match="cannot attach to a dict: give a client of openai or anthropic"):
         attached({})
 
 

@@ -162,7 +162,7 @@ def test_a_model_that_cannot_say_what_becomes_of_bound_thinking_is_an_error():
     class Named(Scripted):
         model: str = "claude-opus-5-5"
 
-    with pytest.raises(SettingsError, match=r"requests of Named cannot say .* PruneArgs\(thinking_policy='refuse'\)"):
+    with pytest.raises(SettingsError, match=r"a Named cannot send .* PruneArgs\(thinking_policy='refuse'\)"):
         invoked(agent(Named(), PruningMiddleware(SAFE_ZONE)))
 
 

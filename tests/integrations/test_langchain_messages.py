@@ -17,7 +17,7 @@ from langchain_core.messages import (
 
 from autoprune import AgenticConversationPruner, PruneArgs
 from autoprune.integrations import langchain_messages
-from autoprune.integrations._attached import Attached
+from autoprune.integrations._hooks import FrameworkPruner
 
 LONG = "a line of output\n" * 200
 CALL: Any = {"id": "c", "name": "read", "args": {"path": "a.py"}}
@@ -126,7 +126,7 @@ def test_an_artifact_is_not_looked_into():
         *(ASKED, ToolMessage(LONG, tool_call_id="c", artifact=endless, id="m")),
         *(ANSWER, HumanMessage("Go on."), ASKED, ToolMessage("x", tool_call_id="c", artifact=endless)),
     ]
-    result = Attached(langchain_messages, 100, "tool_output_cleanup").prune(messages)
+    result = FrameworkPruner(langchain_messages, 100, "tool_output_cleanup").prune(messages)
     assert [one is other for one, other in zip(result.conversation, messages, strict=True)] == [1, 1, 0, 1, 1, 1, 1]
     cleared = result.conversation[2]
     assert (cleared.content, cleared.id, cleared.artifact is endless) == (SENTENCE, "m", True)

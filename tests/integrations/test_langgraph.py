@@ -78,7 +78,7 @@ def test_a_node_of_a_graph_is_given_pruned_messages():
 def test_thinking_that_the_next_request_would_have_to_speak_of_is_an_error():
     hook = pre_model_hook(PruneArgs(SAFE_ZONE, model="claude-opus-5-5"))
     with pytest.raises(
-        SettingsError, match=r"use langchain\.PruningMiddleware, or PruneArgs\(thinking_policy='refuse'"
+        SettingsError, match=r"use langchain\.PruningMiddleware, or a pruner with PruneArgs\(thinking_policy='refuse'"
     ):
         invoked(create_react_agent(Scripted(), [read_file], pre_model_hook=hook))
 

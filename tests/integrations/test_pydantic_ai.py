@@ -118,7 +118,9 @@ def test_a_pruner_that_folds_sums_up_in_messages_of_pydantic_ai():
 
 
 def test_a_provider_whose_requests_cannot_speak_of_bound_thinking_is_an_error():
-    with pytest.raises(SettingsError, match=r"requests to 'function' cannot say .* PruneArgs\(thinking_policy='refuse"):
+    with pytest.raises(
+        SettingsError, match=r"a request to 'function' cannot send .* PruneArgs\(thinking_policy='refuse"
+    ):
         run(Scripted("claude-opus-5-5").agent(Pruning(SAFE_ZONE)))
 
 

@@ -25,7 +25,7 @@ from pydantic_ai.messages import (
 
 from autoprune import AgenticConversationPruner, PruneArgs
 from autoprune.integrations import pydantic_ai_messages
-from autoprune.integrations._attached import Attached
+from autoprune.integrations._hooks import FrameworkPruner
 
 LONG = "a line of output\n" * 200
 CALL = ToolCallPart("read", {"path": "a.py"}, "c")
@@ -101,7 +101,7 @@ def test_metadata_are_not_looked_into():
         *(replace(ANSWER, metadata=endless), ModelRequest([UserPromptPart("Go on.")]), ASKED),
         ModelRequest([replace(kept, content="x")]),
     ]
-    result = Attached(pydantic_ai_messages, 100, "tool_output_cleanup").prune(messages)
+    result = FrameworkPruner(pydantic_ai_messages, 100, "tool_output_cleanup").prune(messages)
     assert [one is other for one, other in zip(result.conversation, messages, strict=True)] == [1, 1, 0, 1, 1, 1, 1]
     cleared = result.conversation[2]
     assert (cleared.run_id, cleared.metadata, cleared.parts[2] is messages[2].parts[2]) == ("r", None, True)
@@ -113,7 +113,7 @@ def test_thinking_is_taken_out_of_a_message_with_metadata():
     args = PruneArgs(100, thinking_policy="strip")
     thought = ModelResponse([ThinkingPart("Hm.", signature="s"), TextPart("It is line 9.")], metadata={"mine": 1})
     result, again = ModelRequest([ToolReturnPart("read", LONG, "c")]), ModelRequest([UserPromptPart("Go on.")])
-    got = Attached(pydantic_ai_messages, args, "low_water").prune([ASKED, result, thought, again]).conversation
+    got = FrameworkPruner(pydantic_ai_messages, args, "low_water").prune([ASKED, result, thought, again]).conversation
     assert got[2] == replace(thought, parts=thought.parts[1:])
 
 

@@ -13,8 +13,7 @@ from tables import each_row
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, Report, SettingsError, prune_history
 from autoprune.conversation.edits import Fold
 from autoprune.formats import openai_chat
-from autoprune.integrations._attached import Attached
-from autoprune.integrations._hooks import pruned
+from autoprune.integrations._hooks import FrameworkPruner, prune_body
 from autoprune.pruners.by_name import pruner_for
 from autoprune.pruners.requests import prune_request
 from autoprune.strategies.by_name import FOLDING, folding_named
@@ -149,7 +148,7 @@ def test_two_strategies_in_one_call_are_refused(kind: type):
 # Near misses
 
 # A framework whose messages are those of Chat Completions.
-MINE: Any = SimpleNamespace(**{**vars(openai_chat), "bare": lambda message, at: message})
+MINE: Any = SimpleNamespace(**{**vars(openai_chat), "strip_unsent": lambda message, at: message})
 NEAR_MISSES = [
     (AgenticConversationPruner, "low-water", " (did you mean low_water?)"),
     (AgenticConversationPruner, "LowWater(target=0.5)", " (did you mean low_water?)"),
@@ -178,8 +177,8 @@ def test_an_unknown_strategy_is_an_error_that_names_the_near_one(kind: type, nam
         lambda: asyncio.run(pruner.aprune_conversations(MESSAGES, strategy=name)),
         lambda: prune_request(pruner, {"messages": MESSAGES}, "/v1/chat/completions", strategy=name),
         lambda: prune_history(pruner=pruner, strategy=name)(len)(MESSAGES),
-        lambda: pruned(pruner, name, {"messages": MESSAGES}, "/v1/chat/completions"),
-        lambda: Attached(MINE, pruner, name).prune(MESSAGES),
+        lambda: prune_body(pruner, name, {"messages": MESSAGES}, "/v1/chat/completions"),
+        lambda: FrameworkPruner(MINE, pruner, name).prune(MESSAGES),
     ]
     said = f"there is no strategy {name!r}{near}; there are {', '.join(pruner.strategies)}"
     for call in calls:

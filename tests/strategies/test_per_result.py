@@ -19,8 +19,8 @@ from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from tables import each_row
 
 from autoprune import Clamp, Protections, PruneArgs, Result
-from autoprune.conversation.placeholders import harmless
 from autoprune.errors import SettingsError
+from autoprune.formats.dialects import escape
 from autoprune.providers import problems
 from autoprune.pruners._large_results import shortener
 from autoprune.pruners.conversation import ConversationPruner
@@ -728,7 +728,7 @@ def test_no_text_ends_the_result_that_it_stands_in(dialect: str, nasty: str):
 
 def test_words_that_are_no_tags_of_a_dialect_stay():
     text = "if a < b: <div>result</div> <tool_results> [1] Results:"
-    assert harmless(text) == text
+    assert escape(text) == text
 
 
 # Before folding

@@ -195,6 +195,6 @@ class _Reader:
 
     def _words_outside_results(self, at: int) -> Iterator[Protected]:
         whole = texts(self._transcript.messages[at], self._transcript.entries[at])
-        said = tuple(filter(None, map(harness.said, whole)))
-        if said and not harness.continues(said[0]):
+        said = tuple(filter(None, map(harness.user_words, whole)))
+        if said and not harness.is_continuation(said[0]):
             yield Protected(ProtectedKind.WORDS, at, (whole, said))

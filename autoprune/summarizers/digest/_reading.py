@@ -70,7 +70,7 @@ class _Reader:
             self.is_opening = False
         if one.speaker is Speaker.USER and (said := one.said):
             self._note_said(one, said)
-        elif one.speaker is Speaker.MODEL and (spoken := harness.spoken(one.words)).strip():
+        elif one.speaker is Speaker.MODEL and (spoken := harness.model_words(one.words)).strip():
             self._note_words(spoken)
         for action in done:
             self._note_action(action)

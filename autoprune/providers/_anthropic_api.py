@@ -1,18 +1,30 @@
-"""Anthropic's Messages API: its rules with the words of its errors, and how a repair reads and writes its messages."""
+"""Anthropic's Messages API: its rules with the texts of its errors, and how a repair reads and writes its messages."""
 
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import partial
 
 from autoprune.conversation.messages import fields_of, with_item
-from autoprune.providers._blocks import Shape
-from autoprune.providers._messages import Turn, id_keys, is_bare, is_blank, is_empty_text, listed, text, turn
-from autoprune.providers._problem import EMPTY, Path, Problem, Provider, neighbors
-from autoprune.providers._turns import mended
+from autoprune.providers._block_repair import Shape, repair_blocks
+from autoprune.providers._repairs import (
+    EMPTY,
+    Path,
+    Problem,
+    Provider,
+    Turn,
+    id_keys,
+    is_bare,
+    is_blank,
+    is_empty_text,
+    items_of,
+    neighbors,
+    read_turn,
+    string_of,
+)
 
 NAME = "anthropic"
 CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
-NOBODY = turn(None)
+NOBODY = read_turn(None)
 FIRST_ROLE = 'messages: first message must use the "user" role'
 UNANSWERED = (
     "messages.{}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. "
@@ -26,7 +38,7 @@ SECOND_RESULT = (
     "messages.{}.content.{}: each tool_use must have a single result. Found multiple `tool_result` blocks with id: {}"
 )
 PLACE = "messages.{}: `{}` blocks can only be in `{}` messages"
-OTHERS = ("user", "system")  # whose messages hold nothing of the model's
+NOT_MODEL = ("user", "system")  # the roles whose messages may hold no blocks of the model's
 ANYWHERE = "; the directive-only form (content: [] with output_config) is accepted at any position"
 SYSTEM_FIRST = "messages.{}: use the top-level 'system' parameter for the initial system prompt" + ANYWHERE
 SYSTEM_AFTER = (
@@ -47,38 +59,38 @@ BLANK_TEXT = "messages: text content blocks must contain non-whitespace text"
 TRAILING = "messages: final assistant content cannot end with trailing whitespace"
 
 
-def problems(messages: Sequence[object]) -> Iterator[Problem]:
+def find_problems(messages: Sequence[object]) -> Iterator[Problem]:
     """Yield what the API would refuse, message by message."""
-    turns = [turn(message) for message in messages]
+    turns = [read_turn(message) for message in messages]
     ids: set[str] = set()
     calls: list[str] = []
     for at, one in enumerate(turns):
         following = turns[at + 1] if at + 1 < len(turns) else NOBODY
-        yield from _contents(at, one, is_last=at + 1 == len(turns))
-        yield from _results(at, one, calls)
+        yield from _check_contents(at, one, is_last=at + 1 == len(turns))
+        yield from _check_results(at, one, calls)
         calls = call_ids(one)
-        yield from _calls(at, one, ids)
-        yield from _unanswered(at, calls, following)
-    yield from _roles(turns)
+        yield from _check_calls(at, one, ids)
+        yield from _check_answers(at, calls, following)
+    yield from _check_roles(turns)
 
 
 def call_ids(one: Turn) -> list[str]:
     """Return the ids of the calls that the next message must answer."""
     blocks = one.blocks if one.role == "assistant" else ()
-    return [found for block in blocks if block.get("type") == "tool_use" and (found := text(block.get("id")))]
+    return [found for block in blocks if block.get("type") == "tool_use" and (found := string_of(block.get("id")))]
 
 
 def is_directive(one: Turn) -> bool:
-    """Return whether a message is the system's and holds settings, but no words."""
+    """Return whether a message is a system message that holds settings but no text."""
     return one.role == "system" and is_bare(one.content) and one.fields.get("output_config") is not None
 
 
-def _roles(turns: Sequence[Turn]) -> Iterator[Problem]:
+def _check_roles(turns: Sequence[Turn]) -> Iterator[Problem]:
     spoken = NOBODY  # the last message that is not the system's
     waiting: list[int] = []  # the system's messages since
     for at, one in enumerate(turns):
         if one.role in ("user", "assistant"):
-            yield from _system(waiting, spoken, one) if waiting else ()
+            yield from _check_system_run(waiting, spoken, one) if waiting else ()
             spoken, waiting = one, []
         elif one.role == "system" and not is_directive(one):
             waiting.append(at)
@@ -87,13 +99,13 @@ def _roles(turns: Sequence[Turn]) -> Iterator[Problem]:
         elif one.role not in (None, "system"):
             said = f'messages: Unexpected role "{one.role}". Allowed roles are "user" or "assistant"'
             yield Problem(NAME, "unknown_role", (at, "role"), said)
-    yield from _system(waiting, spoken, NOBODY)
+    yield from _check_system_run(waiting, spoken, NOBODY)
     if turns and turns[0].role == "assistant":
         yield Problem(NAME, "first_message", (0,), FIRST_ROLE)
 
 
-def _system(places: Sequence[int], before: Turn, after: Turn) -> Iterator[Problem]:
-    """Check that a run of system messages stands between the user's words and the model's, or at the end."""
+def _check_system_run(places: Sequence[int], before: Turn, after: Turn) -> Iterator[Problem]:
+    """Check that a run of system messages is between a user's message and the model's, or at the end."""
     if before is NOBODY:
         said = SYSTEM_FIRST
     elif before.role == "assistant" and not _ends_in_server_result(before):
@@ -107,11 +119,11 @@ def _system(places: Sequence[int], before: Turn, after: Turn) -> Iterator[Proble
 
 
 def _ends_in_server_result(one: Turn) -> bool:
-    kind = text(one.blocks[-1].get("type")) if one.blocks else None
+    kind = string_of(one.blocks[-1].get("type")) if one.blocks else None
     return kind is not None and kind.endswith("_tool_result")
 
 
-def _contents(at: int, one: Turn, *, is_last: bool) -> Iterator[Problem]:
+def _check_contents(at: int, one: Turn, *, is_last: bool) -> Iterator[Problem]:
     if is_bare(one.content):
         may_be_empty = is_last and one.role == "assistant"
         if one.role not in NO_CONTENT or is_directive(one):
@@ -123,32 +135,32 @@ def _contents(at: int, one: Turn, *, is_last: bool) -> Iterator[Problem]:
     elif is_blank(one.content):
         yield Problem(NAME, "empty_text", (at, "content"), BLANK_TEXT)
     for index, block in enumerate(one.blocks):
-        yield from _block((at, "content", index), one.role, block)
+        yield from _check_block((at, "content", index), one.role, block)
     if is_last and one.role == "assistant":
-        yield from _ending(at, one)
+        yield from _check_ending(at, one)
 
 
-def _block(path: Path, role: str | None, block: Mapping[str, object]) -> Iterator[Problem]:
+def _check_block(path: Path, role: str | None, block: Mapping[str, object]) -> Iterator[Problem]:
     match block.get("type"):
         case "text":
-            yield from _text(path, block)
-        case "thinking" | "redacted_thinking" as kind if role in OTHERS:
+            yield from _check_text(path, block)
+        case "thinking" | "redacted_thinking" as kind if role in NOT_MODEL:
             said = PLACE.format(path[0], kind, "assistant")
             yield Problem(NAME, "misplaced_thinking", path, said)
         case "thinking" if block.get("signature") is None:
             place = ".".join(map(str, path))
             said = f"messages.{place}.thinking.signature: Field required"
             yield Problem(NAME, "thinking_signature", path, said)
-        case "tool_use" if role in OTHERS:
+        case "tool_use" if role in NOT_MODEL:
             yield Problem(NAME, "misplaced_call", path, PLACE.format(path[0], "tool_use", "assistant"))
         case "tool_result":
-            for index, part in enumerate(listed(block.get("content"))):
+            for index, part in enumerate(items_of(block.get("content"))):
                 held = fields_of(part)
                 if held.get("type") == "text" and is_empty_text(held.get("text")):
                     yield Problem(NAME, "empty_text", (*path, "content", index), NO_TEXT)
 
 
-def _text(path: Path, block: Mapping[str, object]) -> Iterator[Problem]:
+def _check_text(path: Path, block: Mapping[str, object]) -> Iterator[Problem]:
     place = ".".join(map(str, path))
     if block.get("text") is None:
         yield Problem(NAME, "empty_text", path, REQUIRED.format(f"{place}.text.text"))
@@ -160,7 +172,7 @@ def _text(path: Path, block: Mapping[str, object]) -> Iterator[Problem]:
     yield Problem(NAME, "empty_text", path, said)
 
 
-def _ending(at: int, one: Turn) -> Iterator[Problem]:
+def _check_ending(at: int, one: Turn) -> Iterator[Problem]:
     path: Path = (at, "content")
     words = one.content
     if one.blocks and one.blocks[-1].get("type") == "text":
@@ -169,13 +181,13 @@ def _ending(at: int, one: Turn) -> Iterator[Problem]:
         yield Problem(NAME, "trailing_whitespace", path, TRAILING)
 
 
-def _calls(at: int, one: Turn, ids: set[str]) -> Iterator[Problem]:
+def _check_calls(at: int, one: Turn, ids: set[str]) -> Iterator[Problem]:
     """Check that each call has an id that no other call has, and that its input is a mapping."""
     for index, block in enumerate(one.blocks if one.role == "assistant" else ()):
         if block.get("type") != "tool_use":
             continue
         path, place = (at, "content", index), f"messages.{at}.content.{index}"
-        call_id = text(block.get("id"))
+        call_id = string_of(block.get("id"))
         if call_id is not None and not CALL_ID.fullmatch(call_id):
             said = f"{place}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"
             yield Problem(NAME, "call_id_pattern", path, said)
@@ -188,7 +200,7 @@ def _calls(at: int, one: Turn, ids: set[str]) -> Iterator[Problem]:
             yield Problem(NAME, "call_input", (*path, "input"), said)
 
 
-def _unanswered(at: int, calls: Sequence[str], following: Turn) -> Iterator[Problem]:
+def _check_answers(at: int, calls: Sequence[str], following: Turn) -> Iterator[Problem]:
     """Check that the next message begins with a result for each call."""
     places: dict[str, int] = {}
     is_leading, wanted = True, set(calls)
@@ -196,7 +208,7 @@ def _unanswered(at: int, calls: Sequence[str], following: Turn) -> Iterator[Prob
     for index, block in enumerate(following.blocks if following.role == "user" else ()):
         if block.get("type") != "tool_result":
             is_leading = False
-        elif (answered := text(block.get("tool_use_id"))) is not None and answered not in places:
+        elif (answered := string_of(block.get("tool_use_id"))) is not None and answered not in places:
             places[answered] = index
             misplaced += [] if is_leading or answered not in wanted else [(index, answered)]
     if missing := [call for call in dict.fromkeys(calls) if call not in places]:
@@ -206,13 +218,13 @@ def _unanswered(at: int, calls: Sequence[str], following: Turn) -> Iterator[Prob
         yield Problem(NAME, "results_not_first", (at + 1, "content", misplaced[0][0]), said)
 
 
-def _results(at: int, one: Turn, calls: Sequence[str]) -> Iterator[Problem]:
+def _check_results(at: int, one: Turn, calls: Sequence[str]) -> Iterator[Problem]:
     """Check that a message holds one result for each call of the message before, and no other."""
     open_calls, seen = set(calls), set[str]()
     for index, block in enumerate(one.blocks):
         if block.get("type") != "tool_result":
             continue
-        path, answered = (at, "content", index), text(block.get("tool_use_id"))
+        path, answered = (at, "content", index), string_of(block.get("tool_use_id"))
         if one.role in ("assistant", "system"):
             yield Problem(NAME, "misplaced_result", path, PLACE.format(at, "tool_result", "user"))
         elif answered is None:
@@ -225,9 +237,9 @@ def _results(at: int, one: Turn, calls: Sequence[str]) -> Iterator[Problem]:
         seen |= {answered} if answered else set()
 
 
-def alternation(messages: Sequence[object]) -> Iterator[Problem]:
-    """Yield where user and assistant do not take turns, as gateways and local chat templates want them to."""
-    yield from neighbors(NAME, [text(fields_of(message).get("role")) for message in messages])
+def check_alternation(messages: Sequence[object]) -> Iterator[Problem]:
+    """Yield where user and assistant do not alternate, which gateways and local chat templates refuse."""
+    yield from neighbors(NAME, [string_of(fields_of(message).get("role")) for message in messages])
 
 
 class _AnthropicShape(Shape):
@@ -263,19 +275,19 @@ class _AnthropicShape(Shape):
         """Return a copy of a call or a result with another id."""
         return with_item(found, "id" if fields_of(found).get("type") == "tool_use" else "tool_use_id", call_id)
 
-    def mended_result(self, found: object) -> object:
+    def repaired_result(self, found: object) -> object:
         """Return a copy of a result without its empty texts."""
         parts = [
-            part for part in listed(fields_of(found).get("content")) if not is_empty_text(fields_of(part).get("text"))
+            part for part in items_of(fields_of(found).get("content")) if not is_empty_text(fields_of(part).get("text"))
         ]
         return with_item(found, "content", parts or EMPTY)
 
 
 PROVIDER = Provider(
     NAME,
-    problems,
-    partial(mended, _AnthropicShape()),
+    find_problems,
+    partial(repair_blocks, _AnthropicShape()),
     other_names=("claude", "anthropic_messages"),
-    alternation=alternation,
+    alternation=check_alternation,
     begins_with_user=True,
 )

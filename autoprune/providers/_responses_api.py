@@ -1,4 +1,4 @@
-"""OpenAI's Responses API: its rules with the words of its errors, and their repair."""
+"""OpenAI's Responses API: its rules with the texts of its errors, and their repair."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,12 +6,22 @@ from itertools import count
 from typing import Any
 
 from autoprune.conversation.messages import fields_of, with_item
-from autoprune.providers._messages import text, without
-from autoprune.providers._problem import EMPTY, Log, OpenCalls, Problem, Provider, Round
+from autoprune.providers._repairs import (
+    EMPTY,
+    Event,
+    Log,
+    OpenCalls,
+    Problem,
+    Provider,
+    Round,
+    pair_results,
+    string_of,
+    without_field,
+)
 
 NAME = "openai_responses"
-# Each kind of call that the caller's own code answers, by the kind of its output.
-CALLS = {
+# The type of each call that the caller's code answers, by the type of its output.
+CALL_OF = {
     "function_call_output": "function_call",
     "custom_tool_call_output": "custom_tool_call",
     "local_shell_call_output": "local_shell_call",
@@ -20,10 +30,10 @@ CALLS = {
     "computer_call_output": "computer_call",
     "tool_search_output": "tool_search_call",
 }
-OUTPUTS = {call: output for output, call in CALLS.items()}
-# What an item must hold, by its type, of what is looked at here. The id of an image or of a file is not.
+OUTPUT_OF = {call: output for output, call in CALL_OF.items()}
+# The required fields of an item, by its type, as far as they are checked. The id of an image or a file is not.
 REQUIRED = {
-    **dict.fromkeys((*OUTPUTS, *CALLS), ("call_id",)),
+    **dict.fromkeys((*OUTPUT_OF, *CALL_OF), ("call_id",)),
     "function_call": ("call_id", "name", "arguments"),
     "custom_tool_call": ("call_id", "name", "input"),
     **dict.fromkeys(("function_call_output", "custom_tool_call_output"), ("call_id", "output")),
@@ -46,27 +56,27 @@ ALONE = "Item '{}' of type 'reasoning' was provided without its required followi
 SECOND_ITEM = "Duplicate item found with id {}. Remove duplicate items from your input and try again."
 
 
-def problems(items: Sequence[object]) -> Iterator[Problem]:
+def find_problems(items: Sequence[object]) -> Iterator[Problem]:
     """Yield what the API would refuse of an `input` that is sent without a `previous_response_id`."""
     found = [fields_of(item) for item in items]
     for at, item in enumerate(found):
-        yield from _missing(at, item)
-    yield from _pairs(found)
-    yield from _alone(found)
+        yield from _check_fields(at, item)
+    yield from _check_pairs(found)
+    yield from _check_reasoning(found)
     ids: set[str] = set()
     for at, item in enumerate(found):
-        item_id = text(item.get("id"))
+        item_id = string_of(item.get("id"))
         if item_id is not None and item_id in ids:
             yield Problem(NAME, "duplicate_item", (at,), SECOND_ITEM.format(item_id))
         ids |= {item_id} if item_id else set()
-        role = text(item.get("role"))
+        role = string_of(item.get("role"))
         if is_message(item) and role not in ROLES:
             yield Problem(NAME, "unknown_role", (at, "role"), ROLE.format(role or ""))
 
 
 def kind(item: Mapping[str, object]) -> str:
     """Return the type of an item; a message may leave it out."""
-    return text(item.get("type")) or "message"
+    return string_of(item.get("type")) or "message"
 
 
 def is_message(item: Mapping[str, object]) -> bool:
@@ -75,24 +85,26 @@ def is_message(item: Mapping[str, object]) -> bool:
 
 
 def pair_key(item: Mapping[str, object]) -> tuple[str, str] | None:
-    """Return what a call and its output have in common; None for other items, and where there is no id."""
+    """Return the key that a call and its output share; None for other items and for a call without an id."""
     name = kind(item)
-    if (name not in CALLS and name not in OUTPUTS) or item.get("execution") == "server":
+    if (name not in CALL_OF and name not in OUTPUT_OF) or item.get("execution") == "server":
         return None
-    # The output of a local shell is typed with `id` and expected with `call_id`.
-    call_id = text(item.get("call_id")) or (text(item.get("id")) if name == "local_shell_call_output" else None)
-    return (CALLS.get(name, name), call_id) if call_id else None
+    # In the SDK's types, the output of a local shell has `id`; the API expects `call_id`.
+    call_id = string_of(item.get("call_id")) or (
+        string_of(item.get("id")) if name == "local_shell_call_output" else None
+    )
+    return (CALL_OF.get(name, name), call_id) if call_id else None
 
 
 def is_from_model(item: Mapping[str, object]) -> bool:
     """Return whether an item may be the model's: it is neither somebody else's words nor a tool's output."""
     name = kind(item)
     if name == "message":
-        return text(item.get("role")) not in ("user", "system", "developer")
-    return name not in CALLS and name != "mcp_approval_response"
+        return string_of(item.get("role")) not in ("user", "system", "developer")
+    return name not in CALL_OF and name != "mcp_approval_response"
 
 
-def _missing(at: int, item: Mapping[str, object]) -> Iterator[Problem]:
+def _check_fields(at: int, item: Mapping[str, object]) -> Iterator[Problem]:
     for name in REQUIRED.get(kind(item), ()) if item else ():
         if name == "call_id" and pair_key(item) is None:
             said = MISSING.format(at, name) if item.get(name) is None else EMPTY_ID.format(at)
@@ -101,8 +113,8 @@ def _missing(at: int, item: Mapping[str, object]) -> Iterator[Problem]:
             yield Problem(NAME, "missing_field", (at, name), MISSING.format(at, name))
 
 
-def _pairs(found: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
-    """Check that each call has one output, behind it. An id that is used again begins a new pair."""
+def _check_pairs(found: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
+    """Check that each call has one output, after it. An id that is used again begins a new pair."""
     is_open: dict[tuple[str, str], list[int]] = {}
     for at, item in enumerate(found):
         if (key := pair_key(item)) is None:
@@ -110,7 +122,7 @@ def _pairs(found: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
         name = kind(item)
         if name == "function_call_output" and key not in is_open:
             key = ("local_shell_call", key[1])  # Codex answers a local shell's call like a function's
-        if name in OUTPUTS:
+        if name in OUTPUT_OF:
             is_open.setdefault(key, []).append(at)
         elif waiting := is_open.get(key):
             waiting.pop(0)
@@ -126,17 +138,17 @@ def _pairs(found: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
                 yield Problem(NAME, "unanswered_call", (at,), said)
 
 
-def _alone(found: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
-    """Check that something of the model's follows reasoning. The API checks only items with an id."""
+def _check_reasoning(found: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
+    """Check that an item of the model's follows reasoning. The API checks only items with an id."""
     is_followed = False
     for at in range(len(found) - 1, -1, -1):
         if kind(found[at]) != "reasoning":
             is_followed = is_from_model(found[at])
-        elif not is_followed and (item_id := text(found[at].get("id"))):
+        elif not is_followed and (item_id := string_of(found[at].get("id"))):
             yield Problem(NAME, "reasoning_alone", (at,), ALONE.format(item_id))
 
 
-# What stands for a field that an item must have and does not.
+# The values of required fields that are missing.
 FILLED: dict[str, object] = {
     "name": "unknown",
     "arguments": "{}",
@@ -152,118 +164,113 @@ REMOVED = {
 }
 
 
-def mended(items: Sequence[object], problems: Sequence[Problem], open_calls: OpenCalls, alternates: bool) -> Round:
+def repair_round(
+    items: Sequence[object], problems: Sequence[Problem], open_calls: OpenCalls, alternates: bool
+) -> Round:
     """Make one round of repairs."""
-    # What stands behind reasoning is seen when everything else is mended.
+    # Which item follows reasoning is known only after all other repairs.
     others = [problem for problem in problems if problem.rule not in ("reasoning_alone", "unknown_role")]
     missing = [problem for problem in problems if problem.rule == "missing_field"]
     log = Log(missing or others or problems)
     if missing:
-        return Round(_filled(items, log), log.repairs)
-    if strays := _strays(items):
-        return _moved(items, strays, log)
+        return Round(_fill_fields(items, log), log.repairs)
+    if early := _early_outputs(items):
+        return _move_outputs(items, early, log)
     kept: list[Any] = []
     waiting: list[object] = []  # placeholders for the outputs of the run of calls that is being read
     for at, item in enumerate(items):
         found = fields_of(item)
-        if kind(found) not in OUTPUTS:
+        if kind(found) not in OUTPUT_OF:
             kept += waiting
             waiting = []
-        one = _single(at, item, log)
+        one = _with_unique_id(at, item, log)
         if one is not None and not _is_removed(at, log):
-            answered, output = _answered(at, found, log, open_calls)
+            answered, output = _answer_call(at, found, log, open_calls)
             waiting += [output] if output else []
             kept += [one] if answered else []
     return Round([*kept, *waiting], log.repairs)
 
 
-def _filled(items: Sequence[object], log: Log) -> list[Any]:
-    """Return the items with the fields that they must have.
+def _fill_fields(items: Sequence[object], log: Log) -> list[Any]:
+    """Add the required fields that are missing.
 
-    An output without an id gets that of the oldest call of its kind before it that has no output.
+    An output without an id gets the id of the oldest call of its kind before it that has no output.
     """
     found = [fields_of(item) for item in items]
-    used = {text(item.get("call_id")) for item in found}
-    answered = {key for item in found if kind(item) in CALLS and (key := pair_key(item))}
+    used = {string_of(item.get("call_id")) for item in found}
+    answered = {key for item in found if kind(item) in CALL_OF and (key := pair_key(item))}
     waiting: dict[str, deque[object]] = {}
     fresh = (unused for number in count(1) if (unused := f"call_{number}") not in used)
     kept: list[Any] = []
     for at, item in enumerate(items):
         name, call_id = kind(found[at]), found[at].get("call_id")
-        for problem in log.at(at):
+        for problem in log.problems_at(at):
             field = str(problem.path[1])
             if field != "call_id":
                 item = with_item(item, field, FILLED[field])
                 log.add(problem, f"wrote {FILLED[field]!r} as its {field}")
-            elif name in OUTPUTS or waiting.get(CALLS[name]):
-                call_id = next(fresh) if name in OUTPUTS else waiting[CALLS[name]].popleft()
+            elif name in OUTPUT_OF or waiting.get(CALL_OF[name]):
+                call_id = next(fresh) if name in OUTPUT_OF else waiting[CALL_OF[name]].popleft()
                 item = with_item(item, field, call_id)
                 log.add(problem, f"gave it the call_id {call_id!r}")
             else:
                 item = None
                 log.add(problem, "removed the output, which answers no call")
                 break
-        if name in OUTPUTS and pair_key(found[at]) not in answered:
+        if name in OUTPUT_OF and pair_key(found[at]) not in answered:
             waiting.setdefault(name, deque()).append(call_id)
         kept += [] if item is None else [item]
     return kept
 
 
-def _strays(items: Sequence[object]) -> dict[int, int]:
-    """Return the places of outputs that stand before their call, and of the calls; nothing else has their id."""
-    places: dict[object, list[int]] = {}
-    for at, item in enumerate(items):
-        if (key := pair_key(fields_of(item))) is not None:
-            places.setdefault(key, []).append(at)
-    pairs = [tuple(found) for found in places.values() if len(found) == 2]
-    return {
-        first: second
-        for first, second in pairs
-        if kind(fields_of(items[first])) not in OUTPUTS and kind(fields_of(items[second])) in OUTPUTS
-    }
+def _early_outputs(items: Sequence[object]) -> dict[int, int]:
+    """Return the index of each output that comes before its call, with the index of the call."""
+    keys = ((at, fields_of(item), pair_key(fields_of(item))) for at, item in enumerate(items))
+    events = [Event((at, 0), kind(item) in OUTPUT_OF, (key,)) for at, item, key in keys if key is not None]
+    return {output: call for (output, _), (call, _) in pair_results(events).items() if output < call}
 
 
-def _moved(items: Sequence[object], strays: Mapping[int, int], log: Log) -> Round:
-    """Return the items with these outputs behind their calls."""
-    outputs = {call: items[output] for output, call in strays.items()}
+def _move_outputs(items: Sequence[object], early: Mapping[int, int], log: Log) -> Round:
+    """Put outputs that come before their calls behind them."""
+    outputs = {call: items[output] for output, call in early.items()}
     kept: list[Any] = []
     for at, item in enumerate(items):
-        kept += [] if at in strays else [item, outputs[at]] if at in outputs else [item]
-        for problem in log.at(at, "orphan_result", "unanswered_call") if at in strays or at in outputs else ():
+        kept += [] if at in early else [item, outputs[at]] if at in outputs else [item]
+        for problem in log.problems_at(at, "orphan_result", "unanswered_call") if at in early or at in outputs else ():
             log.add(problem, "moved the output behind its call")
     return Round(kept, log.repairs)
 
 
-def _single(at: int, item: object, log: Log) -> object | None:
-    """Return an item with an id that no other has. Words of others lose their id; the model's second copy goes."""
-    for problem in log.at(at, "duplicate_item"):
+def _with_unique_id(at: int, item: object, log: Log) -> object | None:
+    """Make ids unique. A message that is not the model's loses its id; any other duplicate is removed."""
+    for problem in log.problems_at(at, "duplicate_item"):
         if is_message(fields_of(item)) and not is_from_model(fields_of(item)):
             log.add(problem, "removed the id")
-            return without(item, "id")
+            return without_field(item, "id")
         log.add(problem, "removed the second item")
         return None
     return item
 
 
 def _is_removed(at: int, log: Log) -> bool:
-    problems = log.at(at, *REMOVED)
+    problems = log.problems_at(at, *REMOVED)
     for problem in problems:
         log.add(problem, REMOVED[problem.rule])
     return bool(problems)
 
 
-def _answered(at: int, item: Mapping[str, object], log: Log, open_calls: OpenCalls) -> tuple[bool, object]:
+def _answer_call(at: int, item: Mapping[str, object], log: Log, open_calls: OpenCalls) -> tuple[bool, object]:
     """Return whether an item stays, and a placeholder for its output, if it is a call without one."""
-    for problem in log.at(at, "unanswered_call") if open_calls.become != "keep" else ():
-        output = _no_output(item, open_calls.reason) if open_calls.become == "answer" else None
+    for problem in log.problems_at(at, "unanswered_call") if open_calls.become != "keep" else ():
+        output = _placeholder_output(item, open_calls.reason) if open_calls.become == "answer" else None
         log.add(problem, "answered the call with a placeholder" if output else "removed the call")
         return output is not None, output
     return True, None
 
 
-def _no_output(call: Mapping[str, object], reason: str) -> dict[str, object] | None:
-    """Return an output that says that there is none; None where words cannot say it."""
-    output: dict[str, object] = {"type": OUTPUTS[kind(call)], "call_id": call.get("call_id")}
+def _placeholder_output(call: Mapping[str, object], reason: str) -> dict[str, object] | None:
+    """Return an output that states the reason why there is none; None for a call whose output cannot be a text."""
+    output: dict[str, object] = {"type": OUTPUT_OF[kind(call)], "call_id": call.get("call_id")}
     match kind(call):
         case "function_call" | "custom_tool_call" | "local_shell_call":
             return {**output, "output": reason}
@@ -274,8 +281,8 @@ def _no_output(call: Mapping[str, object], reason: str) -> dict[str, object] | N
             return {**output, "status": "failed", "output": reason}
         case "tool_search_call":
             return {**output, "status": "completed", "execution": "client", "tools": []}
-    # The output of a computer's call is a screenshot.
+    # The output of a computer's call must be a screenshot.
     return None
 
 
-PROVIDER = Provider(NAME, problems, mended, other_names=("responses",))
+PROVIDER = Provider(NAME, find_problems, repair_round, other_names=("responses",))
