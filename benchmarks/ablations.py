@@ -11,7 +11,7 @@ Then, for each agent, what would have been chosen on all other agents' sessions,
 and `patience` that kept 97 % of code and edits there, and what it comes to on the agent's own.
 
 `--by-size` prints the frontier instead: for sessions of each size (the longest prompt, in the provider's tokens), the
-rule as it is, more careful and more thrifty, beside the rule before it waited for results to be used.
+unchanged rule, a more careful and a more aggressive one, beside the rule before it waited for results to be used.
 """
 
 import argparse
