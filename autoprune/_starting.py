@@ -1,6 +1,6 @@
 """One line in place of a traceback for Ctrl-C while the command line is loading. Does nothing in any other program.
 
-The package is imported before any code of the command line runs, and that takes half a second. `cli.starting` takes
+The package is imported before any code of the command line runs, and that takes half a second. `cli.startup` takes
 the hook away once it can handle Ctrl-C itself.
 """
 

@@ -11,7 +11,7 @@ Then, for each agent, what would have been chosen on all other agents' sessions,
 and `patience` that kept 97 % of code and edits there, and what it comes to on the agent's own.
 
 `--by-size` prints the frontier instead: for sessions of each size (the longest prompt, in the provider's tokens), the
-rule as it is, more careful and more thrifty, beside the rule before it waited for results to be used.
+unchanged rule, a more careful and a more aggressive one, beside the rule before it waited for results to be used.
 """
 
 import argparse
@@ -66,21 +66,21 @@ class Variant:
 
 
 VARIANTS = (
-    Variant("as it is"),
-    Variant("told of no pauses", f"cache_aware(cache_life=1e9){FREE}"),
-    Variant("told of a life of 5 minutes", f"cache_aware(cache_life=300){FREE}"),
+    Variant("unchanged"),
+    Variant("without pauses", f"cache_aware(cache_life=1e9){FREE}"),
+    Variant("lifetime of 5 minutes assumed", f"cache_aware(cache_life=300){FREE}"),
     Variant("no names counted", decisions={"Worth": Unnamed}),
-    Variant("touched files like others", worth={"TOUCHED_FACTOR": 0.0}),
-    Variant("nothing held as at work on", decisions={"AtWork": Idle}),
-    Variant("nothing stays until it was used", f"cache_aware(stay=0){FREE}"),
+    Variant("touched files count like others", worth={"TOUCHED_FACTOR": 0.0}),
+    Variant("files at work on not kept", decisions={"AtWork": Idle}),
+    Variant("no waiting until used", f"cache_aware(stay=0){FREE}"),
     Variant("no smallest prompt", f"cache_aware(start_at=0){FREE}"),
     Variant("no names in placeholders", texts={"LEAST_NAMES": 0, "MOST_NAMES": 0}),
     *(Variant(f"patience {each}", f"cache_aware(patience={each}){FREE}") for each in (3, 8)),
     *(Variant(f"threshold {each}", f"cache_aware(threshold={each}){FREE}") for each in (2.6, 6)),
-    Variant("the zone of a run", "cache_aware"),
-    Variant("held to 80k", "cache_aware @ 80k"),
-    Variant("held to 80k, no cut later", "cache_aware @ 80k", {"LATER": 1.0}),
-    Variant("held to 80k, no cut deeper", "cache_aware @ 80k", {"REGAINED": 0.0}),
+    Variant("safe zone of a run", "cache_aware"),
+    Variant("safe zone 80k", "cache_aware @ 80k"),
+    Variant("safe zone 80k, no later cut", "cache_aware @ 80k", {"LATER": 1.0}),
+    Variant("safe zone 80k, no deeper cut", "cache_aware @ 80k", {"REGAINED": 0.0}),
 )
 FRONTIER = (
     Variant(
@@ -89,13 +89,13 @@ FRONTIER = (
         worth={"TOUCHED_HALF": 20},
     ),
     *(Variant(f"threshold {each}", f"cache_aware(threshold={each})") for each in (2.6, 3.6)),
-    Variant("as it is", "cache_aware"),
+    Variant("unchanged", "cache_aware"),
     Variant("patience 4", "cache_aware(patience=4)"),
     Variant("threshold 6", "cache_aware(threshold=6)"),
     Variant("clairvoyant", "clairvoyant"),
 )
 SIZES = (("under 100k", 0, 100_000), ("100k to 300k", 100_000, 300_000), ("over 300k", 300_000, inf))
-CHOICES = frozenset(("as it is", *(each.name for each in VARIANTS if each.name.startswith(("patience", "threshold")))))
+CHOICES = frozenset(("unchanged", *(each.name for each in VARIANTS if each.name.startswith(("patience", "threshold")))))
 ENOUGH = 0.97  # of the evidence of code and of edits
 
 COLUMNS = ("bill", "with re-reads", "worst", "code", "in results", "edits", "facts", "lag > 20")
@@ -163,7 +163,7 @@ def print_sizes(replay: Replay, prices: str) -> None:
     """Print the frontier, a table for the sessions of each size."""
     known = dict(zip((each.name for each in FRONTIER), replay(FRONTIER), strict=True))
     for size, least, most in SIZES:
-        here = {each.figures.episode for each in known["as it is"] if least <= each.longest_prompt < most}
+        here = {each.figures.episode for each in known["unchanged"] if least <= each.longest_prompt < most}
         print(f"\n{size}: {len(here)} episodes" + (f"\n\n{heading('variant')}" if here else ""))
         for name, found in known.items() if here else ():
             print(f"| {name} | {line(row((each for each in found if each.figures.episode in here), prices))}")
@@ -179,7 +179,7 @@ def print_variants(replay: Replay, prices: str) -> None:
             known[variant.name] = found
     print(f"\n{heading('held out', 'chosen')}")
     held: Found = []
-    for agent in sorted({each.agent for each in known["as it is"]}):
+    for agent in sorted({each.agent for each in known["unchanged"]}):
         name = chosen(known, agent, prices)
         own = [renamed(each) for each in known[name] if each.agent == agent]
         held += own

@@ -42,18 +42,18 @@ PIECE = 8_000  # characters of a file
 
 def run_and_tell(options: argparse.Namespace) -> None:
     """Do in this process what `autoprune run claude` does, and print what it took as JSON."""
-    from autoprune.apps.cli.launching import program, started, user, waited
+    from autoprune.apps.cli.launching import current_user, find_program, start_client, wait_for
     from autoprune.apps.clients import named
     from autoprune.apps.proxy import Settings, give_back, running
 
     give_back()
     client = named("claude")
-    route = client.route(user(assistants.claude(options.model).arguments, options.child))
-    path = program(client)
+    route = client.route(current_user(assistants.claude(options.model).arguments, options.child))
+    path = find_program(client)
     with running(Settings(route.upstream, options.safe_zone, options.strategy)) as proxy:
         start = time.time() - options.began
-        with started(path, route, proxy.url, stdout=subprocess.DEVNULL) as process:
-            code = waited(process)
+        with start_client(path, route, proxy.url, stdout=subprocess.DEVNULL) as process:
+            code = wait_for(process)
     # getrusage would tell of the process that started this one, too: a program inherits its figure.
     status = Path("/proc/self/status").read_text().splitlines()
     memory = next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / MEGABYTE

@@ -13,7 +13,7 @@ from pages import ROOT, blocks, run_commands
 from shipped import PRESETS
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
-from autoprune.apps.cli.files import readers
+from autoprune.apps.cli.file_access import load_readers
 from autoprune.strategies.by_name import folding_named
 
 DOCS = ROOT / "docs"
@@ -151,7 +151,7 @@ def test_a_reader_that_cannot_be_had_is_an_error(
     for file, content in {"mine.py": "OTHER = 3", "broken.py": "1 +* 2", "missing.py": "import nothing_such"}.items():
         Path(file).write_text(content)
     with pytest.raises(SettingsError, match=re.escape(said)):
-        readers(named)
+        load_readers(named)
 
 
 def test_the_page_on_folding_runs(capsys: pytest.CaptureFixture[str]):

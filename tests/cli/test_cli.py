@@ -110,7 +110,7 @@ def test_the_strategies_are_listed():
             "there is no strategy 'best'; there are tool_output_cleanup, low_water",
         ),
         (("prune", XML, "--strategy", "low_water(goal=1)"), 2, "target=0.75"),
-        (("prune", XML, "--json", "-o", "-"), 2, "both want standard output"),
+        (("prune", XML, "--json", "-o", "-"), 2, "cannot both write to standard output"),
         (("prune", XML, "--nonsense"), 2, "No such option"),
         (("prune", "missing.json"), 3, "missing.json cannot be read: No such file or directory"),
         (("prune", str(SESSIONS)), 3, "cannot be read: Is a directory"),

@@ -13,8 +13,8 @@ import pytest
 from command_line import OPENAI, READERS, SENTENCE, XML, run
 from tables import each_row
 
-from autoprune.apps.cli import files
-from autoprune.apps.cli.files import refuse_log, write
+from autoprune.apps.cli import file_access
+from autoprune.apps.cli.file_access import refuse_agent_log, write_output
 from autoprune.apps.sessions import load
 from autoprune.errors import SessionError
 
@@ -49,7 +49,6 @@ def test_a_disk_that_is_full_leaves_the_old_file_whole(tmp_path: Path, arguments
 
 WAITING = """
 import os, time
-import autoprune.apps.cli.files as files
 def fsync(descriptor):  # a slow disk
     print("writing", flush=True)
     time.sleep(60)
@@ -78,14 +77,14 @@ def test_the_mode_of_a_file_is_kept_and_links_are_followed(tmp_path: Path, mode:
     link, again = tmp_path / "folder" / "link.json", tmp_path / "again.json"
     link.symlink_to("../out.json")
     again.symlink_to(link)
-    write(str(again), "new")
+    write_output(str(again), "new")
     assert (out.read_text(encoding="utf-8"), stat.S_IMODE(out.stat().st_mode)) == ("new", mode)
     assert (link.is_symlink(), again.is_symlink(), out.is_symlink()) == (True, True, False)
 
 
 def test_a_new_file_has_the_mode_that_others_get_and_a_link_to_nothing_makes_its_file(tmp_path: Path):
     (tmp_path / "link").symlink_to("new")
-    write(str(tmp_path / "link"), "text")
+    write_output(str(tmp_path / "link"), "text")
     (tmp_path / "plain").write_text("text", encoding="utf-8")
     assert (tmp_path / "new").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
@@ -102,15 +101,15 @@ def test_a_new_file_has_the_mode_that_others_get_and_a_link_to_nothing_makes_its
 def test_what_cannot_be_written_is_said(tmp_path: Path, name: str, why: str):
     out = old_file(tmp_path)
     with pytest.raises(SessionError, match=f"cannot be written: {why}"):
-        write(str(tmp_path / name), "new")
+        write_output(str(tmp_path / name), "new")
     assert (out.read_text(encoding="utf-8"), list(tmp_path.iterdir())) == (OLD, [out])
 
 
 def test_a_file_that_is_read_only_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     out = old_file(tmp_path)
-    monkeypatch.setattr(files.os, "access", lambda path, mode: False)  # root may write everything
+    monkeypatch.setattr(file_access.os, "access", lambda path, mode: False)  # root may write everything
     with pytest.raises(SessionError, match="cannot be written: it is read-only"):
-        write(str(out), "new")
+        write_output(str(out), "new")
     assert out.read_text(encoding="utf-8") == OLD
 
 
@@ -118,12 +117,12 @@ def test_devices_and_pipes_are_written_as_they_are(tmp_path: Path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE, text=True) as reader:
-        write(str(pipe), "text")
+        write_output(str(pipe), "text")
         assert reader.communicate(timeout=60)[0] == "text"
     assert stat.S_ISFIFO(pipe.stat().st_mode)
-    write(os.devnull, "text")
+    write_output(os.devnull, "text")
     with pytest.raises(SessionError, match="/dev/full cannot be written: No space left on device"):
-        write("/dev/full", "text")
+        write_output("/dev/full", "text")
 
 
 def test_standard_output_by_its_name_is_written_to_wherever_it_goes(tmp_path: Path):
@@ -142,7 +141,7 @@ def test_a_name_that_ends_in_gz_is_written_compressed_and_the_same_each_time(tmp
     plain = run("prune", OPENAI, "--safe-zone", "20k").stdout
     assert gzip.decompress(out.read_bytes()) == plain
     first = out.read_bytes()
-    write(str(out), plain.decode())
+    write_output(str(out), plain.decode())
     assert out.read_bytes() == first
 
 
@@ -182,26 +181,26 @@ def test_what_a_log_holds_besides_is_named(tmp_path: Path):
     with pytest.raises(
         SessionError, match=r"lines of sub-agents, left out: 2.* Write to another file, or give --force"
     ):
-        refuse_log(str(log), force=False)
+        refuse_agent_log(str(log), force=False)
 
 
 @each_row(("lines", "size"), [(1, ""), (2, " of 2 lines"), (3, " of 3 lines")])
 def test_how_many_lines_an_agents_log_has_is_said(tmp_path: Path, lines: int, size: str):
     log = tmp_path / "log.jsonl"
     log.write_text("\n".join((READERS / "pi.jsonl").read_text(encoding="utf-8").splitlines()[:lines]), encoding="utf-8")
-    with pytest.raises(SessionError, match=f"is a session file of pi{size}: a list"):
-        refuse_log(str(log), force=False)
+    with pytest.raises(SessionError, match=f"is a session file of pi{size}: pi cannot continue"):
+        refuse_agent_log(str(log), force=False)
 
 
 @each_row("text", ["", "# Notes", OLD, '{"messages": []}', '{"role": "user", "content": "x"}\n{', "[1]"])
 def test_what_is_no_agents_log_is_written_over(tmp_path: Path, text: str):
     out = tmp_path / "out.json"
     out.write_text(text, encoding="utf-8")
-    refuse_log(str(out), force=False)
+    refuse_agent_log(str(out), force=False)
     out.write_bytes(b"\xff\xfe\x00")
-    refuse_log(str(out), force=False)
-    refuse_log(str(tmp_path / "missing"), force=False)
-    refuse_log(None, force=False)
+    refuse_agent_log(str(out), force=False)
+    refuse_agent_log(str(tmp_path / "missing"), force=False)
+    refuse_agent_log(None, force=False)
 
 
 # Lines that are broken

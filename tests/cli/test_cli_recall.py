@@ -55,12 +55,12 @@ def test_what_cannot_be_recalled_says_what_to_do(tmp_path: Path):
     assert (done.returncode, done.stdout) == (3, "")
     os.mkdir(tmp_path / f"{unknown}.txt")
     done = run_text("recall", unknown, "--archive", str(tmp_path))
-    where = f"what was cleared under {unknown} cannot be read from {tmp_path}/{unknown}.txt: Is a directory"
+    where = f"the content cleared under {unknown} cannot be read from {tmp_path}/{unknown}.txt: Is a directory"
     assert (done.returncode, done.stderr) == (3, f"autoprune: {where}\n")
     for no_folder in (tmp_path / "none", Path(XML)):
         done = run_text("recall", unknown, "--archive", str(no_folder))
         assert (done.returncode, done.stdout) == (3, "")
-        assert done.stderr.startswith(f"autoprune: there is no folder {no_folder}: name the one that --archive named")
+        assert done.stderr.startswith(f"autoprune: there is no folder {no_folder}: give the --archive with which")
 
 
 def broken(folder: Path, how: str) -> str:
@@ -86,7 +86,7 @@ def test_where_the_archive_fails_no_file_is_overwritten_but_with_force(how: str,
     done = run(*command)
     assert (done.returncode, session.read_bytes()) == (3, Path(XML).read_bytes())
     assert b"note: the archive failed (" in done.stderr
-    said = f"could not all be saved in {archive} (see the note above): {session} was not overwritten: repair"
+    said = f"could be saved in {archive} (see the note above): {session} was not overwritten: repair"
     assert said in done.stderr.decode()
     other = tmp_path / "other.json"
     other.write_text("[]")
@@ -104,7 +104,7 @@ def test_where_the_archive_fails_a_new_file_and_standard_output_are_written_and_
     lost = run("prune", XML, "-s", "20k", "-o", "-", "--archive", archive)
     kept = run("prune", XML, "-s", "20k", "-o", "-", "--archive", str(tmp_path / "kept"))
     assert (lost.returncode, kept.returncode, lost.stdout) == (3, 0, kept.stdout)
-    assert lost.stderr.decode().endswith("(see the note above): what is missing there cannot be recalled\n")
+    assert lost.stderr.decode().endswith("(see the note above): the missing content cannot be recalled\n")
     assert run("prune", XML, "-s", "20k", "-o", str(new), "--archive", archive).returncode == 3
     assert new.read_bytes() == kept.stdout
 

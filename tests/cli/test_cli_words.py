@@ -13,7 +13,7 @@ from tables import each_row
 from typer.main import get_command
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs
-from autoprune.apps.cli.app import app
+from autoprune.apps.cli.application import app
 from autoprune.pruners.by_name import chosen, parameter, typed
 from autoprune.pruners.report.explanation import Explanation
 from autoprune.strategies.by_name import CLEARING, STRATEGIES

@@ -15,7 +15,7 @@ from proxied import prefix_changes, recorded, send
 from proxy.conftest import body
 from raw_upstream import Connection, always, answer, serving
 
-from autoprune.apps.cli.proxy import bases
+from autoprune.apps.cli.proxy import base_addresses
 
 OPTIONS = ("--port", "0", "--safe-zone", "2k", "--jobs", "1")
 
@@ -89,7 +89,7 @@ def test_it_ends_in_silence_while_answers_are_under_way():
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("--host", "0.0.0.0"), "0.0.0.0 can be reached from other machines: give a token"),
+        (("--host", "0.0.0.0"), "other machines can reach 0.0.0.0: give a token"),
         (("--strategy", "lowwater"), "there is no strategy 'lowwater' (did you mean low_water?)"),
         (("--upstream", "gateway"), "upstream is 'gateway': give an address such as https://"),
         (("--upstream", "http://lab:port"), "upstream is 'http://lab:port': give an address such as https://"),
@@ -123,5 +123,7 @@ def test_base_addresses_that_the_user_has_set_are_what_it_passes_requests_on_to(
 
 
 def test_its_own_address_is_not_where_it_passes_requests_on_to():
-    assert bases({"ANTHROPIC_BASE_URL": "http://localhost:8484", "OPENAI_BASE_URL": ""}, 8484) == {}
-    assert bases({"ANTHROPIC_BASE_URL": "http://localhost:8485"}, 8484) == {"anthropic": "http://localhost:8485"}
+    assert base_addresses({"ANTHROPIC_BASE_URL": "http://localhost:8484", "OPENAI_BASE_URL": ""}, 8484) == {}
+    assert base_addresses({"ANTHROPIC_BASE_URL": "http://localhost:8485"}, 8484) == {
+        "anthropic": "http://localhost:8485"
+    }

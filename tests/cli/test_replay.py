@@ -18,10 +18,9 @@ from rich.console import Console, RenderableType
 from tables import each_row
 from typer.testing import CliRunner
 
-from autoprune.apps.cli.app import app
-from autoprune.apps.cli.replay_results import results
-from autoprune.apps.cli.replay_run import Collected, replayed
-from autoprune.apps.cli.replay_tables import Unpruned, details_table, shape, skipped, verdict_table
+from autoprune.apps.cli.application import app
+from autoprune.apps.cli.replay import Unpruned, details_table, overview_table, verdict_table
+from autoprune.apps.cli.replaying import Collected, open_results, replay_all, skipped_table
 from autoprune.apps.replay import ReplayArgs, SessionFigures
 from autoprune.apps.replay.corpus import Task, one_by_one, replay_files
 from autoprune.apps.replay.engines import Processes, cores
@@ -101,7 +100,7 @@ def test_a_second_table_has_the_worst_bill_shell_edits_and_protected_content(fou
 
 
 def test_the_sessions_own_shape_comes_first(found: list[SessionFigures]):
-    drawn = lines(shape(overview(found)))
+    drawn = lines(overview_table(overview(found)))
     assert drawn[0] == "replayed      2 of 2 files: plain messages 2"
     assert drawn[1].startswith("size          56 requests; 24k tokens, the median session 12k,")
     assert [line.split("  ")[0] for line in drawn if line and line[0] != " "] == [
@@ -111,7 +110,7 @@ def test_the_sessions_own_shape_comes_first(found: list[SessionFigures]):
 
 def test_skipped_files_stand_under_their_reasons():
     reasons = {"a\x1b[2J.json": "it is bad", **{f"{number}.json": "it is empty" for number in range(12)}}
-    drawn = lines(skipped(reasons))
+    drawn = lines(skipped_table(reasons))
     assert drawn[:3] == ["skipped 1 file: it is bad", "  a·[2J.json", "skipped 12 files: it is empty"]
     assert drawn[-1] == "  and 2 more; --json names all"
 
@@ -126,17 +125,17 @@ def test_a_run_goes_on_from_its_output(tmp_path: Path):
             asked.extend([task.path] if done is not None else [])
             yield task, done
 
-    first = replayed(paths[:2], ARGS, engine, output, most=3)
+    first = replay_all(paths[:2], ARGS, engine, output, most=3)
     with open(output, "ab") as file:
         file.write(b'{"arguments": "cut o')
-    both = replayed(paths, ARGS, engine, output, most=3)
+    both = replay_all(paths, ARGS, engine, output, most=3)
     assert asked == paths
     assert both.sessions[:1] == first.sessions[:1]
     records = [json.loads(line) for line in Path(output).read_text(encoding="utf-8").splitlines()]
     assert [record["path"] for record in records] == paths
     other = ReplayArgs(STRATEGIES, safe_zone=6_000)
-    replayed(paths[:1], other, engine, output)
-    assert asked == [*paths, paths[0]]  # other arguments: replayed anew
+    replay_all(paths[:1], other, engine, output)
+    assert asked == [*paths, paths[0]]  # other arguments: replayed again
 
 
 def test_an_interrupted_run_leaves_whole_lines_and_says_how_to_go_on(
@@ -149,11 +148,11 @@ def test_an_interrupted_run_leaves_whole_lines_and_says_how_to_go_on(
         yield next(iter(one_by_one(do, tasks)))
         raise KeyboardInterrupt
 
-    for to, left in [(output, f"and stand in {output}; the same command goes on"), (None, "with --output FILE")]:
+    for to, left in [(output, f"and saved in {output}; the same command continues"), (None, "with --output FILE")]:
         with pytest.raises(KeyboardInterrupt):
-            replayed(paths, ARGS, engine, to)
+            replay_all(paths, ARGS, engine, to)
         words = capsys.readouterr().err
-        assert ("1 of 2 sessions are done" in words, left in words) == (True, True)
+        assert ("1 of 2 sessions are finished" in words, left in words) == (True, True)
     assert [json.loads(line)["path"] for line in Path(output).read_text(encoding="utf-8").splitlines()] == paths[:1]
 
 
@@ -164,7 +163,7 @@ def test_an_interrupted_run_leaves_whole_lines_and_says_how_to_go_on(
 def test_what_is_no_output_of_a_replay_is_not_written_to(tmp_path: Path, data: bytes):
     output = tmp_path / "session.jsonl"
     output.write_bytes(data)
-    with pytest.raises(SessionError, match="write to another file"), results(str(output), "0"):
+    with pytest.raises(SessionError, match="write to another file"), open_results(str(output), "0"):
         pass
     assert output.read_bytes() == data
 
@@ -179,7 +178,7 @@ def test_of_requests_only_those_of_the_dearest_sessions_are_kept(found: list[Ses
     assert kept == {0: 0, 1: 1, 2: 2}
 
 
-def test_a_folder_with_all_kinds_of_files_is_replayed(tmp_path: Path):
+def test_a_folder_with_all_kinds_of_files_is_replay_all(tmp_path: Path):
     paths = write_sessions(tmp_path, "one", "two")
     (tmp_path / "empty.jsonl").touch()
     (tmp_path / "foreign.json").write_text('{"name": "autoprune"}', encoding="utf-8")
@@ -258,7 +257,7 @@ def test_ctrl_c_ends_the_processes_and_the_next_run_goes_on(tmp_path: Path):
     done = output.read_text(encoding="utf-8").splitlines()
     assert process.returncode == 130
     assert 1 <= len([json.loads(line) for line in done]) < 4
-    assert "the same command goes on from there" in words
+    assert "the same command continues from there" in words
     assert "Traceback" not in words
     assert subprocess.run(command, capture_output=True, check=True).stdout
     assert output.read_text(encoding="utf-8").splitlines()[: len(done)] == done
@@ -291,8 +290,8 @@ def test_ray_gives_what_processes_give(tmp_path: Path):
         (("m*",), 3, ["No such file or directory", "m*", "nothing was replayed: the file was skipped"]),
         (("others",), 3, ["is empty", "broken JSON", "b.json", "nothing was replayed: all 2 files were skipped"]),
         (("empty", "others/b.json"), 3, ["note: there are no session", "in empty", "b.json", "nothing was replayed"]),
-        (("--here",), 3, ["no agent left session files in the home folder, ", "/home\n"]),
-        (("empty", "--here"), 3, ["in empty; no agent left session files in the home folder"]),
+        (("--here",), 3, ["no agent has stored session files in the home folder, ", "/home\n"]),
+        (("empty", "--here"), 3, ["in empty; no agent has stored session files in the home folder"]),
         (("",), 2, ["one of the paths is empty: give a session file, a folder or a glob"]),
         ((), 2, ["give session files, folders or globs, or --here"]),
     ],

@@ -23,7 +23,7 @@ from strict_provider.scripts import Call, Turn
 from strict_provider.server import Provider, serve
 
 from autoprune import AgenticConversationPruner
-from autoprune.apps.cli.run import account
+from autoprune.apps.cli.run import summarize_traffic
 from autoprune.apps.proxy import Point, Session
 from autoprune.economics import Ledger
 
@@ -87,7 +87,7 @@ def test_what_would_be_set_is_printed_and_nothing_is_started(tmp_path: Path):
     done = run_text("run", "--print", "claude", "-p", "Fix it.", environ=having(tmp_path, PATH=""))
     assert done.stdout.splitlines() == [
         "ANTHROPIC_BASE_URL=http://127.0.0.1:PORT claude -p 'Fix it.'",
-        "# the proxy passes requests on to https://api.anthropic.com",
+        "# the proxy forwards requests to https://api.anthropic.com",
     ]
 
 
@@ -108,7 +108,7 @@ def test_an_option_of_its_own_behind_the_client_is_refused(line: str, tmp_path: 
     done = run_text(*line.split(), environ=having(tmp_path, PATH=""))
     command, name = line.split()[0], re.findall("--[a-z-]+", line)[0]
     assert done.returncode == 2
-    assert done.stderr.startswith(f"autoprune: {name} stands behind claude")
+    assert done.stderr.startswith(f"autoprune: {name} comes after claude, so claude would get it")
     assert f"`autoprune {command} {name} … claude`, or `autoprune {command} -- claude … {name}`" in done.stderr
 
 
@@ -142,7 +142,7 @@ def test_a_program_that_is_not_installed_is_said_with_its_installation(tmp_path:
 def test_a_program_that_cannot_be_started_is_said(command: str, tmp_path: Path):
     done = run_text(command, "claude", environ=having(tmp_path, PATH=install(tmp_path, "#!/no/such/interpreter")))
     assert done.returncode == 2
-    assert f"{tmp_path / 'claude'} cannot be started, is it installed in full?" in done.stderr
+    assert f"{tmp_path / 'claude'} cannot be started; is it fully installed?" in done.stderr
 
 
 def test_a_client_that_cannot_be_led_is_refused_before_anything_is_started(tmp_path: Path):
@@ -156,8 +156,8 @@ def test_a_run_without_a_request_is_an_error_that_says_why(tmp_path: Path):
     done = run_text("run", "claude", environ=user)
     assert done.returncode == 1
     assert done.stderr == (
-        "autoprune: no request came through the proxy, so nothing was pruned: Claude Code asked its provider at "
-        "another address, or nothing at all; see `autoprune doctor claude`\n"
+        "autoprune: no request came through the proxy, so nothing was pruned: Claude Code sent its requests "
+        "to another address, or sent none; see `autoprune doctor claude`\n"
     )
     asked = run_text("run", "claude", "--version", environ=user)
     assert (asked.returncode, asked.stderr) == (0, "")
@@ -169,7 +169,7 @@ def test_a_run_whose_assistant_asks_its_provider_elsewhere_fails_and_says_so(tmp
         user = having(tmp_path, PATH=install(tmp_path, f"#!{sys.executable}\n{asks}\n"))
         done = run_text("run", "claude", "-p", "Hi.", environ=user)
     assert (done.returncode, len(elsewhere.requests)) == (1, 1)
-    assert "so nothing was pruned: Claude Code asked its provider at another address, or nothing at all" in done.stderr
+    assert "so nothing was pruned: Claude Code sent its requests to another address, or sent none" in done.stderr
 
 
 def test_a_run_whose_conversation_went_elsewhere_says_so_though_its_other_requests_came_through(tmp_path: Path):
@@ -179,7 +179,7 @@ def test_a_run_whose_conversation_went_elsewhere_says_so_though_its_other_reques
         done = run_text("run", "claude", environ=having(tmp_path, PATH=path, ANTHROPIC_BASE_URL=upstream.url))
     assert done.returncode == 1
     assert "1 request came through the proxy, and none was a conversation" in done.stderr
-    assert "asked its provider at another address" in done.stderr
+    assert "sent its requests to another address" in done.stderr
 
 
 def test_a_provider_that_does_not_answer_is_said(tmp_path: Path):
@@ -187,7 +187,7 @@ def test_a_provider_that_does_not_answer_is_said(tmp_path: Path):
     done = run_text("run", "claude", "--ask", environ=user)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
-        "autoprune: the upstream did not answer any of 1 requests: is it there, and the network up?"
+        "autoprune: the upstream answered none of 1 request: is its address right, and the network up?"
     )
 
 
@@ -232,7 +232,7 @@ def test_an_end_that_is_asked_of_it_is_handed_on_to_the_assistant(tmp_path: Path
         process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=20)
     assert process.returncode == 128 + signal.SIGTERM
-    assert b"Claude Code ended with 143 before it asked, or asked its provider at another address" in said
+    assert b"Claude Code ended with 143 before its first request, or sent its requests to another address" in said
 
 
 def test_where_nothing_is_said_the_prefix_changes_as_seldom_as_with_cache_aware(tmp_path: Path):
@@ -260,7 +260,7 @@ def test_the_doctor_says_where_nothing_arrives(tmp_path: Path):
     lines = done.stdout.splitlines()
     at = lines.index("upstream      does not answer: http://127.0.0.1:9")
     assert lines[at + 1].startswith("              no connection to 127.0.0.1:9: ")
-    assert lines[at + 2].startswith("              See whether the address is right")
+    assert lines[at + 2].startswith("              Check that the address is right")
 
 
 def wait_in_silence(connection: Connection) -> None:
@@ -275,8 +275,8 @@ BUSY = answer(b'{"error": {"message": "Overloaded:\\nthe model is busy"}}', "503
     ("play", "options", "head", "why"),
     [
         (always(BUSY), (), "answers only with an error, 503", "Overloaded: the model is busy"),
-        (always(answer(b"", "502 Bad Gateway")), (), "answers only with an error, 502", "without a word"),
-        (wait_in_silence, ("--wait", "1"), "does not answer", "it has said nothing for 1 seconds"),
+        (always(answer(b"", "502 Bad Gateway")), (), "answers only with an error, 502", "without a message"),
+        (wait_in_silence, ("--wait", "1"), "does not answer", "it did not answer within 1 seconds"),
     ],
 )
 def test_the_doctor_says_why_the_provider_does_not_answer(
@@ -299,7 +299,7 @@ def test_the_doctor_finds_a_version_on_standard_error_and_says_which_signal_ende
 def test_the_doctor_asks_no_provider_where_several_may_be_meant(tmp_path: Path):
     program = install(tmp_path, "#!/bin/sh\necho 1.2.3\n", name="opencode")
     done = run_text("doctor", "opencode", environ=having(tmp_path, PATH=program))
-    assert "upstream      not asked: it depends on the model; name one behind the assistant\n" in done.stdout
+    assert "upstream      not tested: it depends on the model; name one after the assistant\n" in done.stdout
 
 
 def test_of_conversations_of_one_request_the_largest_is_the_one():
@@ -307,7 +307,7 @@ def test_of_conversations_of_one_request_the_largest_is_the_one():
         points = [Point(1, 0.0, before, before, 0, 0.1)]
         return Session("", "", "/v1/messages", 0.0, requests=1, points=points)
 
-    assert [*account(SimpleNamespace(sessions=(session(300), session(9_000))))] == [
+    assert [*summarize_traffic(SimpleNamespace(sessions=(session(300), session(9_000))))] == [
         "autoprune: /v1/messages: 1 request, the last prompt 9,000 tokens, 9,000 without pruning, safe zone 0",
         "autoprune: 1 side question besides",
     ]
@@ -316,7 +316,7 @@ def test_of_conversations_of_one_request_the_largest_is_the_one():
 def test_the_life_of_a_cache_is_said_where_it_is_not_as_usual():
     known = Session("", "", "/v1/messages", 0.0, requests=1, points=[Point(1, 0.0, 9, 9, 0, 0.1)])
     known.life_from, known.ledger = "as its answers say", Ledger(cache_life=3_600)
-    (line,) = account(SimpleNamespace(sessions=(known,)))
+    (line,) = summarize_traffic(SimpleNamespace(sessions=(known,)))
     assert line.endswith("safe zone 0, its cache lives 1 h, as its answers say")
 
 
@@ -329,7 +329,7 @@ def test_of_several_conversations_the_longest_has_its_ledger_and_the_others_a_li
         return known
 
     sessions = (session("helper", 4), session("main", 9), session("idle", 2, cleared=False), session("title", 1))
-    lines = [*account(SimpleNamespace(sessions=sessions))]
+    lines = [*summarize_traffic(SimpleNamespace(sessions=sessions))]
     assert [line.partition("\n")[0] for line in lines] == [
         "autoprune: /v1/messages: 9 requests, the last prompt 4,000 tokens, 9,000 without pruning, safe zone 0",
         str(sessions[1].ledger).partition("\n")[0],

@@ -13,7 +13,7 @@ from command_line import run_text
 from proxied import drive, proxied, recorded
 
 from autoprune import AgenticConversationPruner, SessionError
-from autoprune.apps.cli.ledgers import Ledgers, keeping, read_ledgers, usual_folder
+from autoprune.apps.cli.ledgers import Ledgers, keep_ledgers, ledger_folder, read_ledgers
 from autoprune.apps.proxy import Session
 from autoprune.economics import Ledger, Prices
 
@@ -99,10 +99,10 @@ def test_ledgers_are_kept_while_a_proxy_runs_and_at_its_end(
 ):
     monkeypatch.setenv("XDG_STATE_HOME", str(state))
     known = [session("one")]
-    with keeping(lambda: known, every=0.01):
+    with keep_ledgers(lambda: known, every=0.01):
         while not kept.folder.exists() or not read_ledgers(kept.folder)[0]:
             time.sleep(0.01)
-    with keeping(lambda: [session("two")]):
+    with keep_ledgers(lambda: [session("two")]):
         pass
     assert len(read_ledgers(kept.folder)[0]) == 2
 
@@ -112,7 +112,7 @@ def test_what_cannot_be_kept_is_said_at_the_end(
 ):
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
-    with keeping(lambda: [session("one")], every=0.01):
+    with keep_ledgers(lambda: [session("one")], every=0.01):
         time.sleep(0.05)
         assert capsys.readouterr() == ("", "")
     (line,) = capsys.readouterr().err.splitlines()
@@ -202,7 +202,7 @@ def test_a_file_that_cannot_be_read_is_named_and_left_out(state: Path, kept: Led
     (kept.folder / "broken.json").write_text(text)
     done = savings(state)
     assert done.returncode == 0
-    assert done.stderr.startswith(f"note: {kept.folder / 'broken.json'} is left out: it ")
+    assert done.stderr.startswith(f"note: {kept.folder / 'broken.json'} was left out: it ")
     assert "in 1 session." in done.stdout
 
 
@@ -231,11 +231,11 @@ def test_a_folder_that_cannot_be_written_is_an_error_in_words(tmp_path: Path):
 def test_ledgers_stand_in_the_home_folder_where_nothing_else_is_said(monkeypatch: pytest.MonkeyPatch):
     for given in ("", "relative/path"):
         monkeypatch.setenv("XDG_STATE_HOME", given)
-        assert usual_folder() == Path.home() / ".local" / "state" / "autoprune" / "ledgers"
+        assert ledger_folder() == Path.home() / ".local" / "state" / "autoprune" / "ledgers"
     monkeypatch.setenv("XDG_STATE_HOME", os.path.abspath("state"))
-    assert usual_folder() == Path("state").absolute() / "autoprune" / "ledgers"
+    assert ledger_folder() == Path("state").absolute() / "autoprune" / "ledgers"
 
 
 def test_the_help_names_the_folder_of_the_ledgers(monkeypatch: pytest.MonkeyPatch, state: Path):
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
-    assert f"~/{usual_folder().relative_to(Path.home())}" in savings(state, "--help").stdout
+    assert f"~/{ledger_folder().relative_to(Path.home())}" in savings(state, "--help").stdout

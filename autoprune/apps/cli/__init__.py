@@ -1,9 +1,9 @@
-"""The command line. Results go to standard output, words to standard error.
+"""The command line. Results go to standard output, messages to standard error.
 
-Exit codes: 0 within the safe zone; 1 still over it, and the report says why; 2 an option is wrong; 3 a file cannot be
-read as a conversation or written; 4 a provider's rule is broken; 130 interrupted; 141 nobody reads the output any more.
+Exit codes: 0 within the safe zone; 1 still over it, and the report says why; 2 a wrong option; 3 a file that cannot be
+read as a conversation, or cannot be written; 4 a broken provider rule; 130 interrupted; 141 closed pipe.
 """
 
-from autoprune.apps.cli.starting import main
+from autoprune.apps.cli.startup import main
 
 __all__ = ["main"]

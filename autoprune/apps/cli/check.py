@@ -1,4 +1,4 @@
-"""`autoprune check`: what a provider would refuse, and how it is mended."""
+"""`autoprune check`: find what a provider would refuse in a conversation, and repair it."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -9,9 +9,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 import autoprune.apps.cli.options as options
-from autoprune.apps.cli.exits import RULE_BROKEN
-from autoprune.apps.cli.files import read, readers, refuse_log, write
-from autoprune.apps.cli.output import origin, show, show_json
+from autoprune.apps.cli.console import RULE_BROKEN, session_notes, show, show_json
+from autoprune.apps.cli.file_access import load_readers, read_session, refuse_agent_log, write_output
 from autoprune.providers import Problem, Provider, Repair, problems, repair
 from autoprune.pruners.report.tables import printable, table_of
 from autoprune.strategies.scaffold import value_in_file
@@ -24,11 +23,13 @@ def check(
     provider: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Whose rules: anthropic, openai, gemini, bedrock …; one in a file is mine.py:MINE."
+            metavar="NAME",
+            help="Whose rules to check: anthropic, openai, gemini, bedrock …, or your own as mine.py:MINE. Default: "
+            "those of the messages' format.",
         ),
     ] = None,
-    fixed: Annotated[
-        str | None, typer.Option("--repair", metavar="FILE", help="Write a repaired conversation here.")
+    repair_to: Annotated[
+        str | None, typer.Option("--repair", metavar="FILE", help="Write a repaired conversation to this file.")
     ] = None,
     force: options.Force = False,
     conversation: options.ConversationNumber = 1,
@@ -36,40 +37,42 @@ def check(
     skip_broken: options.SkipBroken = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """List the provider's rules that a conversation breaks. Exit code 4 where there are any left."""
-    if as_json and fixed == "-":
-        raise typer.BadParameter("--json and --repair - both want standard output")
-    mine = readers(reader)
-    refuse_log(fixed, mine, force=force)
-    loaded = read(session, conversation, mine, skip_broken=skip_broken)
+    """List the provider's rules that a conversation breaks.
+
+    Exits with 4 if any rule is broken; with --repair, if any is still broken after the repair.
+    """
+    if as_json and repair_to == "-":
+        raise typer.BadParameter("--json and --repair - cannot both write to standard output")
+    custom_readers = load_readers(reader)
+    refuse_agent_log(repair_to, custom_readers, force=force)
+    loaded = read_session(session, conversation, custom_readers, skip_broken=skip_broken)
     rules = _rules(provider)
     found = problems(loaded.messages, rules)
-    mended = repair(loaded.messages, rules) if fixed else None
-    if fixed and mended:  # first of all, since whoever reads what is printed may have had enough
-        write(fixed, loaded.write(list(mended.conversation)))
+    repaired = repair(loaded.messages, rules) if repair_to else None
+    if repair_to and repaired:  # before anything is printed: `| head` may end the program
+        write_output(repair_to, loaded.write(list(repaired.conversation)))
     if as_json:
         show_json([asdict(problem) for problem in found])
     else:
-        show(_broken_rules(found), to_stderr=fixed == "-")
-    if mended:
-        show(_repairs(mended.repairs), to_stderr=True)
-        found = problems(mended.conversation, rules)
+        show(_problem_table(found), to_stderr=repair_to == "-")
+    if repaired:
+        show(_repair_lines(repaired.repairs), to_stderr=True)
+        found = problems(repaired.conversation, rules)
         if found:
             show("still broken:", to_stderr=True)
-            show(_broken_rules(found), to_stderr=True)
-    show(origin(loaded), to_stderr=True)
+            show(_problem_table(found), to_stderr=True)
+    show(session_notes(loaded), to_stderr=True)
     raise typer.Exit(RULE_BROKEN if found else 0)
 
 
 def _rules(named: str | None) -> str | Provider | None:
-    """Return a provider of one's own where a file is named, any other name as it is."""
+    """Load the user's own provider from `file.py:NAME`. Returns any other name unchanged."""
     if named is None or ":" not in named:
         return named
     return value_in_file(named, Provider, "Provider(name, problems)")
 
 
-def _broken_rules(found: Sequence[Problem]) -> RenderableType:
-    """Draw the rules that a conversation breaks."""
+def _problem_table(found: Sequence[Problem]) -> RenderableType:
     if not found:
         return Text("no rule is broken", style="green")
     table = table_of(("provider", "left"), ("rule", "left"), ("place", "left"), ("what the provider says", "left"))
@@ -79,6 +82,5 @@ def _broken_rules(found: Sequence[Problem]) -> RenderableType:
     return table
 
 
-def _repairs(done: Sequence[Repair]) -> RenderableType:
-    """Say what was done to a conversation, one line each."""
-    return Group(*(Text(f"repaired: {printable(repair.what)}") for repair in done))
+def _repair_lines(repairs: Sequence[Repair]) -> RenderableType:
+    return Group(*(Text(f"repaired: {printable(each.what)}") for each in repairs))

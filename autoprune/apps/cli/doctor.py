@@ -1,4 +1,4 @@
-"""`autoprune doctor`: whether an assistant's requests would arrive at a proxy, and what it loses behind one."""
+"""`autoprune doctor`: test whether an assistant's requests reach a proxy, and list what it loses behind one."""
 
 import json
 import os
@@ -16,9 +16,17 @@ from urllib.request import ProxyHandler, build_opener
 import typer
 
 import autoprune.apps.cli.options as options
-from autoprune.apps.cli.launching import as_a_shell, program, started, user
-from autoprune.apps.cli.proxy import wanted
-from autoprune.apps.cli.run import Arguments, ClientName, Upstream, shown
+from autoprune.apps.cli.launching import (
+    Arguments,
+    ClientName,
+    Upstream,
+    current_user,
+    describe_route,
+    find_program,
+    shell_exit_code,
+    start_client,
+)
+from autoprune.apps.cli.proxy import check_dependencies
 from autoprune.apps.clients import Client, Route, named
 from autoprune.pruners.report.tables import printable
 
@@ -27,122 +35,129 @@ if TYPE_CHECKING:
 
 WIDTH = 80  # columns
 EXAMPLES = options.examples("doctor claude", "doctor opencode -m anthropic/claude-sonnet-4-5")
-NOBODY = "http://127.0.0.1:9"  # the port of "discard", at which nothing listens: no request gets further than the proxy
-STEP_SECONDS, VERSION_SECONDS, LEAST_BAD_GATEWAY = 0.05, 30, 502
-OWN_WORDS = "autoprune: "  # before what a proxy says itself
-LONGEST_WORDS = 300  # characters, of a provider's
-MANY = ("not asked: it depends on the model; name one behind the assistant",)
+# The port of the discard service, where nothing listens: no request gets past the proxy, so the test costs nothing.
+NO_UPSTREAM = "http://127.0.0.1:9"
+POLL_SECONDS = 0.05
+VERSION_SECONDS = 30  # Node programs may take seconds to print their version
+BAD_GATEWAY = 502
+PROXY_PREFIX = "autoprune: "  # begins the errors of the proxy itself
+MAX_MESSAGE = 300  # characters of a provider's error message
+ANY_VENDOR = ("not tested: it depends on the model; name one after the assistant",)
+NO_VERSION = "which does not print its version"
 SILENT = "does not answer"
-LOOK = "See whether the address is right and answers `curl` on this machine; --upstream URL gives another."
-ASK = "The provider says so itself: try again later, or ask who runs it."
+CHECK_ADDRESS = "Check that the address is right and answers `curl` on this machine; --upstream URL gives another."
+ASK_PROVIDER = "The provider itself returns this error: try again later, or ask its operator."
 
 
 def doctor(
     client: ClientName,
     arguments: Arguments = None,
     upstream: Upstream = None,
-    patience: Annotated[
+    wait: Annotated[
         float,
         typer.Option(
-            "--wait", metavar="SECONDS", min=1, help="How long to wait for its first request, and for the provider."
+            metavar="SECONDS", min=1, help="How long to wait for the assistant's first request, and for the provider."
         ),
     ] = 60,
 ) -> None:
-    """Say whether an assistant would work behind a proxy.
+    """Test whether an assistant works behind a proxy.
 
-    Whether its requests arrive there, whether the provider answers, and what it loses. The assistant is asked a
-    question that goes no further than the proxy, so it costs nothing. Exit code 1 where no request arrives, or the
-    provider behind the proxy does not answer.
+    Checks that its requests reach the proxy and that the provider answers, and lists what it loses behind a proxy.
+    The question that the assistant is asked goes no further than the proxy, so the test costs nothing. Exits with 1 if
+    no request arrives or the provider does not answer.
     """
     chosen = named(client)
-    wanted()
-    path = program(chosen)
-    print(f"installed     {path}, {version(path)} (tried with {chosen.tried})")
-    route = chosen.route(user((*chosen.question, *(arguments or ())), upstream))
-    print("would be set", *shown(chosen, route), sep="\n  ")
-    arrived, words = arrival(path, route, patience)
-    print(f"requests      {words}")
-    reached, (words, *why) = answer(route.upstream, patience) if route.upstream else (True, MANY)
-    print(f"upstream      {words}{f': {route.upstream}' if route.upstream else ''}")
-    print(*(indented(f"{'':14}{line}") for line in why), *losses(chosen), sep="\n")
-    raise typer.Exit(int(not (arrived and reached)))
+    check_dependencies()
+    path = find_program(chosen)
+    print(f"installed     {path}, {program_version(path)} (tried with {chosen.tried})")
+    route = chosen.route(current_user((*chosen.question, *(arguments or ())), upstream))
+    print("would be set", *describe_route(chosen, route), sep="\n  ")
+    has_arrived, requests = probe_arrival(path, route, wait)
+    print(f"requests      {requests}")
+    is_reached, (state, *why) = probe_upstream(route.upstream, wait) if route.upstream else (True, ANY_VENDOR)
+    print(f"upstream      {state}{f': {route.upstream}' if route.upstream else ''}")
+    print(*(_indent(f"{'':14}{line}") for line in why), *loss_lines(chosen), sep="\n")
+    raise typer.Exit(int(not (has_arrived and is_reached)))
 
 
-def version(path: str) -> str:
-    """Return what a program says of its version."""
+def program_version(path: str) -> str:
+    """The first line that a program prints for `--version`."""
     try:
         done = subprocess.run(
             [path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=VERSION_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
-        return "which does not say its version"
-    said = done.stdout.strip() or done.stderr.strip()  # pi writes it to standard error
-    return printable(said.decode(errors="replace").partition("\n")[0]) or "which does not say its version"
+        return NO_VERSION
+    printed = done.stdout.strip() or done.stderr.strip()  # pi prints it to standard error
+    return printable(printed.decode(errors="replace").partition("\n")[0]) or NO_VERSION
 
 
-def arrival(path: str, route: Route, patience: float) -> tuple[bool, str]:
-    """Return whether something arrives at a proxy with nothing behind it when a client is asked, and words on it."""
+def probe_arrival(path: str, route: Route, wait: float) -> tuple[bool, str]:
+    """Ask a client behind a proxy with no upstream. Returns whether a request arrived, and a description."""
     from autoprune.apps.proxy import Settings, running
 
-    with TemporaryFile() as said:
-        streams = {"stdin": subprocess.DEVNULL, "stdout": said, "stderr": said, "start_new_session": True}
-        with running(Settings(NOBODY)) as proxy, started(path, route, proxy.url, **streams) as process:
-            end = time.monotonic() + patience
-            while not any(told(proxy)) and process.poll() is None and time.monotonic() < end:
-                time.sleep(STEP_SECONDS)
+    with TemporaryFile() as printed:
+        streams = {"stdin": subprocess.DEVNULL, "stdout": printed, "stderr": printed, "start_new_session": True}
+        with running(Settings(NO_UPSTREAM)) as proxy, start_client(path, route, proxy.url, **streams) as process:
+            end = time.monotonic() + wait
+            while not any(_request_lines(proxy)) and process.poll() is None and time.monotonic() < end:
+                time.sleep(POLL_SECONDS)
             code = process.poll()
             with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # with the programs that it has started
-        found = next(told(proxy), "")
-        said.seek(0)
-        last = printable(said.read().decode(errors="replace").strip().rpartition("\n")[2])
-    ending = f"within {patience:g} seconds" if code is None else f"before it ended with {as_a_shell(code)}: {last}"
-    return bool(found), found or f"none arrived {ending}"
+                os.killpg(process.pid, signal.SIGKILL)  # the group: clients start programs of their own
+        found = next(_request_lines(proxy), "")
+        printed.seek(0)
+        last_line = printable(printed.read().decode(errors="replace").strip().rpartition("\n")[2])
+    when = f"within {wait:g} seconds" if code is None else f"before it ended with {shell_exit_code(code)}: {last_line}"
+    return bool(found), found or f"none arrived {when}"
 
 
-def told(proxy: "Running") -> Iterator[str]:
-    """Yield what is known of each request of a conversation that came through."""
+def _request_lines(proxy: "Running") -> Iterator[str]:
     for session in proxy.sessions:
         for point in session.points:
             yield f"arrive: {session.path}, {session.model or 'a model'}, {point.before:,} tokens"
 
 
-def answer(upstream: str, patience: float) -> tuple[bool, tuple[str, ...]]:
-    """Return whether the provider behind a proxy answers a request without a key, and how; else why, and what to do."""
+def probe_upstream(upstream: str, wait: float) -> tuple[bool, tuple[str, ...]]:
+    """Send a request without a key through a proxy.
+
+    Returns whether the provider answers, with a state and, if it does not, the reason and advice.
+    """
     from autoprune.apps.proxy import Settings, running
 
     with running(Settings(upstream)) as proxy:
         try:
-            with build_opener(ProxyHandler({})).open(f"{proxy.url}/v1/models", timeout=patience) as response:
+            with build_opener(ProxyHandler({})).open(f"{proxy.url}/v1/models", timeout=wait) as response:
                 status = response.status
         except HTTPError as error:
             with error:
                 status = error.code
-                if status >= LEAST_BAD_GATEWAY:
-                    return False, refused(status, error.read().decode(errors="replace"))
+                if status >= BAD_GATEWAY:
+                    return False, _describe_error(status, error.read().decode(errors="replace"))
         except TimeoutError:
-            return False, (SILENT, f"it has said nothing for {patience:g} seconds", LOOK)
+            return False, (SILENT, f"it did not answer within {wait:g} seconds", CHECK_ADDRESS)
+    # Any other status, such as 401, is an answer of the provider.
     return True, (f"answers ({status} to a request without a key)",)
 
 
-def refused(status: int, body: str) -> tuple[str, str, str]:
-    """Return what the provider does in place of an answer, in the proxy's words or its own, and what to do."""
+def _describe_error(status: int, body: str) -> tuple[str, str, str]:
+    """Return a state, the error message of the proxy or the provider, and advice."""
     with suppress(ValueError):
         match json.loads(body):
-            case {"error": {"message": str(words)}} | {"message": str(words)}:
-                body = words
-    words = printable(" ".join(body.split())[:LONGEST_WORDS])
-    if words.startswith(OWN_WORDS):
-        return SILENT, words.removeprefix(OWN_WORDS), LOOK
-    return f"answers only with an error, {status}", words or "without a word", ASK
+            case {"error": {"message": str(message)}} | {"message": str(message)}:
+                body = message
+    message = printable(" ".join(body.split())[:MAX_MESSAGE])
+    if message.startswith(PROXY_PREFIX):
+        return SILENT, message.removeprefix(PROXY_PREFIX), CHECK_ADDRESS
+    return f"answers only with an error, {status}", message or "without a message", ASK_PROVIDER
 
 
-def losses(client: Client) -> Iterator[str]:
-    """Yield what a client loses behind a foreign address."""
+def loss_lines(client: Client) -> Iterator[str]:
+    """Yield what a client loses if its address is not its vendor's."""
     for loss in client.losses or ("nothing that is known",):
-        yield indented(f"it loses      {loss}")
+        yield _indent(f"it loses      {loss}")
 
 
-def indented(line: str) -> str:
-    """Return a line within 80 columns, with what is too long for it below its second column."""
+def _indent(line: str) -> str:
+    """Wrap a line at 80 columns, indented to the second column."""
     return fill(line, WIDTH, subsequent_indent=" " * 14, break_on_hyphens=False)

@@ -1,64 +1,130 @@
-"""What `run` and `doctor` have in common: whose an option is, who the user is, and a client started behind a proxy."""
+"""What `run` and `doctor` share: their options, starting a client behind a proxy, showing that without secrets."""
 
 import os
+import re
+import shlex
 import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path, PurePath
 from types import FrameType
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 import autoprune.apps.cli.options as options
-from autoprune.apps.clients import Client, Route, User
+from autoprune.apps.clients import CLIENTS, Client, Route, User
 from autoprune.errors import ClientError, SettingsError
 
 NOT_FOUND, BY_SIGNAL = 127, 128  # exit codes, as a shell reports them
-OTHER_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
-OF_BOTH = ("--help", "--print")  # options that clients have themselves
+PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy")
+SHARED_OPTIONS = ("--help", "--print")  # clients have these options too
+UNKNOWN = "http://127.0.0.1:PORT", "FOLDER"  # shown for a proxy's address and a temporary folder
+
+REDACTED = "…"
+SECRET_WORDS = r"(?:key|token(?!s\b)|secret|passw|authorization|credential)"  # "tokens" is a number, no secret
+SECRET_NAME = rf"(?<![\w.-])-{{0,2}}(?:[\w.-]{{0,80}}{SECRET_WORDS}[\w.-]{{0,80}}|[\w.-]{{0,80}}_pat\b)"
+SECRET_OPTION = re.compile(SECRET_NAME, re.IGNORECASE)
+OPTION_WITH_VALUE = re.compile(rf"(?=-)({SECRET_NAME}=).+", re.IGNORECASE | re.DOTALL)
+SECRETS = (
+    # a quoted value in JSON, TOML or Python
+    (
+        re.compile(rf"""({SECRET_NAME}["']?\s*[=:]\s*(["'])).*?(?<!\\)((?:\\\\)*\2)""", re.IGNORECASE | re.DOTALL),
+        r"\3",
+    ),
+    (re.compile(rf"({SECRET_NAME}=)[^\s\"',;&}}{REDACTED}]+", re.IGNORECASE), ""),  # a variable, or in a URL's query
+    (re.compile(r"(\bBearer\s+)[^\s\"']+", re.IGNORECASE), ""),
+    (re.compile(r"(\bx-[\w-]{0,60}(?:key|token):\s*)[^\s\"']+", re.IGNORECASE), ""),  # a header
+    (re.compile(r"(://)[^/\s@]+(?=@)"), ""),  # user and password before a host
+)
+
+NAMES = ", ".join(client.name for client in CLIENTS)
+ClientName = Annotated[str, typer.Argument(metavar="CLIENT", help=f"The assistant: {NAMES}.")]
+Arguments = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="ARGUMENTS", help="The assistant's own arguments. Options of autoprune go before CLIENT."),
+]
+Upstream = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="The API's base address, instead of the one that the assistant is set up with."),
+]
 
 
-class Leading(options.Command):
-    """A command whose own options stand before the client's name, and the client's behind it."""
+# Click must not look for options of autoprune after the client's name.
+CLIENT_CONTEXT = {"allow_interspersed_args": False, "ignore_unknown_options": True}
+
+
+class ClientCommand(options.Command):
+    """A command whose own options come before the client's name. All that follows the name belongs to the client."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the command line. Raises SettingsError for an option of its own behind the client's name.
+        """Parse the command line. Raises SettingsError if one of this command's options comes after the client's name.
 
-        Where `--` stands before the name, or before the option, it is the client's in any case.
+        It would be passed to the client, which hardly anybody wants. A `--` before the name, or before the option,
+        says that it is meant so.
         """
         given = tuple(args)
         rest = super().parse_args(ctx, args)
-        client, behind = ctx.params["client"], ctx.params["arguments"] or ()
-        if "--" not in given[: len(given) - len(behind)]:
-            self._check(client, takewhile(lambda each: each != "--", behind))
+        client, arguments = ctx.params["client"], ctx.params["arguments"] or ()
+        if "--" not in given[: len(given) - len(arguments)]:
+            self._refuse_own_options(client, takewhile(lambda each: each != "--", arguments))
         return rest
 
-    def _check(self, client: str, behind: Iterable[str]) -> None:
-        own = {name for each in self.params for name in each.opts if name.startswith("--")}.difference(OF_BOTH)
-        for name in (each.partition("=")[0] for each in behind):
+    def _refuse_own_options(self, client: str, arguments: Iterable[str]) -> None:
+        own = {name for each in self.params for name in each.opts if name.startswith("--")}.difference(SHARED_OPTIONS)
+        for name in (each.partition("=")[0] for each in arguments):
             if name in own:
                 raise SettingsError(
-                    f"{name} stands behind {client}, which would be given it: write `autoprune {self.name} {name} … "
-                    f"{client}`, or `autoprune {self.name} -- {client} … {name}` where it is {client}'s own"
+                    f"{name} comes after {client}, so {client} would get it: write `autoprune {self.name} {name} … "
+                    f"{client}`, or `autoprune {self.name} -- {client} … {name}` if it is {client}'s own option"
                 )
 
 
-def user(arguments: tuple[str, ...], upstream: str | None) -> User:
-    """Return who runs this command, with arguments for the client."""
+def redact(text: str) -> str:
+    """Replace the values of keys, tokens and passwords in JSON, TOML, headers and URLs by "…", as far as names tell."""
+    for secret, end in SECRETS:
+        text = secret.sub(rf"\g<1>{REDACTED}{end}", text)
+    return text
+
+
+def redact_arguments(arguments: Sequence[str]) -> Iterator[str]:
+    """Yield a program's arguments redacted, among them the values of options such as `--api-key`."""
+    previous = ""
+    for argument in arguments:
+        is_value = previous.startswith("-") and SECRET_OPTION.fullmatch(previous) and not argument.startswith("-")
+        option = OPTION_WITH_VALUE.fullmatch(argument)
+        yield REDACTED if is_value else option[1] + REDACTED if option else redact(argument)
+        previous = argument
+
+
+def describe_route(client: Client, route: Route) -> Iterator[str]:
+    """Yield what a run sets, redacted: the command with its variables, in shell syntax, and the temporary files."""
+    real = route.through(*UNKNOWN)
+    environ = {**no_proxy_variables(os.environ), **real.environ}
+    # Redacted before it is quoted: quotes would hide where a value ends.
+    variables = (f"{name}={shlex.quote(redact(value))}" for name, value in environ.items())
+    yield " ".join((*variables, client.program, *map(shlex.quote, redact_arguments(real.arguments))))
+    yield redact(f"# the proxy forwards requests to {route.upstream or 'the vendor of the API that each is for'}")
+    for name, text in real.files.items():
+        yield f"# {UNKNOWN[1]}/{name}:"
+        yield from (f"#   {line}" for line in redact(text).splitlines())
+
+
+def current_user(arguments: tuple[str, ...], upstream: str | None) -> User:
+    """The user who runs this command, with the arguments for the client."""
     try:
         folder = Path.cwd()
     except FileNotFoundError as error:
-        raise ClientError("the working folder is not there any more: go to one that is") from error
-    return User(dict(os.environ), arguments, Path.home(), folder, read, upstream)
+        raise ClientError("the working directory does not exist any more: change to one that does") from error
+    return User(dict(os.environ), arguments, Path.home(), folder, _read_user_file, upstream)
 
 
-def read(path: PurePath) -> str | None:
-    """Return the text of one of the user's files; None where there is none. Raises ClientError for one of no use."""
+def _read_user_file(path: PurePath) -> str | None:
+    """Read one of the user's files; None if it does not exist. Raises ClientError if it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except (FileNotFoundError, NotADirectoryError):
@@ -67,8 +133,8 @@ def read(path: PurePath) -> str | None:
         raise ClientError(f"{path} cannot be read, and may name another address: {error}") from error
 
 
-def program(client: Client) -> str:
-    """Return the path of a client's program. Ends with exit code 127 where it is not installed."""
+def find_program(client: Client) -> str:
+    """Find the path of a client's program. Exits with 127 if it is not installed."""
     found = shutil.which(client.program)
     if found is None:
         typer.echo(f"autoprune: {client.program} is not installed: {client.install}", err=True)
@@ -77,54 +143,54 @@ def program(client: Client) -> str:
 
 
 @contextmanager
-def started(path: str, route: Route, proxy: str, **streams: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a client's program at `path` so that it uses the proxy; its temporary files last as long as the context."""
+def start_client(path: str, route: Route, proxy: str, **streams: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the client's program at `path`, routed through the proxy. Its temporary files last until the exit."""
     with tempfile.TemporaryDirectory(prefix="autoprune-") as folder:
         real = route.through(proxy, folder)
         for name, text in real.files.items():
             Path(folder, name).write_text(text, encoding="utf-8")
-        having = {**os.environ, **past_other_proxies(os.environ), **real.environ}
+        environ = {**os.environ, **no_proxy_variables(os.environ), **real.environ}
         try:
-            process = subprocess.Popen([path, *real.arguments], env=having, **streams)
+            process = subprocess.Popen([path, *real.arguments], env=environ, **streams)
         except OSError as error:
-            raise ClientError(f"{path} cannot be started, is it installed in full? {error.strerror}") from error
+            raise ClientError(f"{path} cannot be started; is it fully installed? {error.strerror}") from error
         with process:
             yield process
 
 
-def past_other_proxies(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables by which a client reaches this machine directly, where it goes out through another proxy."""
-    if not any(name.lower() in OTHER_PROXIES for name in environ):
+def no_proxy_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that let a client reach this machine directly; none unless it uses an HTTP proxy."""
+    if not any(name.lower() in PROXY_VARIABLES for name in environ):
         return {}
-    known = environ.get("NO_PROXY") or environ.get("no_proxy")
-    direct = f"{known},127.0.0.1" if known else "127.0.0.1"
-    return {"NO_PROXY": direct, "no_proxy": direct}
+    exceptions = environ.get("NO_PROXY") or environ.get("no_proxy")
+    direct = f"{exceptions},127.0.0.1" if exceptions else "127.0.0.1"
+    return {"NO_PROXY": direct, "no_proxy": direct}  # programs read one or the other
 
 
-def waited(process: subprocess.Popen[bytes]) -> int:
-    """Wait for a client, which has the terminal: Ctrl-C is its own, and an end that is asked of this program too.
+def wait_for(process: subprocess.Popen[bytes]) -> int:
+    """Wait for a client and return its exit code as a shell reports it.
 
-    Returns its exit code; 128 and the number of the signal where one ended it.
+    The client has the terminal, so it handles Ctrl-C itself; SIGTERM and SIGHUP are forwarded to it.
     """
 
-    def hand_on(number: int, frame: FrameType | None) -> None:
+    def forward(number: int, frame: FrameType | None) -> None:
         process.send_signal(number)
 
-    # Handlers, and not SIG_IGN, which the client would have been started with.
+    # A handler that does nothing, not SIG_IGN: the client would inherit SIG_IGN.
     handlers: Mapping[int, Callable[[int, FrameType | None], None]] = {
         signal.SIGINT: lambda number, frame: None,
-        signal.SIGTERM: hand_on,
-        signal.SIGHUP: hand_on,
+        signal.SIGTERM: forward,
+        signal.SIGHUP: forward,
     }
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         code = process.wait()
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)
-    return as_a_shell(code)
+    return shell_exit_code(code)
 
 
-def as_a_shell(code: int) -> int:
-    """Return the exit code of a process; 128 and the number of the signal where one ended it."""
+def shell_exit_code(code: int) -> int:
+    """The exit code of a process as a shell reports it: 128 plus the signal's number if a signal ended it."""
     return code if code >= 0 else BY_SIGNAL - code

@@ -1,10 +1,11 @@
-"""The ledgers of a proxy's conversations on disk: a private file each, with figures and no word of a conversation.
+"""Ledgers on disk: a private file for each conversation of a proxy, with figures and none of its text.
 
-    with running(settings) as proxy, keeping(lambda: proxy.sessions):
-        ...  # every half minute, and at the end, what has gone on is written
+    with running(settings) as proxy, keep_ledgers(lambda: proxy.sessions):
+        ...  # changed ledgers are written every 30 seconds and at the end
 
-A file has the client, the model, when the conversation began and was gone on with, its requests, and the ledger without
-the digests of messages that it would need to go on. It is replaced in one step, and so is whole whenever it is read.
+A file has the client, the model, the times of the first and the last request, the number of requests, and the ledger.
+The digests of messages, with which a ledger continues, are left out. Each file is replaced in one step, so readers
+never see half of one.
 """
 
 import json
@@ -20,7 +21,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from autoprune.apps.cli.files import replace_private
+from autoprune.apps.cli.file_access import replace_private
 from autoprune.economics import Ledger
 from autoprune.errors import SessionError
 
@@ -28,18 +29,19 @@ if TYPE_CHECKING:
     from autoprune.apps.proxy import Session
 
 PRIVATE = 0o700
-EVERY_SECONDS = 30.0
-VERSION = 1  # of a file
+INTERVAL_SECONDS = 30.0
+VERSION = 1  # of the file format
 DIGEST_BYTES = 8
 STAMP = "%Y%m%d-%H%M%S"
-WITHOUT: Mapping[str, object] = {"cleared": {}, "before": None}  # in the place of a ledger's digests
+# In place of a ledger's digests, which would say something about the text.
+NO_DIGESTS: Mapping[str, object] = {"cleared": {}, "before": None}
 
 
 @dataclass(frozen=True)
 class Account:
-    """What a file says of a conversation. `started` and `ended` are in seconds since 1970.
+    """What a ledger file records of a conversation. `started` and `ended` are Unix times in seconds.
 
-    `life_from` says how the life of its cache is known, where that is not what is usual for the model.
+    `life_from` says how the lifetime of its cache is known, if it is not the usual one of the model.
     """
 
     client: str
@@ -53,31 +55,32 @@ class Account:
 
 @dataclass(frozen=True)
 class Unread:
-    """A file that cannot be read as an account, and why."""
+    """A file that is not a readable ledger, and why."""
 
     path: Path
     why: str
 
 
 class Ledgers:
-    """The files of conversations that are under way. `folder` is where they are."""
+    """Writes the ledgers of conversations in progress to `folder`."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Take the folder; without one, the usual one."""
-        self.folder = folder or usual_folder()
-        self._own = token_hex(4)  # another proxy may have a conversation that began alike, in the same second
-        self._written: dict[Path, tuple[int, int]] = {}  # the requests and refusals when it was written last
+        """Use this folder, or else the default one."""
+        self.folder = folder or ledger_folder()
+        # Another proxy may have a conversation with the same name that started in the same second.
+        self._suffix = token_hex(4)
+        self._written: dict[Path, tuple[int, int]] = {}  # requests and refusals at the last write
 
     def write(self, sessions: Iterable["Session"]) -> None:
-        """Write the conversations that have gone on since the last time. Raises SessionError where that cannot be."""
+        """Write the ledgers that have changed since the last call. Raises SessionError if a file cannot be written."""
         for session in sessions:
-            path = self.folder / _name(session, self._own)
+            path = self.folder / _file_name(session, self._suffix)
             now = session.requests, session.refused + session.failed
             if self._written.get(path) != now:
-                self._put(path, json.dumps(_record(session)))
+                self._write_file(path, json.dumps(_record(session)))
                 self._written[path] = now
 
-    def _put(self, path: Path, text: str) -> None:
+    def _write_file(self, path: Path, text: str) -> None:
         try:
             self.folder.parent.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
             self.folder.mkdir(mode=PRIVATE, exist_ok=True)
@@ -87,11 +90,10 @@ class Ledgers:
 
 
 @contextmanager
-def keeping(sessions: Callable[[], Iterable["Session"]], every: float = EVERY_SECONDS) -> Iterator[None]:
-    """Write ledgers every so many seconds while the context lasts, and at its end.
+def keep_ledgers(sessions: Callable[[], Iterable["Session"]], every: float = INTERVAL_SECONDS) -> Iterator[None]:
+    """Write ledgers every `every` seconds while the context lasts, and at its end.
 
-    Nothing is printed while it lasts, since the terminal may be somebody else's; what could not be written is said at
-    the end.
+    Errors are printed at the end only: until then an assistant may be using the terminal.
     """
     ledgers, is_over = Ledgers(), threading.Event()
 
@@ -113,23 +115,23 @@ def keeping(sessions: Callable[[], Iterable["Session"]], every: float = EVERY_SE
             print(f"note: {error}", file=sys.stderr)
 
 
-def usual_folder() -> Path:
-    """Return the folder of the ledgers of all proxies of this user."""
+def ledger_folder() -> Path:
+    """The default folder, shared by all proxies of this user."""
     given = os.environ.get("XDG_STATE_HOME", "")
-    # A path that is not absolute does not count. Source: XDG Base Directory Specification, version 0.8.
+    # Relative paths are ignored. Source: XDG Base Directory Specification, version 0.8.
     state = Path(given) if os.path.isabs(given) else Path.home() / ".local" / "state"
     return state / "autoprune" / "ledgers"
 
 
-def _name(session: "Session", own: str) -> str:
-    """Return the name of a file: when the conversation began, a digest of its name, and a word of the proxy's own."""
+def _file_name(session: "Session", suffix: str) -> str:
+    """Build a file name from the start of the conversation, a digest of its name, and the proxy's suffix."""
     digest = blake2b(session.name.encode("utf-8", "replace"), digest_size=DIGEST_BYTES).hexdigest()
-    return f"{datetime.fromtimestamp(session.started):{STAMP}}-{digest}-{own}.json"
+    return f"{datetime.fromtimestamp(session.started):{STAMP}}-{digest}-{suffix}.json"
 
 
 def _record(session: "Session") -> dict[str, Any]:
     client, model = session.label
-    ledger = {**session.ledger.as_json(), **WITHOUT}
+    ledger = {**session.ledger.as_json(), **NO_DIGESTS}
     return {
         "autoprune_ledger": VERSION,
         "client": client,
@@ -143,31 +145,31 @@ def _record(session: "Session") -> dict[str, Any]:
 
 
 def read_ledgers(folder: Path, since: float = 0.0) -> tuple[list[Account], list[Unread]]:
-    """Return the accounts in a folder of conversations that were gone on with since then, and the unreadable files."""
-    found = [_read(path) for path in sorted(folder.glob("*.json"))]
+    """Read the ledgers of conversations that ended after `since`, a Unix time. The second list has unreadable files."""
+    found = [_read_account(path) for path in sorted(folder.glob("*.json"))]
     accounts = [each for each in found if isinstance(each, Account) and each.ended >= since]
     return accounts, [each for each in found if isinstance(each, Unread)]
 
 
-def _read(path: Path) -> Account | Unread:
+def _read_account(path: Path) -> Account | Unread:
     try:
-        return _account(json.loads(path.read_text(encoding="utf-8")))
+        return _parse_account(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         return Unread(path, str(error.strerror))
     except SessionError as error:
         return Unread(path, str(error))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-        return Unread(path, "it is no ledger of autoprune")
+        return Unread(path, "it is not a ledger of autoprune")
 
 
-def _account(record: Any) -> Account:
-    """Return the account in a record. Raises one of the errors above for any other."""
+def _parse_account(record: Any) -> Account:
+    """Parse the content of a ledger file. Raises one of the errors that `_read_account` catches."""
     if record["autoprune_ledger"] != VERSION:
         raise SessionError(f"it was written by another version of autoprune ({record['autoprune_ledger']!r})")
     times = float(record["started"]), float(record["ended"])
-    datetime.fromtimestamp(times[0])  # here it shows where it is no time
+    datetime.fromtimestamp(times[0])  # raises if it is out of range
     ledger = Ledger.of_json(record["ledger"])
     names = str(record["client"]), str(record["model"])
     account = Account(*names, *times, int(record["requests"]), ledger, str(record.get("life_from", "")))
-    float(account.ledger.unpruned)  # here it shows where an entry holds what is no number
+    float(account.ledger.unpruned)  # raises if an entry holds something else than numbers
     return account

@@ -1,4 +1,4 @@
-"""The arguments and options that commands share."""
+"""Arguments and options that several commands share."""
 
 from typing import Annotated, Any
 
@@ -7,95 +7,106 @@ from typer.core import TyperCommand
 
 from autoprune.errors import SettingsError
 
-FLAG = ""  # what stands behind an option without a value in the help
+FLAG = ""  # the metavar of an option without a value
 
 
 class Command(TyperCommand):
-    """A command whose options are not empty, as `--archive "$KEPT"` is where no KEPT is set."""
+    """A command that refuses empty option values, such as `--archive "$KEPT"` if KEPT is not set."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the command line. Raises SettingsError for an option with an empty value.
-
-        For an empty safe zone the command itself does, and says how one is written.
-        """
+        """Parse the command line. Raises SettingsError if the value of an option is empty."""
         rest = super().parse_args(ctx, args)
         for each in self.params:
             value = ctx.params.get(each.name)
             is_empty = value == "" or (isinstance(value, list | tuple) and "" in value)
+            # The commands check the safe zone themselves; their error shows how to write one.
             if is_empty and each.param_type_name == "option" and each.name != "safe_zone":
                 raise SettingsError(f"the value of {each.opts[-1]} is empty: give one, or leave the option out")
         return rest
 
 
 def examples(*lines: str) -> str:
-    """Write the end of a command's help: lines that can be typed as they are."""
+    """The epilog of a command's help: example commands, not rewrapped."""
+    # Click keeps the lines of a paragraph that begins with \b.
     return "\n".join(("Examples:\n\n\b", *(f"  autoprune {line}" for line in lines)))
 
 
-SessionFile = Annotated[str, typer.Argument(metavar="SESSION", help="A session file; - reads standard input.")]
+SessionFile = Annotated[str, typer.Argument(metavar="SESSION", help="A session file, or - for standard input.")]
 SafeZone = Annotated[
     str | None,
     typer.Option(
         "-s",
         "--safe-zone",
         metavar="TOKENS",
-        help="The token budget: 51200 (the default), 50k, 50*1024, or 0.7 of the model's window.",
+        help="The token budget: 51200 (the default), 50k, 50*1024, or 0.7 for a share of the model's window.",
     ),
 ]
 StrategyName = Annotated[
     str | None,
     typer.Option(
         metavar="STRATEGY",
-        help="low_water, keep_last(n=20), hybrid …; see `autoprune strategies`. One in a file is mine.py:Mine.",
+        help="A strategy: low_water, keep_last(n=20), hybrid … (see `autoprune strategies`), or your own as "
+        "mine.py:Mine.",
     ),
 ]
 Output = Annotated[
     str | None,
-    typer.Option("-o", "--output", metavar="FILE", help="Where the conversation goes; - is standard output."),
+    typer.Option("-o", "--output", metavar="FILE", help="Write the conversation to this file; - is standard output."),
 ]
 Force = Annotated[
     bool,
-    typer.Option("--force", metavar=FLAG, help="Write even over an agent's own session file."),
+    typer.Option("--force", metavar=FLAG, help="Overwrite even an agent's own session file."),
 ]
 Summarizer = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Who writes summaries: digest (no model), or openai with --model."),
+    typer.Option(
+        metavar="NAME", help="What writes summaries: digest (no model), or openai (the model given by --model)."
+    ),
 ]
 Model = Annotated[
     str | None,
-    typer.Option(metavar="MODEL", help="The model: for its encoding, its window, its prices, and to write summaries."),
+    typer.Option(
+        metavar="MODEL", help="The model. Decides the encoding, the context window and prices; can write summaries."
+    ),
 ]
 Provider = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Who serves the model, where its window depends on that.")
+    str | None, typer.Option(metavar="NAME", help="The model's provider, if the context window depends on it.")
 ]
 Window = Annotated[
     str | None,
-    typer.Option(metavar="TOKENS", help="The model's context window, 200000 or 200k, for a safe zone such as 0.7."),
+    typer.Option(metavar="TOKENS", help="The model's context window (200000, 200k), for a safe zone such as 0.7."),
 ]
 Overhead = Annotated[
     int | None,
-    typer.Option(metavar="TOKENS", min=0, help="Tokens sent beside the messages: system prompt, tool schemas."),
+    typer.Option(metavar="TOKENS", min=0, help="Tokens sent besides the messages: system prompt, tool schemas."),
 ]
 Format = Annotated[
     str | None,
     typer.Option(
-        "--format", metavar="NAME", help="The wire format of all messages, such as anthropic; else it is found out."
+        "--format",
+        metavar="NAME",
+        help="The wire format of all messages, such as anthropic. Default: detected for each message.",
     ),
 ]
 Thinking = Annotated[
     str | None,
-    typer.Option(metavar="POLICY", help="Thinking blocks behind an edit: drop_block, strip, refuse or report."),
+    typer.Option(
+        metavar="POLICY", help="What to do with thinking blocks after an edit: drop_block, strip, refuse or report."
+    ),
 ]
 ConversationNumber = Annotated[
-    int, typer.Option("--conversation", metavar="N", help="Which conversation, of a file that holds several.")
+    int,
+    typer.Option("--conversation", metavar="N", help="The number of the conversation, if the file has several."),
 ]
 Reader = Annotated[
     str | None,
-    typer.Option(metavar="FILE:NAME", help="A session reader of your own, such as mine.py:READER."),
+    typer.Option(
+        metavar="READER", help="A session reader: your own as mine.py:READER, or the name of an installed one."
+    ),
 ]
 SkipBroken = Annotated[
     bool,
-    typer.Option("--skip-broken", metavar=FLAG, help="Leave out lines of a JSONL file that cannot be read."),
+    typer.Option("--skip-broken", metavar=FLAG, help="Skip lines of a JSONL file that cannot be read."),
 ]
 Archive = Annotated[
     str | None,
@@ -104,7 +115,7 @@ Archive = Annotated[
         metavar="DIR",
         envvar="AUTOPRUNE_ARCHIVE",
         show_envvar=False,
-        help="The folder that keeps what is cleared; AUTOPRUNE_ARCHIVE names one too.",
+        help="Keep cleared content in this folder. Default: AUTOPRUNE_ARCHIVE.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", metavar=FLAG, help="Print JSON.")]

@@ -1,4 +1,4 @@
-"""`autoprune prune`: a session in, a shorter conversation and words about it out."""
+"""`autoprune prune`, `stats` and `recall`: shorten a session, measure by how much, get cleared content back."""
 
 import os
 import sys
@@ -8,19 +8,20 @@ import typer
 from loguru import logger
 
 import autoprune.apps.cli.options as options
-from autoprune.apps.cli.exits import OVER_SAFE_ZONE
-from autoprune.apps.cli.files import read, readers, refuse_log, write
-from autoprune.apps.cli.output import count_with_progress, origin, show, show_json
-from autoprune.apps.cli.starting import check_output
+from autoprune.apps.cli.console import OVER_SAFE_ZONE, count_with_progress, session_notes, show, show_json
+from autoprune.apps.cli.file_access import load_readers, read_session, refuse_agent_log, write_output
+from autoprune.apps.cli.startup import check_output
 from autoprune.apps.sessions import Session
 from autoprune.conversation.archive import Directory
+from autoprune.conversation.archive import recall as recall_text
 from autoprune.conversation.recall import parted
 from autoprune.economics import prices
 from autoprune.errors import ArchiveError, SessionError, SettingsError
+from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.by_name import AnyPruner, chosen, pruner_for
 from autoprune.pruners.report import Report
 from autoprune.pruners.report.explanation import Explanation
-from autoprune.pruners.report.tables import summary
+from autoprune.pruners.report.tables import statistics, summary
 from autoprune.settings import PruneArgs, text_setting, variables
 from autoprune.strategies.by_name import STRATEGIES, is_named
 
@@ -31,7 +32,10 @@ EXAMPLES = options.examples(
     "prune session.jsonl --strategy 'low_water(target=0.6)' --json",
     "prune session.jsonl --strategy hybrid --explain",
 )
-
+STATS_EXAMPLES = options.examples("stats session.jsonl pruned.json", "stats session.jsonl pruned.json --json")
+RECALL_EXAMPLES = options.examples(
+    "prune session.jsonl -s 50k -o pruned.json --archive cleared", "recall 1f0c2b6a99d3e570 --archive cleared"
+)
 RETRY = "repair the archive, name another, or give --force"
 
 
@@ -46,13 +50,15 @@ def prune(
         typer.Option(
             "--force",
             metavar=options.FLAG,
-            help="Write even over an agent's own session file, and over any file if the archive failed.",
+            help="Overwrite even an agent's own session file, and any file even if the archive failed.",
         ),
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", metavar=options.FLAG, help="Print what was done and why.")
+        bool, typer.Option("--explain", metavar=options.FLAG, help="Print a table of what was done and why.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", metavar=options.FLAG, help="Write no conversation.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", metavar=options.FLAG, help="Do not write the conversation.")
+    ] = False,
     as_json: options.AsJson = False,
     model: options.Model = None,
     provider: options.Provider = None,
@@ -65,21 +71,27 @@ def prune(
     reader: options.Reader = None,
     skip_broken: options.SkipBroken = False,
     validate: Annotated[
-        bool, typer.Option("--validate", metavar=options.FLAG, help="Refuse what the provider would refuse.")
+        bool,
+        typer.Option(
+            "--validate", metavar=options.FLAG, help="Fail if the provider would refuse the pruned conversation."
+        ),
     ] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", metavar=options.FLAG, help="Print the log line of the prune.")
     ] = False,
 ) -> None:
-    """Prune a session. The conversation goes to -o, or to standard output when that is no terminal."""
+    """Prune a session.
+
+    The conversation is written to -o, or to standard output if that is not a terminal.
+    """
     if as_json and output == "-":
-        raise typer.BadParameter("--json and -o - both want standard output")
+        raise typer.BadParameter("--json and -o - cannot both write to standard output")
     if verbose:
         logger.enable("autoprune")
     if safe_zone and is_named(safe_zone, STRATEGIES):
         raise SettingsError(f"the safe zone is {safe_zone!r}: a strategy is given with --strategy")
     plan = chosen(strategy, os.environ)
-    args = _args(
+    args = _settings(
         conversation_prune_safe_zone_tokens=safe_zone,
         model=model,
         provider=provider,
@@ -89,52 +101,53 @@ def prune(
         thinking_policy=thinking_policy,
     )
     pruner = pruner_for(plan, args, summarizer, model)
-    mine = readers(reader)
-    loaded = read(session, conversation, mine, skip_broken=skip_broken)
-    to = _destination(output, is_asked_for_else=dry_run or as_json or explain)
-    if to == "-":
+    custom_readers = load_readers(reader)
+    loaded = read_session(session, conversation, custom_readers, skip_broken=skip_broken)
+    path = _destination(output, prints_something_else=dry_run or as_json or explain)
+    if path == "-":
         check_output()
     if not dry_run:
-        refuse_log(to, mine, force=force)
-    if archive:  # what is not written need not be recalled
-        pruner.archive = Directory(archive) if to and not dry_run else {}
-    plan = _priced(plan, loaded, args)
+        refuse_agent_log(path, custom_readers, force=force)
+    if archive:  # if no conversation is written, nothing can be recalled, so nothing needs to be kept
+        pruner.archive = Directory(archive) if path and not dry_run else {}
+    plan = _with_prices(plan, loaded, args)
     count_with_progress(pruner, loaded.messages)
     result = pruner.prune(loaded.messages, plan, validate=validate)
-    has_lost = bool(archive) and not force and _lost(pruner, result.report)
-    is_kept = has_lost and to is not None and os.path.isfile(to)
-    if to and not dry_run and not is_kept:
-        write(to, loaded.write(result.conversation))
-    _show(result.report, explain=explain, as_json=as_json, is_output_taken=to == "-")
-    show(origin(loaded), to_stderr=True)
+    has_lost = bool(archive) and not force and _has_lost_content(pruner, result.report)
+    # Never destroy the only copy of content that the archive has failed to keep.
+    is_kept = has_lost and path is not None and os.path.isfile(path)
+    if path and not dry_run and not is_kept:
+        write_output(path, loaded.write(result.conversation))
+    _print_report(result.report, explain=explain, as_json=as_json, is_output_taken=path == "-")
+    show(session_notes(loaded), to_stderr=True)
     if has_lost:
-        said = f"{to} was not overwritten: {RETRY}" if is_kept else "what is missing there cannot be recalled"
-        raise SessionError(f"what was cleared could not all be saved in {archive} (see the note above): {said}")
+        outcome = f"{path} was not overwritten: {RETRY}" if is_kept else "the missing content cannot be recalled"
+        raise SessionError(f"not all cleared content could be saved in {archive} (see the note above): {outcome}")
     raise typer.Exit(0 if result.report.within_safe_zone else OVER_SAFE_ZONE)
 
 
-def _priced(plan: Any, loaded: Session, args: PruneArgs) -> Any:
-    """Return a strategy with the prices of the model and the cache that the log names, if nobody names a model."""
+def _with_prices(plan: Any, loaded: Session, args: PruneArgs) -> Any:
+    """Return the strategy with the prices of the model and the cache in the session's log, unless a model is set."""
     adapt = getattr(plan, "for_prices", None)
     if adapt is None or loaded.last is None or text_setting(args, "model", variables(None)):
         return plan
     return adapt(prices(None, loaded.last.model, loaded.last.life))
 
 
-def _args(**given: Any) -> PruneArgs:
-    """Return the options that were given as arguments; what was not is left to the environment."""
+def _settings(**given: Any) -> PruneArgs:
+    """Build the arguments from the options that were given; environment variables set the others."""
     return PruneArgs(**{name: value for name, value in given.items() if value is not None})
 
 
-def _destination(output: str | None, *, is_asked_for_else: bool) -> str | None:
-    """Return where the conversation goes: never unasked to a terminal, nowhere if only something else was asked for."""
-    if output or is_asked_for_else:
+def _destination(output: str | None, *, prints_something_else: bool) -> str | None:
+    """Where the conversation goes: without -o to standard output, but never to a terminal; None for nowhere."""
+    if output or prints_something_else:
         return output
     return None if sys.stdout.isatty() else "-"
 
 
-def _lost(pruner: AnyPruner, report: Report) -> bool:
-    """Return whether something that was cleared cannot be recalled from the pruner's archive."""
+def _has_lost_content(pruner: AnyPruner, report: Report) -> bool:
+    """Return whether any cleared content cannot be recalled from the pruner's archive."""
     ids = {parted(edit.mark)[1] for edit in report.plan.edits}
     try:
         for id in ids:
@@ -144,9 +157,53 @@ def _lost(pruner: AnyPruner, report: Report) -> bool:
     return False
 
 
-def _show(report: Report, *, explain: bool, as_json: bool, is_output_taken: bool) -> None:
+def _print_report(report: Report, *, explain: bool, as_json: bool, is_output_taken: bool) -> None:
     if as_json:
         show_json(report.to_dict())
     elif explain:
         show(Explanation(report), to_stderr=is_output_taken)
     show(summary(report), to_stderr=True)
+
+
+def stats(
+    before: Annotated[str, typer.Argument(metavar="BEFORE", help="A session file, or - for standard input.")],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help="The same session, pruned.")],
+    conversation: options.ConversationNumber = 1,
+    reader: options.Reader = None,
+    skip_broken: options.SkipBroken = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Compare a conversation before and after pruning.
+
+    Shows tokens, cleared results, and messages that were dropped or summarized.
+    """
+    custom_readers = load_readers(reader)
+    first = read_session(before, conversation, custom_readers, skip_broken=skip_broken)
+    # A pruned conversation is usually alone in its file, whatever its number was in the first one.
+    second = read_session(after, 1, custom_readers, skip_broken=skip_broken)
+    if second.conversations > 1:
+        second = read_session(after, conversation, custom_readers, skip_broken=skip_broken)
+    figures = AgenticConversationPruner(PruneArgs()).get_cleanup_statistics(first.messages, second.messages)
+    if as_json:
+        show_json(figures)
+    else:
+        show(statistics(figures))
+
+
+def recall(
+    id: Annotated[str, typer.Argument(metavar="ID", help="The id after 'recall id' in a placeholder.")],
+    archive: options.Archive = None,
+) -> None:
+    """Print the content that a placeholder stands for."""
+    if not archive:
+        raise SettingsError("no archive is named: give --archive DIR, or set AUTOPRUNE_ARCHIVE")
+    if not os.path.isdir(archive):
+        raise ArchiveError(f"there is no folder {archive}: give the --archive with which the session was pruned")
+    try:
+        text = recall_text(Directory(archive), id)
+    except OSError as error:
+        file = error.filename or archive
+        raise ArchiveError(f"the content cleared under {id} cannot be read from {file}: {error.strerror}") from error
+    check_output()
+    # Bytes, so that the content is printed unchanged in any encoding of standard output.
+    sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass"))

@@ -3,33 +3,29 @@
 import math
 import shlex
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
 import typer
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 import autoprune.apps.cli.options as options
-import autoprune.apps.cli.replay_options as shared
-from autoprune.apps.cli.files import write
-from autoprune.apps.cli.output import show, show_json
-from autoprune.apps.cli.replay_run import ON_PAGE, dearest, replayed
-from autoprune.apps.cli.replay_tables import (
-    Unpruned,
-    details_table,
-    legend,
-    noted,
-    notes,
-    shape,
-    skipped,
-    verdict_table,
-)
-from autoprune.apps.replay import BUILT_IN, FED_BACK, FULL, Policy, ReplayArgs, SessionFigures
+import autoprune.apps.cli.replaying as replaying
+from autoprune.apps.cli.console import show, show_json
+from autoprune.apps.cli.file_access import write_output
+from autoprune.apps.cli.replaying import count_noun
+from autoprune.apps.replay import BUILT_IN, FED_BACK, FULL, Interval, Policy, ReplayArgs, SessionFigures, atoms
+from autoprune.apps.replay.evidence import PROTECTED_NAMES
+from autoprune.apps.replay.figures import OWN, Bill
 from autoprune.apps.replay.page import page
 from autoprune.apps.replay.session import Overview, overview
-from autoprune.apps.replay.verdict import NONE, Standing, advice, standings
+from autoprune.apps.replay.verdict import BANDS, NONE, Standing, advice, called, standings
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError
+from autoprune.pruners.report.tables import printable
 from autoprune.settings import budget_tokens, duration
 
 EXAMPLES = options.examples(
@@ -40,84 +36,101 @@ EXAMPLES = options.examples(
     "replay logs/ --output figures.jsonl --html report.html",
 )
 STYLES = {"full": (FULL,), "fed-back": (FED_BACK,), "both": (FULL, FED_BACK)}
-Placed = dict[Prices, list[Standing]]
+LOWEST_BAND = BANDS[-2]  # strategies that keep less evidence than this share one heading
+MAIN_GROUPS = (atoms.Group.CODE, atoms.Group.EDITS, atoms.Group.FACTS)  # columns beside the bill
+SHARE_WIDTH = 11  # characters of a share with its confidence interval
+LEGEND = """\
+bill      cost as a share of the unpruned one, with its 95 % bootstrap confidence
+          interval; ≈: the difference to the row above is not significant
+re-read   the same with what the agent would fetch again
+code      how much of what the recorded actions rested on stays in view, in %:
+          names, paths, errors and the old texts of edits
+edits     the same for the old texts of edits; shell edits: those in commands
+facts     the same for figures, names, quotes and keys in what the agent wrote;
+          rows are grouped by the lowest of these columns
+worst     the bill of the session with the highest bill
+breaks    requests at which the prompt cache broke"""
+Ranking = dict[Prices, list[Standing]]
 
 
 def replay(
-    paths: shared.Paths = None,
+    paths: replaying.Paths = None,
     strategy: Annotated[
         list[str] | None,
         typer.Option(
             metavar="STRATEGY",
-            help="Replay this one beside no pruning; may be repeated. With a safe zone of its own: 'low_water @ 60k'. "
-            f"Without it: {', '.join(BUILT_IN)}.",
+            help="Compare this strategy with no pruning; may be repeated. 'low_water @ 60k' sets its safe zone. "
+            f"Default: {', '.join(BUILT_IN)}.",
         ),
     ] = None,
-    model: shared.Model = None,
+    model: replaying.Model = None,
     price: Annotated[
         list[str] | None,
         typer.Option(
             "--prices",
             metavar="PRICES",
-            help="What a token costs that is written to the cache, one that is read and one of the answer, in input "
-            "tokens: 1.25,0.1,5; or a list: anthropic, openai-old, deepseek, no-cache … May be repeated. Without it: "
-            "those of the model that each session names.",
+            help="Prices of a token that is written to the cache, read from it, and output, relative to an input "
+            "token: 1.25,0.1,5; or a price list: anthropic, openai-old, deepseek, no-cache … May be repeated. "
+            "Default: the prices of each session's model.",
         ),
     ] = None,
-    cache_life: shared.CacheLife = None,
+    cache_life: replaying.CacheLife = None,
     safe_zone: Annotated[
         str | None,
         typer.Option(
             "-s",
             "--safe-zone",
             metavar="TOKENS",
-            help="The token budget of a prompt: 51200, 50k, 50*1024, or 0.7 of the model's window. Without it: the one "
-            "that `autoprune run` uses, 0.6 of the window of each session's model.",
+            help="The token budget of a prompt: 51200, 50k, 50*1024, or 0.7 of the model's window. Default: as in "
+            "`autoprune run`, 0.6 of the window of each session's model.",
         ),
     ] = None,
     style: Annotated[
         str,
         typer.Option(
             metavar="STYLE",
-            help="What the loop passes: its whole history (full), what was sent before (fed-back), or both.",
+            help="What the agent loop passes to the pruner: its whole history (full), its last pruned prompt and what "
+            "is new (fed-back), or both, one after the other.",
         ),
     ] = "full",
-    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write the report as a page.")] = None,
+    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write the report as an HTML page.")] = None,
     texts: Annotated[
-        bool, typer.Option("--texts", metavar=options.FLAG, help="With texts of results in the page: mind secrets.")
+        bool,
+        typer.Option(
+            "--texts", metavar=options.FLAG, help="Include texts of results in the page. They may contain secrets."
+        ),
     ] = False,
     as_json: options.AsJson = False,
-    here: shared.Here = False,
-    output: shared.Output = None,
-    jobs: shared.Jobs = None,
-    engine: shared.EngineName = shared.ENGINES[0],
+    here: replaying.Here = False,
+    output: replaying.Output = None,
+    jobs: replaying.Jobs = None,
+    engine: replaying.EngineName = replaying.ENGINES[0],
     reader: options.Reader = None,
 ) -> None:
-    """Say what strategies would have cost on recorded sessions.
+    """Compare the cost of strategies on recorded sessions.
 
-    Also whether what the agent needed next was still there. No model is called.
+    Also checks whether what the agent needed next would still have been in view. No model is called.
     """
-    args = _args(strategy or (), price or (), model, cache_life, safe_zone, style)
-    args = replace(args, readers=shared.readers_of(reader))
-    files = shared.files_of(paths or (), here=here)
-    work = shared.engine_of(engine, jobs)
-    found = replayed(files, args, work, output, _most(as_json=as_json, html=html))
-    sessions = found.sessions
+    args = _replay_args(strategy or (), price or (), model, cache_life, safe_zone, style)
+    args = replace(args, readers=replaying.reader_arguments(reader))
+    files = replaying.find_files(paths or (), here=here)
+    chosen_engine = replaying.choose_engine(engine, jobs)
+    sessions = replaying.replay_all(files, args, chosen_engine, output, _most_curves(as_json, html)).sessions
     rows = [row for each in sessions for row in each.figures]
-    placed = {each: standings(rows, str(each)) for each in args.prices} if rows else {}
+    ranking = {each: standings(rows, str(each)) for each in args.prices} if rows else {}
     whole = overview(sessions)
-    if html and rows:  # first of all, since whoever reads what is printed may have had enough
-        details = dearest(sessions, args, work, texts=texts)
-        write(html, page(sessions, details, **_said(args, whole, placed)))
+    if html and rows:  # before anything is printed: `| head` may end the program
+        details = replaying.most_expensive_details(sessions, args, chosen_engine, texts=texts)
+        write_output(html, page(sessions, details, **_page_texts(args, whole, ranking)))
     if as_json:
-        show_json(_as_json(sessions, args, whole, placed))
+        show_json(_as_json(sessions, args, whole, ranking))
     else:
-        _show(sessions, args, whole, placed)
+        _print_tables(sessions, args, whole, ranking)
     if not rows:
-        raise shared.nothing_replayed(sessions)
+        raise replaying.nothing_replayed(sessions)
 
 
-def _args(
+def _replay_args(
     strategies: Sequence[str],
     price: Sequence[str],
     model: str | None,
@@ -125,63 +138,197 @@ def _args(
     safe_zone: str | None,
     style: str,
 ) -> ReplayArgs:
-    """Return what is replayed and how. Raises SettingsError for what cannot be."""
+    """Parse the options. Raises SettingsError for a value that cannot be used."""
     if style not in STYLES:
         raise SettingsError(f"there is no style {style!r}; there are {', '.join(STYLES)}")
     named = dict.fromkeys((NONE, *strategies)) if strategies else BUILT_IN
     for name in named:
-        Policy(name)
+        Policy(name)  # raises for an unknown strategy
     zone = budget_tokens(safe_zone, model=model) if safe_zone is not None else None
     life = duration(cache_life, "--cache-life")
-    return ReplayArgs(tuple(named), shared.prices_of(price, life), zone, model, life, STYLES[style])
+    return ReplayArgs(tuple(named), replaying.parse_prices(price, life), zone, model, life, STYLES[style])
 
 
-def _most(*, as_json: bool, html: str | None) -> float:
-    """Return of how many sessions the figures of each request are needed."""
-    return math.inf if as_json else ON_PAGE if html else 0
+def _most_curves(as_json: bool, html: str | None) -> float:
+    """How many sessions need per-request figures: all in JSON, those that the page shows, none in tables."""
+    return math.inf if as_json else replaying.MOST_DETAILED if html else 0
 
 
-def _show(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overview, placed: Placed) -> None:
-    if placed:
-        show(shape(whole))
-        for each, rows in placed.items():
+def _print_tables(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overview, ranking: Ranking) -> None:
+    if ranking:
+        show(overview_table(whole))
+        for each, rows in ranking.items():
             show(verdict_table(each, rows, _unpruned(sessions, str(each))))
-        show(details_table(placed[args.prices[0]]))
-        show(legend())
-    show(skipped(shared.left_out(sessions)), to_stderr=True, wraps=False)
-    if placed:
-        show(notes(whole, args), to_stderr=True)
+        show(details_table(ranking[args.prices[0]]))
+        show(Text(LEGEND, style="dim"))
+    show(replaying.skipped_table(replaying.skipped_files(sessions)), to_stderr=True, wraps=False)
+    if ranking:
+        replaying.show_assumptions(whole, args)
+
+
+def _page_texts(args: ReplayArgs, whole: Overview, ranking: Ranking) -> dict[str, Any]:
+    first = args.prices[0]
+    return {
+        "prices": str(first),
+        "command": _command_line(),
+        "advice": advice(ranking[first]),
+        "notes": list(replaying.assumptions(whole, args)),
+    }
+
+
+def _command_line() -> str:
+    return f"autoprune {shlex.join(sys.argv[1:])}"
+
+
+def _as_json(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overview, ranking: Ranking) -> dict[str, Any]:
+    """All figures. Two runs differ only in the times that they took."""
+    return {
+        "command": _command_line(),
+        "overview": asdict(whole),
+        "prices": {str(each): asdict(each) for each in args.prices},
+        "strategies": {str(each): [asdict(row) for row in rows] for each, rows in ranking.items()},
+        "advice": {str(each): advice(rows) for each, rows in ranking.items()},
+        "notes": list(replaying.assumptions(whole, args)),
+        "skipped": replaying.skipped_files(sessions),
+        "sessions": [each.as_json() for each in sessions],
+    }
+
+
+@dataclass(frozen=True)
+class Unpruned:
+    """The cost of all conversations without pruning: in input tokens, and in dollars for those with a known price."""
+
+    tokens: float
+    dollars: float = 0.0
+    priced: int = 0
+    has_unpriced: bool = False
+
+
+def sum_bills(bills: Iterable[Bill]) -> Unpruned:
+    """Sum up unpruned bills."""
+    known = list(bills)
+    priced = [each for each in known if each.input_price]
+    dollars = sum(each.total * (each.input_price or 0.0) for each in priced)
+    return Unpruned(sum(each.total for each in known), dollars, len(priced), len(priced) < len(known))
 
 
 def _unpruned(sessions: Sequence[SessionFigures], prices: str) -> Unpruned:
     rows = (row for each in sessions for row in each.figures if row.strategy == NONE)
-    return Unpruned.of({row.episode: row.bills[prices] for row in rows}.values())
+    # An episode has one row for each style, and the unpruned bill is the same in both.
+    return sum_bills({row.episode: row.bills[prices] for row in rows}.values())
 
 
-def _said(args: ReplayArgs, whole: Overview, placed: Placed) -> dict[str, Any]:
-    """Return the words of the page."""
-    first = args.prices[0]
-    return {
-        "prices": str(first),
-        "command": _command(),
-        "advice": advice(placed[first]),
-        "notes": list(noted(whole, args)),
-    }
+def overview_table(whole: Overview) -> RenderableType:
+    """Draw what the sessions consist of."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    for name, value in _overview_rows(whole):
+        table.add_row(name, value)
+    return Group(table, "")
 
 
-def _command() -> str:
-    return f"autoprune {shlex.join(sys.argv[1:])}"
+def _overview_rows(whole: Overview) -> Iterator[tuple[str, str]]:
+    agents = ", ".join(f"{printable(agent)} {count:,}" for agent, count in whole.agents.items())
+    yield "replayed", f"{whole.sessions:,} of {count_noun(whole.files, 'file')}: {agents}"
+    sizes = f"the median session {_rounded(whole.median_tokens)}, the largest {_rounded(whole.largest_tokens)}"
+    yield "size", f"{count_noun(whole.requests, 'request')}; {_rounded(whole.tokens)} tokens, {sizes}"
+    calls = f"arguments of calls {_percent(whole.call_tokens, whole.tokens)}"
+    mean = whole.result_tokens / whole.results if whole.results else 0
+    each = f"{whole.results:,} of {mean:,.0f} on average, the largest {_rounded(whole.largest_result)}"
+    yield "tool results", f"{whole.result_share:.0%} of the tokens ({calls}): {each}"
+    yield (
+        "files again",
+        f"{_percent(whole.reads_again, whole.reads)} of {whole.reads:,} paths in calls had been named before",
+    )
+    yield "pauses", f"{_percent(whole.long_pauses, whole.requests)} of the requests found the cache cold"
+    yield "cache lives", ", ".join(f"{name} {count:,}" for name, count in whole.lives.items())
+    if whole.recorded is not None and whole.simulated is not None:
+        cached = f"{whole.recorded:.1%} of the prompts as recorded, {whole.simulated:.1%} as simulated without pruning"
+        yield "cached", f"{cached} ({count_noun(whole.recording, 'session')})"
 
 
-def _as_json(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overview, placed: Placed) -> dict[str, Any]:
-    """Return all that was found out; what differs between two runs are times alone."""
-    return {
-        "command": _command(),
-        "overview": asdict(whole),
-        "prices": {str(each): asdict(each) for each in args.prices},
-        "strategies": {str(each): [asdict(row) for row in rows] for each, rows in placed.items()},
-        "advice": {str(each): advice(rows) for each, rows in placed.items()},
-        "notes": list(noted(whole, args)),
-        "skipped": shared.left_out(sessions),
-        "sessions": [each.as_json() for each in sessions],
-    }
+def _percent(part: float, whole: float) -> str:
+    return f"{part / whole:.0%}" if whole else "–"
+
+
+def _rounded(tokens: int) -> str:
+    """A number of tokens in about three digits: 950, 134k, 2.1m."""
+    if tokens < 10_000:
+        return f"{tokens:,}"
+    return f"{tokens / 1_000:.0f}k" if tokens < 1_000_000 else f"{tokens / 1_000_000:.1f}m"
+
+
+def verdict_table(prices: Prices, ranking: Sequence[Standing], unpruned: Unpruned) -> RenderableType:
+    """Draw the strategies at these prices, grouped by evidence, and the sentence of advice."""
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    table.add_column("strategy", overflow="fold", max_width=44)
+    for name in ("bill", "re-read", *MAIN_GROUPS):
+        table.add_column(name, justify="right", no_wrap=True)
+    headings = [_heading(each) for each in ranking]
+    for each, heading, previous in zip(ranking, headings, ["", *headings], strict=False):
+        if heading != previous:
+            table.add_row(Text(heading, style="dim"))
+        table.add_row(*_verdict_cells(each))
+    broken = (Text(line, style="bold red") for each in ranking for line in _violation_lines(each))
+    sentence = Text(advice(ranking), style="bold")
+    return Group(_prices_line(prices, unpruned), table, *broken, "", sentence, "")
+
+
+def details_table(ranking: Sequence[Standing]) -> RenderableType:
+    """Draw the worst bill, the cache breaks, and the shares of shell edits and protected content in view."""
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    table.add_column("in view, %", overflow="fold", max_width=30)
+    for name in ("worst", "breaks", atoms.Group.SHELL_EDITS, *PROTECTED_NAMES.values()):
+        table.add_column(name, justify="right", max_width=SHARE_WIDTH)
+    for each in ranking:
+        strategy = Text(printable(called(each.row)), style="dim" if each.is_clairvoyant else "")
+        shares = (each.row.protected.get(kind) for kind in PROTECTED_NAMES)
+        cells = (_share_cell(known, 1) if known else "–" for known in shares)
+        shell_edits = _share_cell(each.row.shell_edits, each.row.needed[atoms.Group.SHELL_EDITS])
+        table.add_row(strategy, f"{each.row.worst:.2f}", f"{each.row.cache_breaks:,}", shell_edits, *cells)
+    return Group(table, "")
+
+
+def _prices_line(prices: Prices, unpruned: Unpruned) -> Text:
+    relative = f"{prices.write:g} written, {prices.read:g} read, {prices.output:g} of the answer"
+    own = ("prices: each session's own", " (by request: of its model and its cache)")
+    name, meaning = own if prices == OWN else (f"prices: {printable(prices)}", f" (a token {relative})")
+    dollars = f", ${unpruned.dollars:,.2f}" if unpruned.dollars else ""
+    priced = f" for {count_noun(unpruned.priced, 'conversation')} of a known price" if unpruned.has_unpriced else ""
+    costs = f"without pruning {_rounded(round(unpruned.tokens))} input tokens{dollars}{priced if dollars else ''}"
+    return Text.assemble((name, "bold"), f"{meaning}; {costs}")
+
+
+def _heading(each: Standing) -> str:
+    if each.is_clairvoyant:
+        return "knows what comes:"
+    return f"evidence ≥ {each.band:.0%}:" if each.band else f"below {LOWEST_BAND:.0%}:"
+
+
+def _verdict_cells(each: Standing) -> tuple[Text | str, ...]:
+    row = each.row
+    style = "dim" if each.is_clairvoyant else "red" if row.bill.value > 1 else ""
+    tie = "≈" if each.is_tied else ""
+    bill = f"{tie}{row.bill.value:.3f} {_interval(row.bill, '.2f', 1):9}"
+    return (
+        Text(printable(called(row))),
+        Text(bill, style=style),
+        f"{each.rereads.value:.3f}",
+        *(_share_cell(row.evidence[group], row.needed[group]) for group in MAIN_GROUPS),
+    )
+
+
+def _interval(known: Interval, form: str, factor: float) -> str:
+    return f"{known.low * factor:{form}}–{known.high * factor:{form}}" if known.low < known.high else ""
+
+
+def _share_cell(known: Interval, needed: int) -> str:
+    """A share in percent with its confidence interval; a dash if nothing was needed."""
+    if not needed:
+        return "–"
+    return f"{100 * known.value:.1f} {_interval(known, '.0f', 100)}".rstrip()
+
+
+def _violation_lines(each: Standing) -> Iterator[str]:
+    if each.row.violations:
+        yield f"{called(each.row)} broke a promise {count_noun(each.row.violations, 'time')}; --json says where"

@@ -1,17 +1,16 @@
-"""`autoprune tune`: the setting that is best for somebody's own sessions, with its honest spread."""
+"""`autoprune tune`: recommend a setting for the user's own sessions, cross-validated."""
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 import autoprune.apps.cli.options as options
-import autoprune.apps.cli.replay_options as shared
-from autoprune.apps.cli.output import show, show_json
-from autoprune.apps.cli.replay_run import replayed
-from autoprune.apps.cli.replay_tables import notes, skipped
+import autoprune.apps.cli.replaying as replaying
+from autoprune.apps.cli.console import show, show_json
+from autoprune.apps.cli.replaying import count_noun
 from autoprune.apps.replay import Interval, Policy, ReplayArgs, Row
 from autoprune.apps.replay.session import overview
 from autoprune.apps.replay.tuning import FLOOR, FOLDS, GRID, Tuning, tune
@@ -32,67 +31,66 @@ re-read   the same with what the agent would fetch again; the lowest is chosen
 code      how much of what the recorded actions rested on stays in view, in %
 edits     the same for the old texts of edits
 facts     the same for figures, names, quotes and keys that the agent stated
-Only settings are shown that no other beats in both."""
+Settings that another one beats in both cost and evidence are not shown."""
 
 
 def tune_settings(
-    paths: shared.Paths = None,
+    paths: replaying.Paths = None,
     strategy: Annotated[
         list[str] | None,
         typer.Option(
             metavar="STRATEGY",
-            help=f"Try this one, as in 'low_water(target=0.6) @ 60k'; may be repeated. Without it {len(GRID) - 1} "
-            "settings are tried.",
+            help="Try this setting, such as 'low_water(target=0.6) @ 60k'; may be repeated. Default: "
+            f"{len(GRID) - 1} settings.",
         ),
     ] = None,
-    model: shared.Model = None,
+    model: replaying.Model = None,
     price: Annotated[
         str | None, typer.Option("--prices", metavar="PRICES", help="Prices as in replay: 1.25,0.1,5 or anthropic.")
     ] = None,
-    cache_life: shared.CacheLife = None,
+    cache_life: replaying.CacheLife = None,
     floor: Annotated[
-        float, typer.Option(metavar="SHARE", min=0, max=1, help="The least evidence of each kind.")
+        float,
+        typer.Option(
+            metavar="SHARE", min=0, max=1, help="The smallest share of each kind of evidence that must stay in view."
+        ),
     ] = FLOOR,
     as_json: options.AsJson = False,
-    here: shared.Here = False,
-    output: shared.Output = None,
-    jobs: shared.Jobs = None,
-    engine: shared.EngineName = shared.ENGINES[0],
+    here: replaying.Here = False,
+    output: replaying.Output = None,
+    jobs: replaying.Jobs = None,
+    engine: replaying.EngineName = replaying.ENGINES[0],
     reader: options.Reader = None,
 ) -> None:
-    """Choose the cheapest setting for your recorded sessions.
+    """Find the cheapest setting for your recorded sessions.
 
-    It must keep what they needed. The last lines say how far to trust it.
+    A setting qualifies if what the agent needed stays in view. The last lines say how far to trust the result.
     """
     grid = tuple(dict.fromkeys(("none", *strategy))) if strategy else GRID
     for name in grid:
         if Policy(name).is_clairvoyant:
-            raise SettingsError(f"{name} knows what comes later: nobody can choose it")
+            raise SettingsError(f"{name} knows the rest of the session, so it cannot be used in practice")
     life = duration(cache_life, "--cache-life")
-    prices = shared.prices_of((price,) if price else (), life)
-    args = ReplayArgs(grid, prices, model=model, cache_life=life, readers=shared.readers_of(reader))
-    sessions = replayed(shared.files_of(paths or (), here=here), args, shared.engine_of(engine, jobs), output).sessions
+    prices = replaying.parse_prices((price,) if price else (), life)
+    args = ReplayArgs(grid, prices, model=model, cache_life=life, readers=replaying.reader_arguments(reader))
+    files = replaying.find_files(paths or (), here=here)
+    sessions = replaying.replay_all(files, args, replaying.choose_engine(engine, jobs), output).sessions
     figures = [row for each in sessions for row in each.figures]
     if figures:
         tuned = tune(figures, str(args.prices[0]), floor, model=model)
-        show_json(_as_json(tuned, args)) if as_json else _show(tuned, args)
-    show(skipped(shared.left_out(sessions)), to_stderr=True, wraps=False)
+        if as_json:
+            show_json({"prices": asdict(args.prices[0]), **asdict(tuned)})
+        else:
+            show(_frontier_table(tuned, args))
+            show(Text(tuned.snippet), wraps=False)  # wrapped code could not be pasted
+    show(replaying.skipped_table(replaying.skipped_files(sessions)), to_stderr=True, wraps=False)
     if not figures:
-        raise shared.nothing_replayed(sessions)
-    show(notes(overview(sessions), args), to_stderr=True)
+        raise replaying.nothing_replayed(sessions)
+    replaying.show_assumptions(overview(sessions), args)
 
 
-def _as_json(tuned: Tuning, args: ReplayArgs) -> dict[str, Any]:
-    return {"prices": asdict(args.prices[0]), **asdict(tuned)}
-
-
-def _show(tuned: Tuning, args: ReplayArgs) -> None:
-    show(_drawn(tuned, args))
-    show(Text(tuned.snippet), wraps=False)  # code whose lines are broken cannot be pasted
-
-
-def _drawn(tuned: Tuning, args: ReplayArgs) -> RenderableType:
-    """Draw the frontier, what is recommended and how far it can be trusted."""
+def _frontier_table(tuned: Tuning, args: ReplayArgs) -> RenderableType:
+    """Draw the Pareto frontier, the recommendation, and how far it can be trusted."""
     table = table_of(
         ("setting", "left"),
         ("bill", "right"),
@@ -103,50 +101,48 @@ def _drawn(tuned: Tuning, args: ReplayArgs) -> RenderableType:
     )
     for row in tuned.frontier:
         style = "bold" if row.strategy == tuned.recommended else ""
-        table.add_row(*(Text(cell, style=style) for cell in _cells(row)))
-    asked = f"at least {tuned.floor:.0%} of each kind of evidence, prices {args.prices[0]}"
+        table.add_row(*(Text(cell, style=style) for cell in _frontier_cells(row)))
+    condition = f"at least {tuned.floor:.0%} of each kind of evidence, prices {args.prices[0]}"
     return Group(
-        Text(f"{len(tuned.rows) - 1} settings on {_count(tuned.sessions, 'session')}; {asked}", style="bold"),
+        Text(f"{len(tuned.rows) - 1} settings on {count_noun(tuned.sessions, 'session')}; {condition}", style="bold"),
         table,
         Text(LEGEND, style="dim"),
         "",
-        Text(_recommended(tuned), style="bold"),
-        Text(_trust(tuned)),
+        Text(_recommendation(tuned), style="bold"),
+        Text(_cross_validation(tuned)),
         "",
     )
 
 
-def _recommended(tuned: Tuning) -> str:
+def _recommendation(tuned: Tuning) -> str:
     if tuned.recommended == NONE:
-        return "recommended: no pruning; no setting is cheaper and keeps that much"
+        return "recommended: no pruning; no setting is cheaper and keeps enough evidence"
     return f"recommended: {tuned.recommended}"
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _frontier_cells(row: Row) -> tuple[str, ...]:
     shares = (f"{100 * each.value:.1f}" for each in (row.code, row.edits, row.facts))
     return row.strategy, f"{row.bill.value:.3f}", f"{row.with_rereads:.3f}", *shares
 
 
-def _trust(tuned: Tuning) -> str:
-    """Say what the recommended setting brought on sessions by which it was not chosen."""
+def _cross_validation(tuned: Tuning) -> str:
+    """Describe how settings did on sessions that were not used to choose them."""
     if not (tuned.bill and tuned.code and tuned.edits and tuned.facts):
-        return "It was chosen and judged on the same session: what it brings on others is not known."
+        return "It was chosen and judged on the same session, so nothing is known about other sessions."
     folds = sum(count for _, count in tuned.picks)
     same = dict(tuned.picks).get(tuned.recommended, 0)
+    # With fewer than two sessions a fold the figures change with every session that is added.
     few = "" if tuned.sessions >= 2 * FOLDS else f" {tuned.sessions} sessions are few: expect other figures on others."
     return (
-        f"Chosen on the other sessions and judged on those left out, {folds} times, settings cost "
-        f"{_range(tuned.bill, 1, '.3f')} of the unpruned bill and kept {_range(tuned.code, 100, '.1f')} % of the "
-        f"evidence of code, {_range(tuned.edits, 100, '.1f')} % of that of edits and "
-        f"{_range(tuned.facts, 100, '.1f')} % of that of facts; {same} of {folds} times it was this "
-        f"setting.{few}"
+        f"Cross-validation: chosen on some sessions and judged on the others, {folds} times, settings cost "
+        f"{_with_interval(tuned.bill, 1, '.3f')} of the unpruned bill and kept "
+        f"{_with_interval(tuned.code, 100, '.1f')} % of the evidence of code, "
+        f"{_with_interval(tuned.edits, 100, '.1f')} % of that of edits and "
+        f"{_with_interval(tuned.facts, 100, '.1f')} % of that of facts. The recommended setting was chosen {same} of "
+        f"{folds} times.{few}"
     )
 
 
-def _range(known: Interval, factor: float, form: str) -> str:
+def _with_interval(known: Interval, factor: float, form: str) -> str:
     value, low, high = (f"{factor * each:{form}}" for each in (known.value, known.low, known.high))
     return f"{value} ({low}–{high})"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

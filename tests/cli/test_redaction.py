@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoprune.apps.cli.hiding import hidden, hidden_arguments
+from autoprune.apps.cli.launching import redact, redact_arguments
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from autoprune.apps.cli.hiding import hidden, hidden_arguments
     ],
 )
 def test_arguments_are_shown_without_secrets(arguments: tuple[str, ...], shown: tuple[str, ...]):
-    assert (*hidden_arguments(arguments),) == shown
+    assert (*redact_arguments(arguments),) == shown
 
 
 @pytest.mark.parametrize(
@@ -36,4 +36,4 @@ def test_arguments_are_shown_without_secrets(arguments: tuple[str, ...], shown: 
     ],
 )
 def test_a_text_is_shown_without_secrets(text: str, shown: str):
-    assert hidden(text) == shown
+    assert redact(text) == shown

@@ -1,0 +1,53 @@
+"""The Typer application with all commands."""
+
+from typing import Annotated
+
+import typer
+
+from autoprune import __version__
+from autoprune.apps.cli import check, configuration, doctor, options, proxy, prune, replay, run, savings, tune
+from autoprune.apps.cli.console import Commands
+from autoprune.apps.cli.launching import CLIENT_CONTEXT, ClientCommand
+
+EXIT_CODES = "Exit codes: 0 within the safe zone, 1 still over it, 2 wrong option, 3 unreadable file, 4 broken rule."
+EXAMPLES = options.examples(
+    "prune session.jsonl -s 50k -o pruned.json", "prune session.jsonl -s 50k --explain", "run claude", "prune -h"
+)
+
+app = typer.Typer(
+    cls=Commands,
+    add_completion=False,
+    no_args_is_help=True,
+    help="Keep an agent's conversation inside its token budget.",
+    epilog=f"{EXAMPLES}\n\n{EXIT_CODES}",
+    pretty_exceptions_enable=False,
+    # Plain help: boxes would take a tenth of 80 columns, and examples in them cannot be copied.
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+# In the order of `--help`.
+app.command(cls=options.Command, epilog=prune.EXAMPLES)(prune.prune)
+app.command(cls=options.Command, epilog=prune.STATS_EXAMPLES)(prune.stats)
+app.command(cls=options.Command, epilog=prune.RECALL_EXAMPLES)(prune.recall)
+app.command(cls=options.Command, epilog=check.EXAMPLES)(check.check)
+app.command(cls=options.Command, epilog=replay.EXAMPLES)(replay.replay)
+app.command(cls=options.Command, epilog=proxy.EXAMPLES)(proxy.proxy)
+app.command(cls=ClientCommand, epilog=run.EXAMPLES, context_settings=CLIENT_CONTEXT)(run.run)
+app.command(cls=ClientCommand, epilog=doctor.EXAMPLES, context_settings=CLIENT_CONTEXT)(doctor.doctor)
+app.command(cls=options.Command, epilog=savings.EXAMPLES)(savings.savings)
+app.command("tune", cls=options.Command, epilog=tune.EXAMPLES)(tune.tune_settings)
+app.command("strategies", cls=options.Command, epilog=configuration.STRATEGIES_EXAMPLES)(configuration.list_strategies)
+app.command("settings", cls=options.Command, epilog=configuration.SETTINGS_EXAMPLES)(configuration.list_settings)
+app.command("new-strategy", cls=options.Command, epilog=configuration.NEW_STRATEGY_EXAMPLES)(
+    configuration.write_strategy
+)
+
+
+@app.callback(invoke_without_command=True)
+def version(
+    is_asked: Annotated[bool, typer.Option("--version", metavar=options.FLAG, help="Print the version.")] = False,
+) -> None:
+    """Keep an agent's conversation inside its token budget."""
+    if is_asked:
+        print(__version__)
+        raise typer.Exit

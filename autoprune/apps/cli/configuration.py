@@ -1,0 +1,104 @@
+"""`autoprune strategies`, `settings` and `new-strategy`: list what can be configured, and start a new strategy."""
+
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from textwrap import fill
+from typing import Annotated
+
+import typer
+from rich.padding import Padding
+from rich.text import Text
+
+import autoprune.apps.cli.options as options
+from autoprune.apps.cli.console import show, show_json
+from autoprune.apps.cli.file_access import write_output
+from autoprune.errors import SessionError, did_you_mean
+from autoprune.pruners.agentic import AgenticConversationPruner
+from autoprune.pruners.by_name import typed
+from autoprune.pruners.conversation import ConversationPruner
+from autoprune.pruners.report.tables import table_of
+from autoprune.settings import VARIABLES, PruneArgs, effective_settings, unknown_variables
+from autoprune.strategies.scaffold import free_name, names, new_strategy
+
+STRATEGIES_EXAMPLES = options.examples("strategies", "prune session.jsonl --strategy 'keep_last(n=20)'")
+SETTINGS_EXAMPLES = options.examples("settings", "settings --json")
+NEW_STRATEGY_EXAMPLES = options.examples(
+    "new-strategy", "new-strategy MyRule --folder strategies", "new-strategy --folding"
+)
+WIDTH = 80  # columns of a strategy with its parameters
+COMMON_OPTIONS = """\
+All of them take rules on what to keep, such as
+    low_water(protect={'last_results': 5, 'tools': ['TodoWrite']})
+    hybrid(retain={'first_request': True, 'turns': 2})
+Those that clear results can also cut huge results and shorten the arguments of
+calls:
+    low_water(clamp={'max_result_tokens': 4000})
+    low_water(clear_tool_inputs={'above': 200})"""
+# Shown for settings whose default is not a value.
+UNSET = {"strategy": "tool_output_cleanup", "format": "detected for each message", "thinking_policy": "by the model"}
+
+
+def list_strategies(as_json: options.AsJson = False) -> None:
+    """List the strategies and their parameters."""
+    pruners = AgenticConversationPruner(PruneArgs()), ConversationPruner(PruneArgs())
+    rows = [row for pruner in pruners for row in pruner.get_available_strategies()]
+    if as_json:
+        show_json(rows)
+        return
+    for row in rows:
+        show(Text(fill(typed(str(row["name"])), WIDTH, subsequent_indent=" " * 8), style="bold"))
+        show(Padding(Text(str(row["description"])), (0, 0, 0, 4)))
+    show(Text(f"\n{COMMON_OPTIONS}"))
+
+
+def list_settings(as_json: options.AsJson = False) -> None:
+    """List the settings in effect.
+
+    Each with its source: an AUTOPRUNE_* variable, or the default.
+    """
+    found = effective_settings(environ=os.environ)
+    AgenticConversationPruner(PruneArgs()).plan([])  # raises the error that a prune would raise
+    if as_json:
+        show_json([asdict(each) for each in found])
+    else:
+        table = table_of(("setting", "left"), ("value", "left"), ("from", "left"))
+        for each in found:
+            value = UNSET.get(each.name, "none") if each.value is None else each.value
+            cell = Text(f"{value:,}" if isinstance(value, int) else str(value))
+            table.add_row(each.name, cell, each.where or "default")
+        show(table)
+    for name in unknown_variables(os.environ):
+        print(f"autoprune: there is no setting {name}{did_you_mean(name, VARIABLES.values())}", file=sys.stderr)
+
+
+def write_strategy(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="Its name, such as MyRule or my_rule. Default: a name that describes its rule."
+        ),
+    ] = None,
+    folding: Annotated[
+        bool,
+        typer.Option("--folding", metavar=options.FLAG, help="Write a strategy that folds messages into a summary."),
+    ] = False,
+    folder: Annotated[str, typer.Option(metavar="FOLDER", help="Write the files to this folder.")] = ".",
+) -> None:
+    """Write a new strategy to start from, with its test.
+
+    The strategy clears the largest results first; with --folding it folds all but the last turns. No file is
+    overwritten.
+    """
+    called = free_name(folding=folding) if name is None else name
+    texts = {Path(folder, file): text for file, text in new_strategy(called, folding=folding).items()}
+    for path in texts:
+        if path.exists():
+            raise SessionError(f"{path} exists already: nothing was written")
+    for path, text in texts.items():
+        write_output(str(path), text)
+    strategy, test = texts
+    class_name, _ = names(called)
+    print(f"{strategy}  the strategy: autoprune prune SESSION --strategy {strategy}:{class_name}")
+    print(f"{test}  its test: pytest {test}")

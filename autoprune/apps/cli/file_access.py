@@ -1,0 +1,149 @@
+"""Read sessions, write files atomically, load readers from the user's Python files."""
+
+import gzip
+import os
+import secrets
+import stat
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from autoprune.apps.cli.startup import check_output
+from autoprune.apps.sessions import Reader, Session, agent_log, decode, load
+from autoprune.errors import SessionError, SettingsError, did_you_mean
+from autoprune.settings import load_plugin, plugin_names
+from autoprune.strategies.scaffold import value_in_file
+
+READER_GROUP = "autoprune.readers"  # entry points of installed packages
+PRIVATE = 0o600
+DEVICE_FOLDERS = ("/dev/", "/proc/")
+
+
+def read_session(name: str, number: int = 1, readers: Sequence[Reader] = (), *, skip_broken: bool = False) -> Session:
+    """Read the conversation with this number from a session file, or from standard input if the name is `-`.
+
+    Raises SessionError if the file cannot be read.
+    """
+    called = "standard input" if name == "-" else name if name.strip() else repr(name)
+    text = decode(_read_bytes(name, called), called, keeps_bad=True)
+    try:
+        return load(text, called, number, skip_broken=skip_broken, readers=readers)
+    except SessionError as error:
+        if error.line is None or skip_broken:
+            raise
+        raise SessionError(f"{error}; --skip-broken leaves such lines out", error.line) from error
+
+
+def _read_bytes(name: str, called: str) -> bytes:
+    if name == "-" and sys.stdin is None:
+        raise SessionError("standard input is closed")
+    if not name:
+        raise SessionError("the name of the session file is empty: give a path, or - for standard input")
+    try:
+        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise SessionError(f"{called} cannot be read: {error.strerror}") from error
+
+
+def load_readers(named: str | None) -> tuple[Reader, ...]:
+    """Load the session reader that `--reader` names: `path/to/file.py:NAME`, or the name of an installed plugin.
+
+    Empty without the option. Raises SettingsError if there is no such reader.
+    """
+    if named is None:
+        return ()
+    if ":" in named or named.endswith(".py"):
+        return (value_in_file(named, Reader, "Reader(name, detect, read)"),)
+    plugin = load_plugin(READER_GROUP, named)
+    if isinstance(plugin, Reader):
+        return (plugin,)
+    if plugin is not None:
+        raise SettingsError(f"the entry point {named!r} under {READER_GROUP} is a {type(plugin).__name__}, no Reader")
+    installed = plugin_names(READER_GROUP)
+    known = f", or use an installed one{did_you_mean(named, installed)}: {', '.join(installed)}" if installed else ""
+    raise SettingsError(f"the reader is {named!r}: write it as path/to/file.py:NAME{known}")
+
+
+def refuse_agent_log(path: str | None, readers: Sequence[Reader] = (), *, force: bool) -> None:
+    """Raise SessionError if the output file is an agent's own session file, unless `force` is set."""
+    if path is None or force or not Path(path).is_file():
+        return
+    try:
+        log = agent_log(decode(_read_bytes(path, path), path, keeps_bad=True), readers)
+    except SessionError:  # no text, or not readable: then writing will show whether it is allowed
+        return
+    if log is None:
+        return
+    size = f" of {log.records:,} lines" if log.records > 1 else ""
+    lost = "; ".join(("times, usage and all else that is not sent to the model", *log.left_out))
+    raise SessionError(
+        f"{path} is a session file of {log.agent}{size}: {log.agent} cannot continue from the list of messages that "
+        f"would replace it, and this would be lost: {lost}. Write to another file, or give --force"
+    )
+
+
+def write_output(path: str, text: str) -> None:
+    """Write a text to a file, or to standard output if the path is `-`. The file is replaced in one step.
+
+    A name that ends in .gz is written compressed. Raises SessionError if the file cannot be written.
+    """
+    data = text.encode()
+    if path == "-":
+        check_output()
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+        return
+    if path.lower().endswith(".gz"):
+        data = gzip.compress(data, mtime=0)  # without the time, so that the same text gives the same bytes
+    try:
+        _write_bytes(path, data)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise SessionError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def replace_private(path: Path, text: str) -> None:
+    """Write a file with mode 0600 in one step. Raises OSError if it cannot be written."""
+    _replace(os.path.realpath(path), text.encode("utf-8", "replace"), None, PRIVATE)
+
+
+def _write_bytes(path: str, data: bytes) -> None:
+    try:
+        old = os.stat(path)
+    except FileNotFoundError:
+        old = None
+    is_device = os.path.abspath(path).startswith(DEVICE_FOLDERS)
+    if is_device or (old and not stat.S_ISREG(old.st_mode)):
+        with open(path, "wb") as device:
+            device.write(data)
+    else:
+        _replace(os.path.realpath(path), data, old)
+
+
+def _replace(path: str, data: bytes, old: os.stat_result | None, mode: int = 0o666) -> None:
+    """Write a temporary file in the same folder and rename it, so that a full disk or Ctrl-C leaves the old file whole.
+
+    The new file gets the mode of the `old` one, and its owner if that is permitted. If there is no old file, it gets
+    `mode`, limited by the umask.
+    """
+    if old and not os.access(path, os.W_OK):
+        # Renaming would succeed even so: it needs write access to the folder only.
+        raise PermissionError(0, "it is read-only")
+    temporary = os.path.join(os.path.dirname(path), f".autoprune-{secrets.token_hex(8)}.tmp")
+    try:
+        # Private until it has the mode of the old file: nobody may read it in between.
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE if old else mode)
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if old:
+            with suppress(PermissionError):
+                os.chown(temporary, old.st_uid, old.st_gid)
+            os.chmod(temporary, stat.S_IMODE(old.st_mode))
+        os.replace(temporary, path)
+    finally:
+        with suppress(FileNotFoundError):  # after a rename it is gone
+            os.unlink(temporary)

@@ -1,0 +1,337 @@
+"""What `replay` and `tune` share: options, finding session files, replaying them, keeping their figures in a file."""
+
+import heapq
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Annotated, BinaryIO, TypeAlias, TypeVar
+
+import typer
+from rich.console import Group, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+import autoprune.apps.cli.options as options
+from autoprune import __version__
+from autoprune.apps.cli.console import Terminal, show
+from autoprune.apps.cli.file_access import load_readers
+from autoprune.apps.replay import ReplayArgs, SessionFigures
+from autoprune.apps.replay.corpus import Engine, details_of_files, key, replay_files, why_skipped, without_curves
+from autoprune.apps.replay.detail import SessionDetail, most_expensive
+from autoprune.apps.replay.engines import Processes, on_ray
+from autoprune.apps.replay.episode import UNKNOWN_HEAD
+from autoprune.apps.replay.figures import OWN
+from autoprune.apps.replay.policies import AT
+from autoprune.apps.replay.session import Overview
+from autoprune.apps.replay.verdict import NONE
+from autoprune.apps.sessions import READABLE, Reader, dump, places
+from autoprune.economics import DEFAULT, Prices, prices
+from autoprune.errors import SessionError, SettingsError, did_you_mean
+from autoprune.pruners.report.tables import printable
+from autoprune.settings import SHARE, UNKNOWN_ZONE
+
+T = TypeVar("T")
+ENDINGS = ", ".join(f"*{ending}" for ending in places.ENDINGS)
+ENGINES = ("processes", "ray")
+MOST_DETAILED = 12  # sessions that the page shows one by one
+MOST_SKIPPED = 10  # files that are listed for one reason
+ARGUMENTS = "arguments"
+LINE_START = f'{{"{ARGUMENTS}": "'
+
+Paths: TypeAlias = Annotated[
+    list[str] | None, typer.Argument(metavar="PATH", help="Session files, folders of them, or globs.")
+]
+Model: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="MODEL", help="The model of sessions that do not name one.")
+]
+CacheLife: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--cache-life",
+        metavar="TIME",
+        help="How long the prompt cache lives: 5m, 1h, or seconds. Default: as the session's log says, else the "
+        "vendor's default.",
+    ),
+]
+Here: TypeAlias = Annotated[
+    bool,
+    typer.Option("--here", metavar=options.FLAG, help="All sessions that agents have stored in the home folder."),
+]
+Output: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write each session's figures to this JSONL file, and take from it those that are already there.",
+    ),
+]
+Jobs: TypeAlias = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Sessions to replay at a time. Default: one for each core.")
+]
+EngineName: TypeAlias = Annotated[
+    str, typer.Option("--engine", metavar="NAME", help="What runs the work: processes or ray.")
+]
+
+
+def parse_prices(given: Sequence[str], life: float | None = None) -> tuple[Prices, ...]:
+    """Parse the values of `--prices`, each once. Without any, each session gets the prices of its own model."""
+    lists = [prices(each, life=life) for each in given] or [OWN]
+    return tuple({str(each): each for each in lists}.values())
+
+
+def reader_arguments(named: str | None) -> tuple[Reader | str, ...]:
+    """The reader that `--reader` names, for ReplayArgs. Raises SettingsError if there is no such reader."""
+    readers = load_readers(named)
+    # A reader in a file goes to worker processes by its name: they load the file, because it cannot be pickled.
+    return (named,) if named is not None and ":" in named else readers
+
+
+def choose_engine(name: str, jobs: int | None) -> Engine:
+    """The engine of this name. Raises SettingsError for an unknown name."""
+    if name not in ENGINES:
+        raise SettingsError(f"there is no engine {name!r}{did_you_mean(name, ENGINES)}; there are {', '.join(ENGINES)}")
+    return on_ray if name == "ray" else Processes(jobs)
+
+
+def find_files(paths: Sequence[str], *, here: bool) -> list[str]:
+    """Find the session files that paths name and, with `here`, those of agents in the home folder.
+
+    Prints how many files of which agent were found at home, and a note for each path without session files. Raises
+    SettingsError if no path is given, and SessionError if there are no session files at all.
+    """
+    if not paths and not here:
+        raise SettingsError("give session files, folders or globs, or --here for the sessions in the home folder")
+    if not all(paths):
+        raise SettingsError("one of the paths is empty: give a session file, a folder or a glob")
+    found = {path: places.named([path]) for path in paths}
+    at_home = places.at_home(Path.home()) if here else {}
+    missing = [f"there are no session files ({ENDINGS}) in {path}" for path, files in found.items() if not files]
+    if here and not at_home:
+        missing.append(f"no agent has stored session files in the home folder, {Path.home()}")
+    files = [file for files in (*found.values(), *at_home.values()) for file in files]
+    if not files:
+        raise SessionError("; ".join(missing))
+    if at_home:
+        counts = (f"{agent} {count_noun(len(files), 'file')}" for agent, files in at_home.items())
+        show(Text(f"found: {', '.join(counts)}"), to_stderr=True)
+    for line in missing:
+        show(Text(f"note: {printable(line)}", style="yellow"), to_stderr=True, wraps=False)
+    return list(dict.fromkeys(map(str, files)))
+
+
+def count_noun(number: int, noun: str) -> str:
+    """A number with its noun, such as "1 file" or "1,200 files"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+class Collected:
+    """The figures of sessions by path. Curves, which are large, are kept for the `most` most expensive ones only."""
+
+    def __init__(self, most: float) -> None:
+        """Start without sessions."""
+        self._found: dict[str, SessionFigures] = {}
+        self._most = most
+        self._with_curves: list[tuple[float, str]] = []  # a heap: the cheapest first
+
+    def add(self, found: SessionFigures) -> None:
+        """Add the figures of a session."""
+        self._found[found.path] = found
+        heapq.heappush(self._with_curves, (_unpruned_bill(found), found.path))
+        if len(self._with_curves) > self._most:
+            _, path = heapq.heappop(self._with_curves)
+            self._found[path] = without_curves(self._found[path])
+
+    @property
+    def sessions(self) -> list[SessionFigures]:
+        """All sessions in the order of their paths."""
+        return [self._found[path] for path in sorted(self._found)]
+
+
+def _unpruned_bill(found: SessionFigures) -> float:
+    bills = (bill.total for row in found.figures if row.strategy == NONE for bill in list(row.bills.values())[:1])
+    return max(bills, default=0.0)
+
+
+def replay_all(
+    files: Sequence[str], args: ReplayArgs, engine: Engine, output: str | None, most: float = 0
+) -> Collected:
+    """Replay session files with a progress bar. Figures that are already in the file `output` are taken from there.
+
+    New figures are appended to `output` as they arrive, so after Ctrl-C the same command continues. Raises SessionError
+    if the file holds anything else.
+    """
+    found = Collected(most)
+    with open_results(output, _arguments_key(args)) if output else nullcontext() as known:
+        try:
+            digests = known.digests if known else None
+            replayed = replay_files(files, args, known=digests, engine=engine)
+            for path, figures in _with_progress(replayed, "replaying", len(files)):
+                if known and figures:
+                    known.append(figures)
+                found.add(figures or _known_figures(known, path))
+        except KeyboardInterrupt:
+            print(f"autoprune: {_interruption_note(found, files, output)}", file=sys.stderr)
+            raise
+    return found
+
+
+def _arguments_key(args: ReplayArgs) -> str:
+    try:
+        return key(args, __version__)
+    except OSError as error:
+        raise SessionError(f"{error.filename} cannot be read: {error.strerror}") from error
+
+
+def _with_progress(items: Iterable[T], description: str, total: int) -> Iterator[T]:
+    """Yield the items, with a progress bar on standard error if that is a terminal."""
+    console = Terminal(stderr=True)
+    columns = TextColumn(description), BarColumn(), MofNCompleteColumn(), TextColumn("left:"), TimeRemainingColumn()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        yield from progress.track(items, total=total)
+
+
+def _known_figures(known: "Results | None", path: str) -> SessionFigures:
+    assert known  # replay_files gives no figures only for files whose digest is known
+    return known.read(path)
+
+
+def _interruption_note(found: Collected, files: Sequence[str], output: str | None) -> str:
+    finished = f"{len(found.sessions):,} of {len(files):,} sessions are finished"
+    if output is None:
+        return f"{finished} and lost; with --output FILE they are kept, and the same command continues from there"
+    return f"{finished} and saved in {output}; the same command continues from there"
+
+
+def most_expensive_details(
+    sessions: Sequence[SessionFigures], args: ReplayArgs, engine: Engine, *, texts: bool
+) -> list[SessionDetail]:
+    """Replay in detail the episodes with the largest unpruned bills. Returns them with the largest first."""
+    rows = [row for each in sessions for row in each.figures]
+    names = most_expensive(rows, str(args.prices[0]), MOST_DETAILED)
+    files = dict.fromkeys(row.session for row in rows if row.episode in names)
+    details = details_of_files(files, args, texts=texts, engine=engine)
+    found = {each.episode: each for some in _with_progress(details, "reading details", len(files)) for each in some}
+    return [found[name] for name in names if name in found]
+
+
+class Results:
+    """A JSONL file with the figures of one session on each line, so that an interrupted run can continue.
+
+    A line holds the hash of the replay's arguments, the digest of the session's file, and the figures. Figures count
+    only if both are still the same; of several lines for a path the last one counts. `digests` are those of the files
+    whose figures are known, by path.
+    """
+
+    def __init__(self, file: BinaryIO, name: str, arguments: str) -> None:
+        """Read the file. Raises SessionError if it holds anything else than results."""
+        self.digests: dict[str, str] = {}
+        self._name, self._file, self._arguments = name, file, arguments
+        self._offsets: dict[str, int] = {}
+        self._end = 0
+        start_of_ours = f'{LINE_START}{arguments}"'.encode()
+        for number, line in enumerate(file, 1):
+            if not line.startswith(LINE_START.encode()[: len(line)]):
+                raise SessionError(f"{name} line {number} is not a result of a replay: write to another file")
+            if not line.endswith(b"\n"):  # cut off when a run was killed; the next line overwrites it
+                break
+            if line.startswith(start_of_ours):
+                found = self._parse(line)
+                self.digests[found.path], self._offsets[found.path] = found.digest, self._end
+            self._end += len(line)
+
+    def read(self, path: str) -> SessionFigures:
+        """Read the figures of a file whose digest is known."""
+        self._file.seek(self._offsets[path])
+        return self._parse(self._file.readline())
+
+    def append(self, found: SessionFigures) -> None:
+        """Write a line. Raises SessionError if it cannot be written."""
+        line = f"{dump({ARGUMENTS: self._arguments, **found.as_json()})}\n".encode()
+        try:
+            self._file.seek(self._end)
+            self._file.write(line)
+            self._file.flush()
+        except OSError as error:
+            raise SessionError(f"{self._name} cannot be written: {error.strerror}") from error
+        self._end += len(line)
+
+    def close(self) -> None:
+        """Remove an incomplete line at the end, and close the file."""
+        self._file.truncate(self._end)
+        self._file.close()
+
+    def _parse(self, line: bytes) -> SessionFigures:
+        try:
+            record = json.loads(line)
+            del record[ARGUMENTS]
+            return SessionFigures.of_json(record)
+        except (ValueError, LookupError, TypeError) as error:
+            raise SessionError(f"{self._name} holds a line that cannot be read: write to another file") from error
+
+
+@contextmanager
+def open_results(name: str, arguments: str) -> Iterator[Results]:
+    """Open or create a file of results. Raises SessionError if it holds anything else, or cannot be written."""
+    try:
+        Path(name).touch()
+        file = open(name, "r+b")  # noqa: SIM115 - closed with the results
+    except OSError as error:
+        raise SessionError(f"{name} cannot be written: {error.strerror}") from error
+    with file:
+        found = Results(file, name, arguments)
+        try:
+            yield found
+        finally:
+            found.close()
+
+
+def skipped_files(sessions: Sequence[SessionFigures]) -> dict[str, str]:
+    """The files that were not replayed, each with the reason."""
+    return {each.path: why for each in sessions if (why := why_skipped(each))}
+
+
+def nothing_replayed(sessions: Sequence[SessionFigures]) -> SessionError:
+    """The error if all files were skipped. The reasons have been printed before."""
+    count = len(sessions)
+    return SessionError(
+        f"nothing was replayed: {'the file was' if count == 1 else f'all {count:,} files were'} skipped"
+    )
+
+
+def skipped_table(skipped: Mapping[str, str]) -> RenderableType:
+    """List skipped files by reason: the first ones of each, and how many more there are."""
+    reasons: dict[str, list[str]] = {}
+    for path, why in skipped.items():
+        reasons.setdefault(why.replace(f": give {READABLE}", ""), []).append(path)
+    return Group(*(line for why, paths in reasons.items() for line in _skipped_lines(why, paths)))
+
+
+def _skipped_lines(why: str, paths: Sequence[str]) -> Iterator[Text]:
+    yield Text(f"skipped {count_noun(len(paths), 'file')}: {printable(why)}", style="yellow")
+    for path in paths[:MOST_SKIPPED]:
+        yield Text(f"  {printable(path)}")
+    if len(paths) > MOST_SKIPPED:
+        yield Text(f"  and {len(paths) - MOST_SKIPPED:,} more; --json names all")
+
+
+def show_assumptions(whole: Overview, args: ReplayArgs) -> None:
+    """Print what the figures assume, on standard error."""
+    lines = (Text(f"note: {printable(each)}", style="yellow") for each in assumptions(whole, args))
+    show(Group(*lines), to_stderr=True)
+
+
+def assumptions(whole: Overview, args: ReplayArgs) -> Iterator[str]:
+    """Yield what the figures assume because the logs do not say it."""
+    if whole.unnamed and OWN in args.prices:
+        yield f"{count_noun(whole.unnamed, 'session')} without the name of a model: {DEFAULT.note}; give --model"
+    if whole.unknown_heads:
+        where = count_noun(whole.unknown_heads, "session")
+        yield f"no prompt size is recorded in {where}: system prompt and tools are taken to be {UNKNOWN_HEAD:,} tokens"
+    if args.safe_zone is None and any(AT not in name for name in args.strategies if name != NONE):
+        default = f"{SHARE:g} of the window of each session's model, or {UNKNOWN_ZONE:,} tokens if that is not known"
+        yield f"no safe zone was given: it is that of `autoprune run`, {default}"
+    if len(args.prices) > 1:
+        yield f"the clairvoyants and cache_aware decide by the prices {args.prices[0]}"
