@@ -14,7 +14,7 @@ example. To ship it, add its file to this folder and one line to `SHIPPED`.
 from autoprune.conversation.messages import fields, fields_of, listed, nested, with_items
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolInput, ToolResult
 from autoprune.formats import texts
-from autoprune.formats._detection import SHIPPED, dominant, named, new_parser
+from autoprune.formats._detection import SHIPPED, dominant, named, new_parser, recognize
 from autoprune.formats._media import is_media, media
 from autoprune.formats._parts import UNKNOWN, native_call, native_result
 from autoprune.formats._payloads import (
@@ -63,6 +63,7 @@ __all__ = [
     "new_parser",
     "parse",
     "payload",
+    "recognize",
     "seen_block",
     "text_block",
     "texts",

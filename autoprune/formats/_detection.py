@@ -41,12 +41,12 @@ def new_parser(
     summary: Running | None = None,
 ) -> Parser:
     """Return a parser that finds each message's format among `formats`, for what stands behind a `summary`, if any."""
-    choose = partial(checked, formats=formats)
+    choose = partial(recognize, formats=formats)
     standing = standing_behind(summary)
     return Parser(count, choose, is_tool_result, tool_name, wants_inputs=wants_inputs, standing=standing)
 
 
-def checked(message: object, at: int, formats: Sequence[Format]) -> tuple[Mapping[str, object], Format]:
+def recognize(message: object, at: int, formats: Sequence[Format]) -> tuple[Mapping[str, object], Format]:
     """Return the fields of a message and its format. Raises ConversationError where it is no message of any."""
     known = message if type(message) is dict else fields(message)
     if type(message) is not dict and (how := _adapter(type(message).__mro__)) and not _is_own(known, formats):

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from autoprune.conversation.placeholders import Placeholder
-from autoprune.conversation.transcript import Entry, Part, ToolCall, ToolInput, ToolResult
+from autoprune.conversation.transcript import Entry, Part, ToolInput, ToolResult
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import Candidate
 
@@ -21,25 +21,11 @@ class Parts:
         self.result_of: dict[Part, ToolResult] = {}  # of the calls' arguments among the parts that were seen
         self.useless: list[Part] = []  # as was found at this request
         self.as_cut: dict[ToolResult, ToolResult] = {}
-        # Calls are known by their identity here: whoever holds them keeps them alive.
-        self.answers: dict[int, ToolResult] = {}  # to calls whose arguments may be shortened
-        self.newer: dict[int, tuple[ToolCall, ToolCall]] = {}  # open calls, old and new, of messages read again
 
-    def append(self, entry: Entry) -> Entry:
-        """Take the next message; return its entry, whose results know their calls as they are now."""
-        if self.tool_inputs:
-            entry = self._answering(entry)
+    def append(self, entry: Entry) -> None:
+        """Take the results of the next message."""
         self.results.extend(entry.results)
         self.unseen.extend(entry.results)
-        return entry
-
-    def _answering(self, entry: Entry) -> Entry:
-        if any(id(result.call) in self.newer for result in entry.results):
-            newer = (self.newer.pop(id(result.call), (None, result.call))[1] for result in entry.results)
-            results = zip(entry.results, newer, strict=True)
-            entry = replace(entry, results=tuple(replace(result, call=call) for result, call in results))
-        self.answers.update((id(result.call), result) for result in entry.results if result.call)
-        return entry
 
     def see(self, result: ToolResult, inputs: Iterable[Part]) -> None:
         """Take note that the model has seen a result: it may be cleared, and so may arguments of its call."""

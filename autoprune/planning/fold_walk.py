@@ -73,8 +73,12 @@ class FoldWalk(Walk):
         given: Given,
         *,
         thinking: ThinkingPolicy = ThinkingPolicy.REPORT,
+        reported: tuple[int, int] | None = None,
     ) -> None:
-        """Start before the first message, with the summary that the conversation came with."""
+        """Start before the first message, with the summary that the conversation came with.
+
+        `reported` is a number of messages, and the tokens that the provider counted for these.
+        """
         asked: Strategy = strategy  # type: ignore[assignment]
         super().__init__(asked, limit, fixed_tokens, placeholder, thinking=thinking)
         self.folder = strategy
@@ -95,7 +99,7 @@ class FoldWalk(Walk):
         self._spoke_at = 0
         self._request_before = 0
         self._wants_user = False
-        self.reported: tuple[int, int] | None = None  # the number of messages, and what the provider counted
+        self.reported = reported
         self.beyond = 0  # tokens that it counted beyond those that are counted here
         if self.changes and (given.running or getattr(strategy, "may_drop", True)):
             self.changes.change(START)
@@ -147,10 +151,6 @@ class FoldWalk(Walk):
             self._answers[at] = sum(SAID_TOKENS + self._room.count(words) for words in said)
         if self._groups.requests[-1:] == [at]:
             self._request_before = self.request
-
-    def is_settled(self) -> bool:
-        """Return False: what was folded cannot be read again in its place."""
-        return False
 
     def _believe_usage(self) -> None:
         """Take the provider's count of the last prompt and its answer, if it is known at this message."""

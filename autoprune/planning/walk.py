@@ -16,8 +16,7 @@ request to the next, and a second prune of the same conversation does the same.
 
 The walk is itself the `View` that the strategy gets, so that no decision can depend on what comes later. It also does
 what a strategy has it do: keep parts out of the candidates (`protect`), cut giants as they arrive (`clamp`), offer the
-arguments of calls that succeeded (`clear_tool_inputs`). A caller that passes pruned output back goes on with the same
-walk: see `_settling`.
+arguments of calls that succeeded (`clear_tool_inputs`).
 """
 
 from collections import defaultdict
@@ -29,7 +28,6 @@ from autoprune.conversation.placeholders import Placeholder, own, trimmed
 from autoprune.conversation.reasons import Reason, told
 from autoprune.conversation.transcript import Entry, Part, Path, Speaker, Thought, ToolResult, Transcript
 from autoprune.planning._parts import Parts
-from autoprune.planning._settling import renew
 from autoprune.planning._stripping import Stripping
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan, ThinkingPolicy
@@ -152,7 +150,7 @@ class Walk:
             self._paused[len(self.entries)] = self.pause
             if self._always_stands:
                 self.ask()
-        entry = self._parts.append(entry)
+        self._parts.append(entry)
         self.messages.append(message)
         self.entries.append(entry)
         self.tokens += entry.tokens
@@ -315,27 +313,11 @@ class Walk:
         assert isinstance(standing, ToolResult)
         return own(standing, text, candidate.mark)
 
-    # Pruned output that is fed back
-
-    def goes_on_with(self, entry: Entry) -> bool:
-        """Return whether the walk may go on with `entry`: the last request still stands, or it decided nothing."""
-        if self._begins_request(entry) or self._asked_at != len(self.entries):
+    def continues_with(self, entries: Sequence[Entry]) -> bool:
+        """Return whether the walk holds once more entries follow: its last request still stands, or decided nothing."""
+        at = len(self.entries)
+        if at == len(entries) or self._begins_request(entries[at]) or self._asked_at != at:
             return True
         if self._remembers:
-            return self._stands and self._may_be_asked and not entry.results
+            return self._stands and self._may_be_asked and not entries[at].results
         return self._done_before == self._done
-
-    def is_settled(self) -> bool:
-        """Return whether a walk over the conversation with these edits made would come to no edit."""
-        is_asked = self.asks_always or self.tokens > self.limit
-        is_open = self._remembers or (is_asked and any(True for _ in self.candidates()))
-        return not self.stripped and not is_open
-
-    def settle(self, messages: Mapping[int, object], entries: Mapping[int, Entry]) -> None:
-        """Become the walk over the conversation with the edits made: its changed messages, and their new entries."""
-        for at in entries:
-            self.messages[at] = messages[at]
-        renew(self._parts, self.entries, entries)
-        self.edits = {}
-        self._saved.clear()
-        self._done_before = self._done

@@ -11,8 +11,7 @@ from autoprune.pruners.result import Result
 
 def archived(
     result: Result,
-    archive: Archive | None,
-    edits: Iterable[Replace],
+    archive: Archive,
     messages: Sequence[object],
     known: dict[Part, str],
 ) -> Result:
@@ -22,9 +21,7 @@ def archived(
     tried again with the next prune.
     """
     failures: dict[str, dict[str, None]] = {}  # what the archive says, with the ids
-    if archive is None:
-        return result
-    for edit in edits:
+    for edit in result.plan.edits:
         if known.get(edit.part) == edit.text:
             continue
         failed = [*_kept(archive, edit, recall.content(edit.part, messages))]

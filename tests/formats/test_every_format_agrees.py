@@ -28,7 +28,7 @@ from autoprune import AgenticConversationPruner, PruneArgs, Result
 from autoprune.conversation.transcript import Part
 from autoprune.formats._detection import SHIPPED, detected, new_parser
 from autoprune.planning.view import Strategy
-from autoprune.pruners._snapshots import token_bound
+from autoprune.pruners.memory import token_bound
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
 TOLD = ("turn", "request", "tool", "tokens", "tokens_after", "cleared", "reason", "target")

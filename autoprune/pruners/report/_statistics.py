@@ -1,19 +1,45 @@
 """What became of one conversation in another: compared by content and position, whoever changed it."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
+from typing import Any
 
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.messages import canonical
 from autoprune.conversation.placeholders import CLEARED, Placeholder
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.rewriting import rewrite, thoughtless, without
+from autoprune.conversation.summary import apart, running
 from autoprune.conversation.transcript import Entry, ToolCall, ToolInput, ToolResult, Transcript
 
 Pair = tuple[int | None, int | None]  # the index before, the index after; None: it is not there
+
+
+def cleanup_statistics(
+    original: list[Any],
+    pruned: list[Any],
+    read: Callable[[list[Any]], Transcript],
+    compared: Callable[[list[Any]], Transcript],
+    placeholder: Placeholder,
+) -> dict[str, int | float]:
+    """Return the figures of a conversation that became another, also if somebody else dropped or changed messages.
+
+    `read` reads a conversation as it is pruned, `compared` one that is compared with another. `placeholder` stands
+    where a result was cleared.
+    """
+    found = statistics(compared(list(apart(original))), compared(list(apart(pruned))), placeholder)
+    gone = found["messages_removed"] + found["messages_summarized"]
+    if now := running(pruned):
+        # The mark says for how many messages the summary stands.
+        was = running(original)
+        is_new = was and (was.text, was.messages, was.room) != (now.text, now.messages, now.room)
+        gone -= bool(is_new)  # the old summary itself
+        summarized = min(gone, max(0, now.messages - (was.messages if was else 0)))
+        found |= {"messages_removed": gone - summarized, "messages_summarized": summarized}
+    return {**found, **token_figures(read(original).tokens, read(pruned).tokens), "total_messages": len(original)}
 
 
 def figures(
