@@ -63,7 +63,8 @@ def trace(work: Callable[[], object], package: str) -> Trace:
 
 def _root(package: str) -> str:
     spec = find_spec(package)
-    assert spec is not None and spec.origin is not None
+    assert spec is not None
+    assert spec.origin is not None
     return f"{Path(spec.origin).parent}/"
 
 
@@ -103,7 +104,7 @@ def get() -> Trace:
 @contextmanager
 def _server() -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # noqa: N802 - the name that the class looks up
+        def do_GET(self) -> None:
             self.send_response(200)
             self.send_header("Content-Length", "2")
             self.end_headers()

@@ -25,10 +25,9 @@ from autoprune.formats import xml_tool_result as xml
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import Strategy, option
 from autoprune.providers.thinking import ThinkingPolicy, policy
-from autoprune.pruners.events import BeforePrune, Callbacks, OnPruned
 from autoprune.pruners.memory import REMEMBERED, Memory
 from autoprune.pruners.report import cleanup_statistics
-from autoprune.pruners.result import Result
+from autoprune.pruners.result import BeforePrune, Callbacks, OnPruned, Result
 from autoprune.settings import (
     cache_ttl,
     duration,

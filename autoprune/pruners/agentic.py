@@ -18,12 +18,10 @@ from autoprune.planning.view import Strategy, asks_always, folds, option
 from autoprune.planning.walk import Walk
 from autoprune.providers import Provider, accepted
 from autoprune.providers.thinking import NOTHING, outcome
-from autoprune.pruners._advice import advice
-from autoprune.pruners._archiving import archived
 from autoprune.pruners._base import Pruner, Terms, fixed_tokens
-from autoprune.pruners.events import logged
 from autoprune.pruners.report import Report, cache_note
-from autoprune.pruners.result import Result
+from autoprune.pruners.report.advice import advice
+from autoprune.pruners.result import Result, archived, logged
 from autoprune.settings import cache_ttl
 from autoprune.strategies.by_name import OPTIONS, available, clearing_named
 from autoprune.strategies.clearing import ToolOutputCleanup

@@ -19,15 +19,13 @@ from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.view import FoldingStrategy, Given
 from autoprune.providers import USER_FIRST, Provider, accepted, resolved
 from autoprune.providers.thinking import Outcome, drop_block, outcome
-from autoprune.pruners._advice import advice
-from autoprune.pruners._archiving import archived
 from autoprune.pruners._base import Pruner, Reading, Terms, fixed_tokens
-from autoprune.pruners._large_results import shortener
-from autoprune.pruners._writing import SummaryWriter
-from autoprune.pruners.events import BeforePrune, Callbacks, OnPruned, logged
+from autoprune.pruners.large_results import shortener
 from autoprune.pruners.memory import REMEMBERED
 from autoprune.pruners.report import Report
-from autoprune.pruners.result import Result
+from autoprune.pruners.report.advice import advice
+from autoprune.pruners.result import BeforePrune, Callbacks, OnPruned, Result, archived, logged
+from autoprune.pruners.writing import SummaryWriter
 from autoprune.settings import group_size
 from autoprune.strategies.by_name import FOLDING, available, folding_named
 from autoprune.strategies.folding import Folding

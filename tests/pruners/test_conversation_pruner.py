@@ -21,7 +21,7 @@ from autoprune.conversation.reasons import Reason
 from autoprune.conversation.summary import running
 from autoprune.planning.view import Candidate, FoldView
 from autoprune.providers.thinking import drop_block
-from autoprune.pruners.report.explanation import Explanation
+from autoprune.pruners.report.drawing import Explanation
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import chat_summary, keep_last, sliding_window, summarize, truncate

@@ -15,7 +15,7 @@ from autoprune.conversation.edits import Fold
 from autoprune.formats import openai_chat
 from autoprune.integrations._attached import Attached
 from autoprune.integrations._hooks import pruned
-from autoprune.pruners.by_name import pruner_for
+from autoprune.pruners.naming import pruner_for
 from autoprune.pruners.requests import prune_request
 from autoprune.strategies.by_name import FOLDING, folding_named
 from autoprune.strategies.clearing import LowWater

@@ -13,7 +13,7 @@ from autoprune.apps.cli.exits import RULE_BROKEN
 from autoprune.apps.cli.files import read, readers, refuse_log, write
 from autoprune.apps.cli.output import origin, show, show_json
 from autoprune.providers import Problem, Provider, Repair, problems, repair
-from autoprune.pruners.report.tables import printable, table_of
+from autoprune.pruners.report.drawing import printable, table_of
 from autoprune.strategies.scaffold import value_in_file
 
 EXAMPLES = options.examples("check session.jsonl", "check pruned.json --provider anthropic --repair mended.json")

@@ -20,7 +20,7 @@ from autoprune.apps.cli.launching import as_a_shell, program, started, user
 from autoprune.apps.cli.proxy import wanted
 from autoprune.apps.cli.run import Arguments, ClientName, Upstream, shown
 from autoprune.apps.clients import Client, Route, named
-from autoprune.pruners.report.tables import printable
+from autoprune.pruners.report.drawing import printable
 
 if TYPE_CHECKING:
     from autoprune.apps.proxy import Running

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from autoprune.apps.cli.starting import INTERRUPTED
 from autoprune.errors import ArchiveError, AutopruneError, ConversationError, RuleError, SessionError
-from autoprune.pruners.by_name import parameter
+from autoprune.pruners.naming import parameter
 
 OVER_SAFE_ZONE, WRONG_OPTION, UNREADABLE, RULE_BROKEN = 1, 2, 3, 4
 CLOSED_PIPE = 141  # 128 + the number of the signal, as a shell reports it

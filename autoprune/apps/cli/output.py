@@ -11,8 +11,8 @@ from rich.text import Text
 
 from autoprune.apps.cli.starting import check_output
 from autoprune.apps.sessions import Session, dump
-from autoprune.pruners.by_name import AnyPruner
-from autoprune.pruners.report.tables import printable
+from autoprune.pruners.naming import AnyPruner
+from autoprune.pruners.report.drawing import printable
 
 PIPE_WIDTH = 140  # columns of a table that is not printed on a terminal, and whose width nobody gave
 SLOW_SECONDS = 1.0

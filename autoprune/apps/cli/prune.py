@@ -17,10 +17,9 @@ from autoprune.conversation.archive import Directory
 from autoprune.conversation.recall import parted
 from autoprune.economics import prices
 from autoprune.errors import ArchiveError, SessionError, SettingsError
-from autoprune.pruners.by_name import AnyPruner, chosen, pruner_for
+from autoprune.pruners.naming import AnyPruner, chosen, pruner_for
 from autoprune.pruners.report import Report
-from autoprune.pruners.report.explanation import Explanation
-from autoprune.pruners.report.tables import summary
+from autoprune.pruners.report.drawing import Explanation, summary
 from autoprune.settings import PruneArgs, text_setting, variables
 from autoprune.strategies.by_name import STRATEGIES, is_named
 

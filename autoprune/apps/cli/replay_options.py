@@ -19,7 +19,7 @@ from autoprune.apps.replay.ray import on_ray
 from autoprune.apps.sessions import places
 from autoprune.economics import Prices, prices
 from autoprune.errors import SessionError, SettingsError, did_you_mean
-from autoprune.pruners.report.tables import printable
+from autoprune.pruners.report.drawing import printable
 
 ENDINGS = ", ".join(f"*{ending}" for ending in places.ENDINGS)
 ENGINES = ("processes", "ray")

@@ -17,7 +17,7 @@ from autoprune.apps.replay.recorded import UNKNOWN_HEAD
 from autoprune.apps.replay.verdict import BANDS, NONE, Standing, advice, called
 from autoprune.apps.sessions import READABLE
 from autoprune.economics import DEFAULT, Prices
-from autoprune.pruners.report.tables import printable
+from autoprune.pruners.report.drawing import printable
 from autoprune.settings import SHARE, UNKNOWN_ZONE
 
 WORST = BANDS[-2]  # evidence below which all strategies stand together

@@ -10,7 +10,7 @@ import autoprune.apps.cli.options as options
 from autoprune.apps.cli.output import show, show_json
 from autoprune.errors import did_you_mean
 from autoprune.pruners.agentic import AgenticConversationPruner
-from autoprune.pruners.report.tables import table_of
+from autoprune.pruners.report.drawing import table_of
 from autoprune.settings import VARIABLES, PruneArgs, effective_settings, unknown_variables
 
 EXAMPLES = options.examples("settings", "settings --json")

@@ -8,7 +8,7 @@ import autoprune.apps.cli.options as options
 from autoprune.apps.cli.files import read, readers
 from autoprune.apps.cli.output import show, show_json
 from autoprune.pruners.agentic import AgenticConversationPruner
-from autoprune.pruners.report.tables import statistics
+from autoprune.pruners.report.drawing import statistics
 from autoprune.settings import PruneArgs
 
 EXAMPLES = options.examples("stats session.jsonl pruned.json", "stats session.jsonl pruned.json --json")

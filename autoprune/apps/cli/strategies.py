@@ -8,8 +8,8 @@ from rich.text import Text
 import autoprune.apps.cli.options as options
 from autoprune.apps.cli.output import show, show_json
 from autoprune.pruners.agentic import AgenticConversationPruner
-from autoprune.pruners.by_name import typed
 from autoprune.pruners.conversation import ConversationPruner
+from autoprune.pruners.naming import typed
 from autoprune.settings import PruneArgs
 
 WIDTH = 80  # columns of a strategy with its parameters
