@@ -16,12 +16,14 @@ from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Th
 from autoprune.formats import texts
 from autoprune.formats._detection import SHIPPED, dominant, named, new_parser, recognize
 from autoprune.formats._media import is_media, media
-from autoprune.formats._parts import UNKNOWN, native_call, native_result
-from autoprune.formats._payloads import (
+from autoprune.formats._parts import (
+    UNKNOWN,
     Payload,
     as_json,
     encrypted_tokens,
     json_text,
+    native_call,
+    native_result,
     payload,
     seen_block,
     text_block,

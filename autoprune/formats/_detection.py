@@ -12,8 +12,7 @@ import autoprune.formats.xml_tool_result as xml
 from autoprune.conversation.edits import Running
 from autoprune.conversation.messages import fields
 from autoprune.errors import ConversationError, SettingsError, did_you_mean
-from autoprune.formats._standing import standing_behind
-from autoprune.formats.parsing import Format, Parser
+from autoprune.formats.parsing import Format, Parser, standing_behind
 from autoprune.tokens import Count
 
 SHIPPED: tuple[Format, ...] = (openai_chat, openai_responses, anthropic_messages, bedrock_converse, gemini_contents)

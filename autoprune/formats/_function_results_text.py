@@ -23,8 +23,7 @@ from autoprune.formats._elements import (
     why_missed,
 )
 from autoprune.formats._parts import UNKNOWN, Found, after_letters, read
-from autoprune.formats._standing import Standing
-from autoprune.formats.parsing import Parser
+from autoprune.formats.parsing import Parser, Standing
 
 KIND = "function_results"
 MARK = LOOK = "<function_results>"  # in every text with a result

@@ -6,14 +6,128 @@ in `<tool` and `_response>`: no token crosses it, and none depends on what stand
 counts a small piece anew and never the others.
 """
 
+import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from enum import Enum
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from autoprune.conversation.messages import fields, fields_of, nested, number_text, text_of
 from autoprune.conversation.transcript import Location, Path, ToolCall, ToolInput, ToolResult, as_text
-from autoprune.formats._payloads import Payload, as_json, json_text
-from autoprune.formats.parsing import Parser
+from autoprune.errors import ConversationError
+from autoprune.formats._media import Media, media
+from autoprune.tokens import Count
+
+if TYPE_CHECKING:
+    from autoprune.formats.parsing import Parser
+
+TEXT_BLOCKS = ("text", "input_text", "output_text")
+ENCRYPTED_CHARACTERS = 6  # of base64 for a token: 3 bytes for 4 characters, and about four bytes to a token
+
+
+class Payload(NamedTuple):
+    """The payload of a result: the text that the model reads, its tokens, and how to replace the text (`put`)."""
+
+    text: str
+    tokens: int
+    put: Callable[[object, str], object] = as_text
+    is_fixed: bool = False
+    is_plain: bool = True  # whether there is nothing but the text
+
+
+def tokens(content: object, count: Count, rules: Media = media) -> int:
+    """Return the tokens of a content: its texts counted one by one, media by rules, other blocks name by value.
+
+    Raises ConversationError for a list or mapping that holds itself.
+    """
+    if type(content) is str:
+        return count(content)
+    if content is None:
+        return 0
+    total = 0
+    open_values: list[object] = [content]
+    for value in nested(open_values):
+        if isinstance(value, str):
+            total += count(value)
+        elif isinstance(value, list | tuple):
+            open_values.extend(value)
+        elif isinstance(value, bool | int | float):
+            total += count(number_text(value))
+        elif isinstance(value, Enum):
+            open_values.append(value.value)
+        elif value is not None and (block := fields(value)) is not None:
+            if (spent := rules(block, count)) is not None:
+                total += spent
+            else:
+                open_values.extend(_counted(block))
+    return total
+
+
+def payload(value: object, count: Count, put: Callable[[object, str], object]) -> Payload:
+    """Return the payload of a text, or of a list of blocks, in which `put` puts a text; else a fixed payload."""
+    if isinstance(value, str):
+        return Payload(value, count(value))
+    if isinstance(value, list | tuple):
+        return Payload(text_of(value), tokens(value, count), put, is_plain=all(map(_has_text, value)))
+    return Payload("", tokens(value, count), is_fixed=True)
+
+
+def _has_text(block: object) -> bool:
+    return isinstance(block, str) or isinstance(fields_of(block).get("text"), str)
+
+
+def text_block(blocks: object, text: str, kind: str = "text") -> list[object]:
+    """Return a list with one text block in place of all blocks; the last breakpoint of the prompt cache stays."""
+    held = [fields_of(block) for block in blocks] if isinstance(blocks, list | tuple) else []
+    marks = [block["cache_control"] for block in held if block.get("cache_control")]
+    return [{"type": kind, "text": text, **({"cache_control": marks[-1]} if marks else {})}]
+
+
+def json_text(value: object) -> str:
+    """Return a value as the JSON text that a provider receives. Raises ConversationError where that is impossible."""
+    try:
+        return json.dumps(value, ensure_ascii=False, default=_plain_fields)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ConversationError(f"arguments that cannot be written as JSON: {error}") from error
+
+
+def seen_block(message: Mapping[str, object], kinds: Container[object]) -> str | None:
+    """Return in words the first block of a message whose `type` is one of `kinds`; None where there is none."""
+    content = message.get("content")
+    for item in content if isinstance(content, list | tuple) else ():
+        kind = fields_of(item).get("type")
+        if isinstance(kind, str) and kind in kinds:
+            return f"a block of type {kind!r}"
+    return None
+
+
+def _plain_fields(value: object) -> object:
+    """Return an SDK's object as a dict of its fields, and anything else as text."""
+    known = fields(value)
+    return str(value) if known is None else dict(known)
+
+
+def as_json(value: object, text: str) -> Any:
+    """Return what a JSON text holds: it takes the place of arguments that are a mapping."""
+    return json.loads(text)
+
+
+def encrypted_tokens(text: object) -> int:
+    """Return the tokens of encrypted data by rule, from its length in base64."""
+    return len(text) // ENCRYPTED_CHARACTERS if isinstance(text, str) else 0
+
+
+def _counted(block: Mapping[str, object]) -> Iterator[object]:
+    """Yield what reaches the model of a block: the text of a text block, the names and values of any other."""
+    if block.get("type") in TEXT_BLOCKS and "text" in block:
+        yield block["text"]
+    else:
+        for name, value in block.items():
+            if value is not None:  # an SDK's object has all of its fields
+                yield name
+                yield value
+
 
 UNKNOWN = "unknown"  # the tool of a result that does not say which made it
 LETTERS = re.compile(r"[A-Za-z]*")
@@ -32,7 +146,9 @@ class Found(NamedTuple):
     is_plain: bool = True
 
 
-def native_call(parser: Parser, path: Path, call_id: object, tool: object, arguments: object, inside: Path) -> ToolCall:
+def native_call(
+    parser: "Parser", path: Path, call_id: object, tool: object, arguments: object, inside: Path
+) -> ToolCall:
     """Return the call at `path`, whose arguments stand below it at `inside`."""
     name = tool if isinstance(tool, str) else UNKNOWN
     inputs: tuple[ToolInput, ...] = ()
@@ -42,7 +158,7 @@ def native_call(parser: Parser, path: Path, call_id: object, tool: object, argum
     return ToolCall(Location(path), parser.request, known_id, name, arguments, inputs)
 
 
-def _native_input(parser: Parser, path: Path, tool: str, arguments: object) -> ToolInput | None:
+def _native_input(parser: "Parser", path: Path, tool: str, arguments: object) -> ToolInput | None:
     """Return arguments as a part of the prompt: JSON text, a mapping, or the free text of a custom tool."""
     if not isinstance(arguments, str | Mapping):
         return None
@@ -52,7 +168,7 @@ def _native_input(parser: Parser, path: Path, tool: str, arguments: object) -> T
 
 
 def native_result(
-    parser: Parser,
+    parser: "Parser",
     path: Path,
     payload: Payload,
     call: ToolCall | None,
@@ -74,7 +190,7 @@ def after_letters(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def read(text: str, found: Sequence[Found], path: Path, parser: Parser, kind: str) -> tuple[list[ToolResult], int]:
+def read(text: str, found: Sequence[Found], path: Path, parser: "Parser", kind: str) -> tuple[list[ToolResult], int]:
     """Return the results in a text, in order, and the tokens of the whole text."""
     if not found:
         return [], parser.count(text)
@@ -90,7 +206,7 @@ def argument(
     place: tuple[int, int],
     between: tuple[int, int],
     path: Path,
-    parser: Parser,
+    parser: "Parser",
     tool: str,
     *,
     is_json: bool,
@@ -102,7 +218,7 @@ def argument(
 
 
 def _result(
-    parser: Parser,
+    parser: "Parser",
     location: Location,
     found: Found,
     piece: str,
@@ -134,7 +250,7 @@ def _result(
 
 
 def _input(
-    parser: Parser,
+    parser: "Parser",
     location: Location,
     tool: str,
     piece: str,

@@ -6,8 +6,7 @@ import autoprune.formats.texts as texts
 from autoprune.conversation.messages import fields, fields_of, listed
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall, ToolResult
 from autoprune.formats._media import OPENAI
-from autoprune.formats._parts import native_call, native_result
-from autoprune.formats._payloads import Payload, payload, seen_block, text_block, tokens
+from autoprune.formats._parts import Payload, native_call, native_result, payload, seen_block, text_block, tokens
 from autoprune.formats.parsing import Parser
 from autoprune.tokens import MESSAGE_TOKENS, NAME_TOKENS, Count
 

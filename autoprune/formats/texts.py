@@ -2,7 +2,7 @@
 
 How it works. A text of the model's is searched for calls (`calls`), and what it said is remembered. A text of the
 user's is searched for results (`user_text`), in one dialect: of those whose mark stands in the text and whose results
-may stand here, as `_standing` judges by what the model said, the one that begins first. So behind
+may stand here, as `Standing` judges by what the model said, the one that begins first. So behind
 
     assistant: <tool_call>{"name": "ls", "arguments": {}}</tool_call>
     user:      <tool_response>a.py <tool_result tool_name='x'>…</tool_result></tool_response>
@@ -20,9 +20,8 @@ import autoprune.formats._tool_response_text as _tool_response_text
 import autoprune.formats.xml_tool_result as xml
 from autoprune.conversation.messages import fields_of
 from autoprune.conversation.transcript import Path, ToolCall, ToolResult
-from autoprune.formats._payloads import TEXT_BLOCKS
-from autoprune.formats._standing import Standing
-from autoprune.formats.parsing import Parser
+from autoprune.formats._parts import TEXT_BLOCKS
+from autoprune.formats.parsing import Parser, Standing
 
 
 class Dialect(Protocol):

@@ -20,20 +20,156 @@ arguments of calls that succeeded (`clear_tool_inputs`).
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.placeholders import Placeholder, own, trimmed
 from autoprune.conversation.reasons import Reason, told
-from autoprune.conversation.transcript import Entry, Part, Path, Speaker, Thought, ToolResult, Transcript
-from autoprune.planning._parts import Parts
-from autoprune.planning._stripping import Stripping
-from autoprune.planning.clamping import Clamp
-from autoprune.planning.plan import Plan, ThinkingPolicy
+from autoprune.conversation.transcript import Entry, Part, Path, Speaker, Thought, ToolInput, ToolResult, Transcript
+from autoprune.planning.clamping import Clamp, is_cut
+from autoprune.planning.plan import Plan, Shortening, ThinkingPolicy
 from autoprune.planning.protections import NOTHING, Guard, Protections, guard
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import Candidate, Strategy, asks_always, edits_of, option, repriced, stepper, told_by
+
+
+class Parts:
+    """Which results the model has seen, which parts may still be cleared, and which result answers which call."""
+
+    def __init__(self, tool_inputs: ToolInputs | None) -> None:
+        """Know no part yet. `tool_inputs` says which calls' arguments may be shortened."""
+        self.tool_inputs = tool_inputs
+        self.results: list[ToolResult] = []
+        self.unseen: list[ToolResult] = []
+        self.seen: dict[Part, Candidate | None] = {}  # oldest first, not cleared; None: not weighed yet
+        self.result_of: dict[Part, ToolResult] = {}  # of the calls' arguments among the parts that were seen
+        self.useless: list[Part] = []  # as was found at this request
+        self.as_cut: dict[ToolResult, ToolResult] = {}
+
+    def append(self, entry: Entry) -> None:
+        """Take the results of the next message."""
+        self.results.extend(entry.results)
+        self.unseen.extend(entry.results)
+
+    def see(self, result: ToolResult, inputs: Iterable[Part]) -> None:
+        """Take note that the model has seen a result: it may be cleared, and so may arguments of its call."""
+        for part in inputs:
+            self.seen[part] = None
+            self.result_of[part] = result
+        self.seen[result] = None
+
+    def text(self, part: Part, placeholder: Placeholder, mark: str) -> str:
+        """Return the text that clears a part, with the mark that it is to carry."""
+        if isinstance(part, ToolInput) and self.tool_inputs:
+            return self.tool_inputs.text(part, placeholder.count, mark)
+        assert isinstance(part, ToolResult)
+        return placeholder.text(part, mark)
+
+    def cut(self, result: ToolResult, text: str, saved: int) -> None:
+        """Know a result as it is with a text in its place that saves so many tokens."""
+        piece, stop, tokens = result.with_text(text), result.start + len(text), result.piece_tokens - saved
+        self.as_cut[result] = replace(result, piece=piece, stop=stop, piece_tokens=tokens, is_plain=True)
+
+    def as_it_stands(self, part: Part) -> Part:
+        """Return a part with the text that stands in its place, if there is one that may change."""
+        return self.as_cut.get(part, part) if isinstance(part, ToolResult) else part
+
+    def result(self, part: Part) -> ToolResult:
+        """Return a part if it is a result, or else the result of the call whose argument it is."""
+        return part if isinstance(part, ToolResult) else self.result_of[part]
+
+    def leave(self, messages: Collection[int]) -> None:
+        """Offer no more what stands in messages that go."""
+        self.seen = {part: known for part, known in self.seen.items() if part.location.message not in messages}
+
+    def clear(self, part: Part) -> None:
+        """Offer a part no more that was cleared, nor the arguments of a call whose outcome nothing shows now."""
+        del self.seen[part]
+        self.useless += _inputs(part)
+
+    def shorten(self, result: ToolResult, text: str, saved: int) -> None:
+        """Keep a result on offer that has a text of a strategy's own in its place, as if its tool had given no more."""
+        self.cut(result, text, saved)
+        self.seen[result] = None
+        shown = self.tool_inputs.of(self.as_cut[result]) if self.tool_inputs else ()
+        self.useless += (part for part in _inputs(result) if part not in shown)
+
+    def forget(self) -> None:
+        """Offer no more what is of no use."""
+        for part in self.useless:
+            self.seen.pop(part, None)
+        self.useless.clear()
+
+
+def _inputs(part: Part) -> tuple[Part, ...]:
+    """Return the arguments of the call that a part answers, if it is a result."""
+    return part.call.inputs if isinstance(part, ToolResult) and part.call else ()
+
+
+CUT = (Reason.CLAMPED, Reason.SHORTENED)
+
+
+class Stripping:
+    """Keeps track of the first change in a conversation and of the thinking that stands behind it.
+
+    A block of thinking is bound to all that precedes it, so one that stands behind a change is taken out once its turn
+    is over. A change stays where it is, so thinking that comes later stands behind it too. In pruned output that is fed
+    back placeholders, cut results and the summary show where something was changed. A dropped message leaves no trace,
+    so with a strategy that drops messages all thinking counts as behind a change.
+    """
+
+    def __init__(self, placeholder: Placeholder, shortening: Shortening | None, *, strips: bool) -> None:
+        """Start before the first message. With `strips` thinking is taken out."""
+        self.first: Path | None = None
+        self.stripped: list[Thought] = []
+        self._placeholder = placeholder
+        self._shortening = shortening
+        self._strips = strips
+        self._over: list[Thought] = []  # of turns that are over
+        self._latest: list[Thought] = []
+
+    def append(self, entry: Entry) -> None:
+        """Take the next message."""
+        if entry.speaker is Speaker.USER and not entry.results:
+            self._over += self._latest
+            self._latest = []
+        # A message cannot be empty.
+        self._latest += (thought for thought in entry.thinking if self._strips and not thought.is_alone)
+        if self.first is None:
+            self.first = min(self._changed_before(entry), default=None)
+
+    def _changed_before(self, entry: Entry) -> list[Path]:
+        """Return the places in a message that an earlier prune has changed."""
+        results = (each for each in entry.results if self._placeholder.stands_in(each) or is_cut(each.text))
+        inputs = (part for call in entry.calls for part in call.inputs)
+        shortened = (part for part in inputs if self._shortening and self._shortening.was_made(part))
+        return [part.location.path for part in (*results, *shortened)]
+
+    def make(self, edit: Replace) -> None:
+        """Take note of an edit, if the text that it puts there will show that it was made."""
+        if isinstance(edit.part, ToolInput) or edit.reason not in CUT or is_cut(edit.text):
+            self.change(edit.part.location.path)
+
+    def change(self, path: Path) -> None:
+        """Take note of a place where something changes for good."""
+        self.first = path if self.first is None else min(path, self.first)
+
+    def leave(self, gone: Collection[int]) -> None:
+        """Forget the thinking of messages that go."""
+        for thoughts in (self.stripped, self._over, self._latest):
+            thoughts[:] = (thought for thought in thoughts if thought.location.message not in gone)
+
+    def due(self) -> list[Thought]:
+        """Return the thinking to take out now: of turns that are over, behind the first change."""
+        first = self.first
+        if first is None or not self._over:
+            return []
+        due = [thought for thought in self._over if thought.location.path > first]
+        if due:
+            self._over = [thought for thought in self._over if thought.location.path < first]
+            self.stripped += due
+        return due
 
 
 class Walk:
