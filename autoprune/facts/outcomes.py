@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from autoprune.conversation.recall import parted
+from autoprune.conversation.placeholders import parted
 from autoprune.conversation.transcript import ToolCall
 from autoprune.facts._outcome_patterns import (
     BACKGROUND,

@@ -17,19 +17,16 @@ from autoprune.formats import texts
 from autoprune.formats._detection import SHIPPED, dominant, named, new_parser, recognize
 from autoprune.formats._media import is_media, media
 from autoprune.formats._parts import (
-    UNKNOWN,
     Payload,
     as_json,
     encrypted_tokens,
     json_text,
-    native_call,
-    native_result,
     payload,
     seen_block,
     text_block,
     tokens,
 )
-from autoprune.formats.parsing import Format, Parser, parse
+from autoprune.formats.parsing import UNKNOWN, Format, Parser, native_call, native_result, parse
 from autoprune.tokens import MESSAGE_TOKENS, NAME_TOKENS, Count
 
 __all__ = [

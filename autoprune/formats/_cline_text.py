@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from autoprune.conversation.transcript import Path, ToolResult
 from autoprune.formats._elements import Fences, Places, is_blank, occurrences, trimmed
-from autoprune.formats._parts import Found, after_letters, read
-from autoprune.formats.parsing import Parser, Standing
+from autoprune.formats._parts import after_letters, read
+from autoprune.formats.parsing import Found, Parser, Standing
 
 KIND = "cline"
 MARK = "] Result:"  # in every text with a result

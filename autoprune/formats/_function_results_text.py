@@ -22,8 +22,8 @@ from autoprune.formats._elements import (
     unfenced,
     why_missed,
 )
-from autoprune.formats._parts import UNKNOWN, Found, after_letters, read
-from autoprune.formats.parsing import Parser, Standing
+from autoprune.formats._parts import after_letters, read
+from autoprune.formats.parsing import UNKNOWN, Found, Parser, Standing
 
 KIND = "function_results"
 MARK = LOOK = "<function_results>"  # in every text with a result

@@ -86,7 +86,9 @@ def find_medium(block: Block) -> Medium | None:
 
 def is_media(block: Block) -> bool:
     """Return whether a block is an image, sound, video or document as one of the APIs writes it."""
-    return find_medium(block) is not None
+    kind = block.get("type")
+    is_typed = isinstance(kind, str) and (kind in OPENAI_TYPES or kind in ANTHROPIC_TYPES)
+    return (is_typed or not UNTYPED.isdisjoint(block)) and find_medium(block) is not None
 
 
 def _size(medium: Medium) -> tuple[int, int]:
@@ -182,6 +184,7 @@ def _anthropic_image(medium: Medium) -> int:
 
 CONVERSE = ("image", "audio", "document", "video")  # the one field says what a block of Bedrock's is
 GEMINI_FIELDS = (("mimeType", "mime_type"), ("data", "data"), ("fileUri", "file_uri"))  # on the wire, and in the SDK
+UNTYPED = frozenset((*CONVERSE, *GEMINI_FIELDS[0], *GEMINI_FIELDS[2]))  # fields that blocks without a type have
 GEMINI_NAMES = frozenset((*(name for pair in GEMINI_FIELDS for name in pair), "displayName", "display_name"))
 
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from autoprune.conversation.transcript import Location, Path, ToolCall, ToolInput, ToolResult
 from autoprune.formats._elements import Span, elements, first_start, outermost, tags, trimmed, why_missed
-from autoprune.formats._parts import UNKNOWN, Found, after_letters, argument, read
-from autoprune.formats.parsing import Parser, Standing
+from autoprune.formats._parts import after_letters, argument, read
+from autoprune.formats.parsing import UNKNOWN, Found, Parser, Standing
 
 KIND = "tool_response"
 MARK = LOOK = "<tool_response>"  # in every text with a result

@@ -22,16 +22,28 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from autoprune.conversation.edits import CALLS_LATER, NO_ANSWER, Running
 from autoprune.conversation.placeholders import XML
-from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall, Transcript, Words
+from autoprune.conversation.transcript import (
+    Entry,
+    Location,
+    Path,
+    Speaker,
+    ToolCall,
+    ToolInput,
+    ToolResult,
+    Transcript,
+    Words,
+    as_text,
+)
 from autoprune.errors import ConversationError
 from autoprune.formats._media import Media, media
-from autoprune.formats._parts import tokens
+from autoprune.formats._parts import Payload, as_json, json_text, tokens
 from autoprune.tokens import Count
 
+UNKNOWN = "unknown"  # the tool of a result that does not say which made it
 OPENING = re.compile(r"<([A-Za-z][A-Za-z0-9_-]*)")
 FIRST_OPENING = re.compile(r"^[ \t]*<([A-Za-z][A-Za-z0-9_-]*)", re.MULTILINE)
 
@@ -238,7 +250,23 @@ Choose: TypeAlias = Callable[[object, int], tuple[Mapping[str, object], Format]]
 
 def parse(messages: Sequence[object], parser: "Parser", fixed_tokens: int) -> Transcript:
     """Return a conversation as pruning sees it; `fixed_tokens` are sent beside the messages."""
-    return Transcript(messages, tuple(parser.read(message, at) for at, message in enumerate(messages)), fixed_tokens)
+    return Transcript(messages, tuple(parser.read_on(messages, 0)), fixed_tokens)
+
+
+Put: TypeAlias = Callable[[object, str], object]  # puts a text in the place of a payload
+
+
+class Found(NamedTuple):
+    """A result in a text: its payload from `start` to `stop`, and the exact cut before it."""
+
+    cut: int
+    start: int
+    stop: int
+    tool: str
+    call: ToolCall | None
+    is_error: bool | None = None
+    put: Put = as_text
+    is_plain: bool = True
 
 
 class Parser:
@@ -280,12 +308,22 @@ class Parser:
         self._format: Format | None = None  # of the message that was read last
         self._words: Words | None = None
 
+    def read_on(self, messages: Sequence[object], start: int) -> list[Entry]:
+        """Return the entries of messages, from number `start` on. Raises ConversationError for what is no message."""
+        recognized = [self.choose(messages[at], at) for at in range(start, len(messages))]
+        speakers = [written_in.speaker(known) for known, written_in in recognized]
+        together = enumerate(zip(recognized, speakers, strict=True), start)
+        return [self._read(*found, who, at) for at, (found, who) in together]
+
     def read(self, message: object, at: int) -> Entry:
         """Return the entry of message number `at`. Raises ConversationError where it is no message."""
         known, written_in = self.choose(message, at)
-        self.use(written_in)
+        return self._read(known, written_in, written_in.speaker(known), at)
+
+    def _read(self, known: Mapping[str, object], written_in: Format, who: Speaker, at: int) -> Entry:
+        if written_in is not self._format:
+            self.use(written_in)
         self._at = at
-        who = written_in.speaker(known)
         is_model = who is Speaker.MODEL
         self.begins_request = is_model and not self._follows_model
         self._follows_model = is_model
@@ -305,14 +343,13 @@ class Parser:
             self.miss(f"role {role!r}", "is not known: give 'user', 'assistant' or 'tool', or nothing in it is pruned")
         for call in entry.calls:
             self.open_calls.expect(call)
-        return self._opening(entry) if self.standing.is_open and entry.results else entry
+        return self._opening(entry) if entry.results and self.standing.is_open else entry
 
     def use(self, written_in: Format) -> None:
         """Go by the rules of a format from now on: its own for media and words, where it has any."""
-        if written_in is not self._format:
-            self._format = written_in
-            self.media = getattr(written_in, "media", media)
-            self._words = getattr(written_in, "words", None)
+        self._format = written_in
+        self.media = getattr(written_in, "media", media)
+        self._words = getattr(written_in, "words", None)
 
     def _begin_request(self) -> None:
         self.request = self.sent
@@ -379,6 +416,84 @@ class Parser:
     def answered(self, call_id: object) -> ToolCall | None:
         """Close and return the open call with an id: the first where an id is used again."""
         return self.open_calls.answered(call_id) if isinstance(call_id, str) else None
+
+    # Parts
+
+    def result_at(
+        self, place: Location, found: Found, piece: str, begin: int, tokens: int, kind: str, *, is_fixed: bool = False
+    ) -> ToolResult:
+        """Return a result whose piece of `tokens` tokens stands at `begin` in its text."""
+        _, start, stop, tool, call, is_error, put, is_plain = found
+        return ToolResult(
+            location=place,
+            request=call.request if call else self.request,
+            tool=tool,
+            piece=piece,
+            start=start - begin,
+            stop=stop - begin,
+            piece_tokens=tokens,
+            count=self.count,
+            put=put,
+            is_fixed=is_fixed,
+            is_plain=is_plain,
+            sent=self.sent,
+            kind=kind,
+            is_error=is_error,
+            call=call,
+        )
+
+    def input_at(
+        self, place: Location, tool: str, piece: str, start: int, stop: int, *, is_json: bool, put: Put = as_text
+    ) -> ToolInput:
+        """Return an argument that stands from `start` to `stop` in its piece."""
+        return ToolInput(
+            location=place,
+            request=self.request,
+            tool=tool,
+            piece=piece,
+            start=start,
+            stop=stop,
+            piece_tokens=self.count(piece),
+            count=self.count,
+            put=put,
+            is_json=is_json,
+        )
+
+
+def native_call(parser: Parser, path: Path, call_id: object, tool: object, arguments: object, inside: Path) -> ToolCall:
+    """Return the call at `path`, whose arguments stand below it at `inside`."""
+    name = tool if isinstance(tool, str) else UNKNOWN
+    inputs: tuple[ToolInput, ...] = ()
+    if parser.wants_inputs and (found := _native_input(parser, (*path, *inside), name, arguments)):
+        inputs = (found,)
+    known_id = call_id if isinstance(call_id, str) else None
+    return ToolCall(Location(path), parser.request, known_id, name, arguments, inputs)
+
+
+def _native_input(parser: Parser, path: Path, tool: str, arguments: object) -> ToolInput | None:
+    """Return arguments as a part of the prompt: JSON text, a mapping, or the free text of a custom tool."""
+    if not isinstance(arguments, str | Mapping):
+        return None
+    piece = arguments if isinstance(arguments, str) else json_text(arguments)
+    put = as_text if isinstance(arguments, str) else as_json
+    return parser.input_at(Location(path), tool, piece, 0, len(piece), is_json=piece.lstrip()[:1] == "{", put=put)
+
+
+def native_result(
+    parser: Parser,
+    path: Path,
+    payload: Payload,
+    call: ToolCall | None,
+    *,
+    kind: str,
+    tool: object = None,
+    is_error: bool | None = None,
+) -> ToolResult:
+    """Return the result whose payload stands at `path`; `tool` names its tool where `call` is None."""
+    text, tokens, put, is_fixed, is_plain = payload
+    name = call.name if call else tool if isinstance(tool, str) else UNKNOWN
+    found = Found(0, 0, len(text), name, call, is_error, put, is_plain)
+    return parser.result_at(Location(path), found, text, 0, tokens, kind, is_fixed=is_fixed)
 
 
 def placed(error: ConversationError, at: int) -> ConversationError:

@@ -37,8 +37,8 @@ from autoprune.formats._elements import (
     unfenced,
     why_missed,
 )
-from autoprune.formats._parts import UNKNOWN, Found, after_letters, argument, read
-from autoprune.formats.parsing import Parser, Standing
+from autoprune.formats._parts import after_letters, argument, read
+from autoprune.formats.parsing import UNKNOWN, Found, Parser, Standing
 
 KIND = XML
 MARK = "<tool_result"  # in every text with a result

@@ -20,9 +20,8 @@ until more is folded with it.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from autoprune.conversation.edits import Fold, Replace, Running
+from autoprune.conversation.edits import Fold, Reason, Replace, Running, told
 from autoprune.conversation.placeholders import Placeholder, trimmed
-from autoprune.conversation.reasons import Reason, told
 from autoprune.conversation.summary import overhead
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolResult, Transcript
 from autoprune.facts import answers, harness

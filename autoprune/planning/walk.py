@@ -23,9 +23,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from autoprune.conversation.edits import Replace
+from autoprune.conversation.edits import Reason, Replace, told
 from autoprune.conversation.placeholders import Placeholder, own, trimmed
-from autoprune.conversation.reasons import Reason, told
 from autoprune.conversation.transcript import Entry, Part, Path, Speaker, Thought, ToolInput, ToolResult, Transcript
 from autoprune.planning.clamping import Clamp, is_cut
 from autoprune.planning.plan import Plan, Shortening, ThinkingPolicy
@@ -215,6 +214,7 @@ class Walk:
         self._clamp = option(strategy, "clamp", Clamp)
         self._protects = self.protections.has_rules
         self._parts = Parts(self.tool_inputs)
+        self._answers: set[ToolResult] = set()  # results that hold the user's own words
         self._saved: dict[int, int] = defaultdict(int)  # by message
         self._asked_at = -1
         self._stands = False  # whether the last request stands whatever follows
@@ -270,6 +270,8 @@ class Walk:
 
     def extend(self, messages: Sequence[object], entries: Sequence[Entry]) -> None:
         """Take the messages that are new, with their entries, and decide for the request that stands behind them."""
+        new = [result for entry in entries for result in entry.results]
+        self._answers.update(self.protections.answers(new))
         for at, entry in enumerate(entries, len(self.entries)):
             self.append(messages[at], entry)
         if self.entries:
@@ -296,7 +298,7 @@ class Walk:
             self.changes.append(entry)
         if self._clamp:
             for result in entry.results:
-                if not self.protections.is_answer(result):
+                if result not in self._answers:
                     self._cut(result, self._clamp)
 
     def _begins_request(self, entry: Entry) -> bool:
@@ -320,8 +322,8 @@ class Walk:
         """
         known = self._parts
         for result in known.unseen:
-            if not self.protections.is_answer(result):
-                shown = self.tool_inputs if not self.placeholder.stands_in(result) else None
+            if result not in self._answers:
+                shown = self.tool_inputs if self.tool_inputs and not self.placeholder.stands_in(result) else None
                 known.see(result, shown.of(known.as_cut.get(result, result)) if shown else ())
         known.unseen.clear()
 
@@ -383,7 +385,7 @@ class Walk:
                 self._make(candidate, told(edit.reason), may_change=True)
                 self._parts.shorten(part, candidate.text, self.edits[part].saved)
         else:
-            self._make(candidate, told(edit.reason))
+            self._make(candidate, edit.reason if type(edit.reason) is Reason else told(edit.reason))
             self._parts.clear(part)
 
     def _make(self, candidate: Candidate, reason: str, *, may_change: bool = False) -> None:
@@ -397,7 +399,7 @@ class Walk:
         if self.changes:
             self.changes.make(edit)
         self.tokens -= candidate.saves
-        self._saved[part.location.message] += candidate.saves
+        self._saved[int(part.location.path[0])] += candidate.saves
 
     def _strip(self) -> None:
         """Take out the thinking of turns that are over, behind what has changed."""

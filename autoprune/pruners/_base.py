@@ -3,8 +3,8 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Self
@@ -40,7 +40,7 @@ from autoprune.settings import (
     variables,
 )
 from autoprune.strategies.by_name import STRATEGIES, config, description, hint, is_named
-from autoprune.tokens import REPLY_TOKENS, Count, ExactCounter, Memo, for_model, scaled
+from autoprune.tokens import REPLY_TOKENS, Count, ExactCounter, Memo, exact, for_model, scaled
 
 MEMOS = ("_counters", "_memory")  # of a pruner: caches, which are not copied or pickled
 
@@ -79,30 +79,22 @@ class Reading:
 class Terms:
     """The strategy and the settings of one prune, checked, and how it reads messages.
 
-    `fallbacks` say what was not taken as asked. `later` is the strategy for other lives of the cache, each from so many
-    messages on.
+    `limit` is the safe zone in counted tokens. `fallbacks` say what was not taken as asked. `later` is the strategy for
+    other lives of the cache, each from so many messages on. Terms are equal if a conversation that was read and walked
+    with the one can be continued with the other.
     """
 
     strategy: Strategy
-    safe_zone: int
+    safe_zone: int = field(compare=False)
+    limit: int
     overhead: int
-    calibration: float
+    calibration: float = field(compare=False)
     placeholder: Placeholder
-    reading: Reading
+    reading: Reading = field(compare=False)
     format: str | None
     thinking: ThinkingPolicy
-    fallbacks: tuple[str, ...]
+    fallbacks: tuple[str, ...] = field(compare=False)
     later: tuple[tuple[int, Strategy], ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The name of the strategy, for the report."""
-        return str(getattr(self.strategy, "name", type(self.strategy).__name__))
-
-    @cached_property
-    def limit(self) -> int:
-        """The safe zone in counted tokens."""
-        return self.safe_zone if self.calibration == 1.0 else math.floor(self.safe_zone / self.calibration + 1e-6)
 
     @property
     def wants_inputs(self) -> bool:
@@ -113,11 +105,6 @@ class Terms:
     def counts_exactly(self) -> bool:
         """Whether the tokens of a text are those of the vocabulary, which never exceed its bytes."""
         return self.calibration == 1.0 and isinstance(self.reading.count.count, ExactCounter)
-
-    @property
-    def key(self) -> object:
-        """What a remembered history must have been made with."""
-        return (self.strategy, self.later, self.limit, self.overhead, self.placeholder, self.format, self.thinking)
 
 
 class Pruner(Copied):
@@ -282,32 +269,43 @@ class Pruner(Copied):
         """A cleared XML result as an element, of which the part between the tags is used. A subclass may change it."""
         return element(tool_name, self.replacement_message)
 
-    @property
-    def _element(self) -> Callable[[str], str] | None:
-        """Who makes a cleared XML result: a subclass, or None, so that a plan does not hold the whole pruner."""
-        made = self._generate_replacement_message
-        return None if getattr(made, "__func__", None) is Pruner._generate_replacement_message else made
-
     def _terms(self, strategy: object, calibration: float, cache_ttls: Mapping[int, float] | None = None) -> Terms:
         """What the prune depends on besides the conversation. Raises SettingsError for what cannot be used."""
+        args, environ = self.args, self._environ
         chosen, fallback = self._chosen(strategy)
         count, estimate = self._count()
-        model, ttl = self._text("model"), cache_ttl(self.args, self._environ)
+        model, ttl = text_setting(args, "model", environ), cache_ttl(args, environ)
         now = for_prices(chosen, model, ttl)
-        notes = (fallback, estimate, missing_safe_zone(self.args, self._environ), *getattr(now, "notes", ()))
-        recalls = checked_archive(self.archive) is not None
+        zone = safe_zone(args, environ)
+        limit = zone if calibration == 1.0 else math.floor(zone / checked_ratio(calibration) + 1e-6)
+        notes = (fallback, estimate, missing_safe_zone(args, environ), *getattr(now, "notes", ()))
+        made = self._generate_replacement_message  # None if no subclass changes it: a plan does not hold the pruner
+        element_of = None if getattr(made, "__func__", None) is Pruner._generate_replacement_message else made
+        archive = None if self.archive is None else checked_archive(self.archive)
         return Terms(
             now,
-            safe_zone(self.args, self._environ),
-            overhead_tokens(self.args, self._environ),
-            checked_ratio(calibration),
-            Placeholder(count, self.replacement_message, self._element, recalls=recalls),
+            zone,
+            limit,
+            overhead_tokens(args, environ),
+            calibration,
+            Placeholder(count, self.replacement_message, element_of, recalls=archive is not None),
             self._reading(),
-            self._text("format"),
-            resolve("thinking_policy", partial(policy, model=model), self.args, self._environ),
+            text_setting(args, "format", environ),
+            resolve("thinking_policy", partial(policy, model=model), args, environ),
             tuple(filter(None, notes)),
-            tuple((at, for_prices(chosen, model, each)) for at, each in lives_in_order(cache_ttls)),
+            self._later(chosen, model, cache_ttls) if cache_ttls else (),
         )
+
+    def _later(
+        self, strategy: Any, model: str | None, cache_ttls: Mapping[int, float]
+    ) -> tuple[tuple[int, Strategy], ...]:
+        """The strategy for each life of the cache. Raises SettingsError for one that cannot be used."""
+        if not isinstance(cache_ttls, Mapping) or not all(map(is_number, cache_ttls)):
+            raise SettingsError(
+                f"cache_ttls is {cache_ttls!r}: give the seconds that it lives by the index of a message"
+            )
+        lives = sorted((at, duration(ttl)) for at, ttl in cache_ttls.items())
+        return tuple((at, for_prices(strategy, model, ttl)) for at, ttl in lives)
 
     # Strategies
 
@@ -316,6 +314,8 @@ class Pruner(Copied):
 
         Raises SettingsError for an unknown name, and for an object that is no strategy.
         """
+        if strategy is None and not self._environ:
+            return self.default, None
         if strategy is None:
             found: tuple[Any, str | None] = resolve("strategy", self._default_named, self.args, self._environ)
             return found
@@ -365,10 +365,10 @@ class Pruner(Copied):
 
     def _count(self) -> tuple[Memo, str | None]:
         """The counter for the model that is named now, and a warning where it estimates."""
-        model = None if self._given_count else self._text("model")
+        model = None if self._given_count else text_setting(self.args, "model", self._environ)
         known = self._counters.get(model)
         if known is None:
-            count, estimate = (self._given_count, None) if self._given_count else for_model(model)
+            count, estimate = (self._given_count or exact(), None) if model is None else for_model(model)
             known = self._counters[model] = (Memo(count), estimate)
         return known
 
@@ -378,6 +378,8 @@ class Pruner(Copied):
 
     def _formats(self) -> Sequence[Format]:
         """Return the formats to choose from: the one that the settings name, or all."""
+        if text_setting(self.args, "format", self._environ) is None:
+            return self.formats
         return resolve("format", partial(named, formats=self.formats), self.args, self._environ)
 
     def _callbacks(self, conversation_id: object) -> Callbacks:
@@ -402,15 +404,6 @@ def for_prices(strategy: Any, model: str | None, ttl: float | None) -> Any:
     """Return a strategy for the prices of a model and the life of its cache, or itself if it knows no prices."""
     adapt = getattr(strategy, "for_prices", None)
     return adapt(prices(None, model, ttl)) if callable(adapt) else strategy
-
-
-def lives_in_order(cache_ttls: Mapping[int, float] | None) -> list[tuple[int, float | None]]:
-    """Return the lives of a cache in seconds, by the index of a message. Raises SettingsError for others."""
-    if not cache_ttls:
-        return []
-    if not isinstance(cache_ttls, Mapping) or not all(map(is_number, cache_ttls)):
-        raise SettingsError(f"cache_ttls is {cache_ttls!r}: give the seconds that it lives by the index of a message")
-    return sorted((at, duration(ttl)) for at, ttl in cache_ttls.items())
 
 
 def either(strategy_name: object, strategy: object) -> Any:

@@ -5,8 +5,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from autoprune.conversation.edits import rewritten
 from autoprune.conversation.messages import checked
-from autoprune.conversation.rewriting import apply, strip
 from autoprune.conversation.summary import running
 from autoprune.conversation.transcript import Transcript
 from autoprune.economics import checked_pauses, prices
@@ -19,6 +19,7 @@ from autoprune.planning.walk import Walk
 from autoprune.providers import Provider, accepted
 from autoprune.providers.thinking import NOTHING, outcome
 from autoprune.pruners._base import Pruner, Terms, fixed_tokens
+from autoprune.pruners.memory import NO_PAUSES
 from autoprune.pruners.report import Report, cache_note
 from autoprune.pruners.report.advice import advice
 from autoprune.pruners.result import Result, archived, logged
@@ -68,34 +69,43 @@ class AgenticConversationPruner(Pruner):
         the result; the caller's messages are never changed.
         """
         started = self._clock()
-        terms, waited = self._terms(strategy, calibration, cache_ttls), checked_pauses(pauses)
+        terms, waited = (
+            self._terms(strategy, calibration, cache_ttls),
+            NO_PAUSES if pauses is None else checked_pauses(pauses),
+        )
         fixed = fixed_tokens(conversation, terms.overhead)
-        history = self._memory.compare(terms.key, checked(conversation))
+        history = self._memory.compare(terms, checked(conversation))
         if history.is_small(conversation, terms.reading.formats, fixed, _uncounted(terms)):
             plan_of, pruned, thinking = partial(_planned, terms, [*history.snapshots], waited), conversation, NOTHING
+            is_at_work = False
         else:
             history.read(conversation, partial(_parser, terms, conversation))
             walk = history.walked(conversation, partial(_walk, terms, fixed), waited)
             plan = walk.planned_for(Transcript(list(conversation), tuple(walk.entries), fixed))
             thinking = outcome(terms.thinking, plan) if walk.newest_thinking else NOTHING
             plan_of = partial(thinking.applied, plan)
-            pruned = strip(apply(conversation, plan.edits), thinking.stripped)
-        notes = *thinking.notes, *accepted(pruned, conversation, validate, terms.format, self.formats), *history.notes
+            pruned = rewritten(conversation, plan.edits, thinking.stripped)
+            is_at_work = history.is_at_work
+        notes = thinking.notes
+        if validate:
+            notes = *notes, *accepted(pruned, conversation, validate, terms.format, self.formats)
+        if is_at_work:
+            notes = *notes, *history.notes
         report = self._report(terms, notes, started, plan_of)
         result = Result(pruned, report, thinking.parameters)
-        callbacks = self._callbacks(conversation_id)
-        refused = callbacks.refused(result, conversation)
+        callbacks = self._callbacks(conversation_id) if self.before_prune or self.on_pruned else None
+        refused = callbacks.refused(result, conversation) if callbacks else None
         if refused is None and self.archive is not None and pruned is not conversation:
             result = archived(result, self.archive, conversation, history.archived)
         self._memory.keep(history)
         if refused is not None:
             return refused
-        logged(result.report, "INFO" if pruned is not conversation or history.is_at_work else "DEBUG")
-        return callbacks.told(result, conversation)
+        logged(result.report, "INFO" if is_at_work or pruned is not conversation else "DEBUG")
+        return callbacks.told(result, conversation) if callbacks else result
 
     def _report(self, terms: Terms, notes: tuple[str, ...], started: float, plan_of: Callable[[], Plan]) -> Report:
         return Report(
-            terms.name,
+            getattr(terms.strategy, "name", type(terms.strategy).__name__),
             terms.safe_zone,
             terms.calibration,
             (*terms.fallbacks, *notes),
@@ -167,9 +177,10 @@ def _uncounted(terms: Terms) -> float:
     Raises SettingsError for an option of the strategy that cannot be used.
     """
     strategy = terms.strategy
-    given = [name for name in OPTIONS if getattr(strategy, name, None) not in (None, NO_PROTECTIONS)]
-    for name in given:
-        option(strategy, name, OPTIONS[name])
+    for name, kind in OPTIONS.items():
+        value = getattr(strategy, name, None)
+        if value is not None and value is not NO_PROTECTIONS:
+            option(strategy, name, kind)
     looks_back = terms.thinking in (ThinkingPolicy.DROP_BLOCK, ThinkingPolicy.STRIP)
-    is_idle = "clamp" not in given and not asks_always(strategy) and not looks_back
+    is_idle = getattr(strategy, "clamp", None) is None and not asks_always(strategy) and not looks_back
     return terms.limit if is_idle and terms.counts_exactly else -1

@@ -7,9 +7,8 @@ from functools import partial
 from typing import Any
 
 from autoprune.conversation.archive import Archive
-from autoprune.conversation.edits import CALLS_IN_TEXT, CALLS_LATER, NO_ANSWER, Fold, Running
+from autoprune.conversation.edits import CALLS_IN_TEXT, CALLS_LATER, NO_ANSWER, Fold, Running, apply, strip
 from autoprune.conversation.messages import checked, fields_of
-from autoprune.conversation.rewriting import apply, strip
 from autoprune.conversation.summary import assembled, running, without, wrapped
 from autoprune.conversation.transcript import Part, Speaker, Transcript
 from autoprune.errors import SettingsError, check_number, is_number
@@ -81,7 +80,7 @@ class Unfinished:
 
     def _report(self, plan: Plan, notes: tuple[str, ...], seconds: float) -> Report:
         return Report(
-            self.terms.name,
+            getattr(self.terms.strategy, "name", type(self.terms.strategy).__name__),
             self.terms.safe_zone,
             self.terms.calibration,
             (*self.terms.fallbacks, *notes, *self.writer.spent.notes),
@@ -273,7 +272,7 @@ class ConversationPruner(Pruner):
         summarizer, note = summarizer_of(chosen, self.llm)
         reported, unknown = reported_tokens(usage, terms.calibration)
         # What a provider reported is of one request alone, so nothing is remembered of it.
-        key = None if reported else (terms.key, chosen, found, identity_of(summarizer), self._provider_begins_with_user)
+        key = None if reported else (terms, chosen, found, identity_of(summarizer), self._provider_begins_with_user)
         fixed, given = fixed_tokens(bare, terms.overhead), Given(found, self._begins_with_user)
         start = partial(FoldWalk, chosen, terms.limit, fixed, terms.placeholder, given, thinking=terms.thinking)
         history = self._memory.compare(key, bare)

@@ -10,10 +10,8 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TypeAlias
 
-from autoprune.conversation import recall
-from autoprune.conversation.edits import Replace
-from autoprune.conversation.placeholders import Placeholder, harmless
-from autoprune.conversation.reasons import Reason
+from autoprune.conversation.edits import Reason, Replace
+from autoprune.conversation.placeholders import Placeholder, harmless, marked
 from autoprune.conversation.transcript import Speaker, ToolResult
 from autoprune.facts.utterances import Utterance, sendable
 from autoprune.planning.plan import Plan
@@ -129,7 +127,7 @@ class Draft:
             whole = f"{head}\n{text}"
         else:
             whole = f"\n<message>{head}</message>\n<content>{text}</content>\n"
-        return recall.marked(whole, known, gap="\n")
+        return marked(whole, known, gap="\n")
 
     def finished(self, text: str) -> Replace | None:
         """Return the edit with a text that somebody wrote; None where it would take more tokens than the cut."""

@@ -25,9 +25,8 @@ from enum import Enum
 from threading import Lock
 from typing import Any
 
-from autoprune.conversation.edits import Replace
+from autoprune.conversation.edits import Replace, rewrite
 from autoprune.conversation.messages import MARK, MOST_CONTAINERS, endless, fields
-from autoprune.conversation.rewriting import rewrite
 from autoprune.conversation.transcript import Entry, Part, Speaker, ToolCall
 from autoprune.errors import ConversationError
 from autoprune.formats import SHIPPED, Format, Parser, is_media, recognize
@@ -160,8 +159,7 @@ class History:
         parser = self.parser = self.parser or start()
         for at in range(len(self.snapshots), len(messages)):
             self._remember(messages[at], at)
-        for at in range(len(self.entries), len(messages)):
-            self.entries.append(parser.read(messages[at], at))
+        self.entries += parser.read_on(messages, len(self.entries))
 
     # Walk
 

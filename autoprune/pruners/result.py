@@ -10,11 +10,11 @@ from typing import Any
 
 from loguru import logger
 
-from autoprune.conversation import recall
 from autoprune.conversation.archive import Archive
 from autoprune.conversation.copying import Copied
 from autoprune.conversation.edits import Replace, saved_by_message
 from autoprune.conversation.messages import without_marks
+from autoprune.conversation.placeholders import archived_text, content_id, parted, pointed_to, pointer, recall_id
 from autoprune.conversation.transcript import Part, ToolResult
 from autoprune.economics import Sent, Weighed
 from autoprune.errors import SettingsError
@@ -271,7 +271,7 @@ def archived(
     for edit in result.plan.edits:
         if known.get(edit.part) == edit.text:
             continue
-        failed = [*_kept(archive, edit, recall.content(edit.part, messages))]
+        failed = [*_kept(archive, edit, archived_text(edit.part, messages))]
         for id, why in failed:
             failures.setdefault(why, {})[id] = None
         if not failed:
@@ -297,12 +297,12 @@ def _records(edit: Replace, content: str) -> Iterator[tuple[str, str]]:
     Say that the payload P was cut to C, and C is cleared, in one prune or in two. The placeholder carries C's id, so
     that points to P. A cut points to P in advance, since a later prune over pruned output knows C alone.
     """
-    whole, told = recall.content_id(content), recall.parted(edit.mark)[1]
+    whole, told = content_id(content), parted(edit.mark)[1]
     yield whole, content
-    if told not in ("", whole, recall.parted(content)[1]):
-        yield told, recall.pointer(told, whole)
-    if edit.may_change and (later := recall.recall_id(edit.text)) != told:
-        yield later, recall.pointer(later, told or whole)
+    if told not in ("", whole, parted(content)[1]):
+        yield told, pointer(told, whole)
+    if edit.may_change and (later := recall_id(edit.text)) != told:
+        yield later, pointer(later, told or whole)
 
 
 def _put(archive: Archive, id: str, text: str) -> str | None:
@@ -313,12 +313,12 @@ def _put(archive: Archive, id: str, text: str) -> str | None:
     known = archive.setdefault(id, text)
     if known == text:
         return None
-    is_pointer, whole = recall.content_id(text) != id, recall.pointed_to(known, id) if isinstance(known, str) else None
+    is_pointer, whole = content_id(text) != id, pointed_to(known, id) if isinstance(known, str) else None
     if whole and is_pointer:
         return "another payload was cut to the same text"
     if whole and archive.get(whole) is not None:
         return None
-    if not is_pointer and isinstance(known, str) and recall.content_id(known) == id:
+    if not is_pointer and isinstance(known, str) and content_id(known) == id:
         return "another payload has the same id"
     archive[id] = text  # what is there was cut off or changed, or the text itself is kept in place of a pointer
     return None

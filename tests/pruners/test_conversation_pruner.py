@@ -16,8 +16,7 @@ from tables import each_row
 from written_short import every_format, messages
 
 from autoprune import ConversationPruner, PruneArgs, PruneEvent, Report, Result, Retention, RuleError, SettingsError
-from autoprune.conversation.edits import Fold
-from autoprune.conversation.reasons import Reason
+from autoprune.conversation.edits import Fold, Reason
 from autoprune.conversation.summary import running
 from autoprune.planning.view import Candidate, FoldView
 from autoprune.providers.thinking import drop_block

@@ -14,7 +14,7 @@ from autoprune.apps.cli.output import count_with_progress, origin, show, show_js
 from autoprune.apps.cli.starting import check_output
 from autoprune.apps.sessions import Session
 from autoprune.conversation.archive import Directory
-from autoprune.conversation.recall import parted
+from autoprune.conversation.placeholders import parted
 from autoprune.economics import prices
 from autoprune.errors import ArchiveError, SessionError, SettingsError
 from autoprune.pruners.naming import AnyPruner, chosen, pruner_for

@@ -19,7 +19,7 @@ from autoprune.apps.proxy._caches import Cache, asked
 from autoprune.apps.proxy._conversations import Conversation, Conversations
 from autoprune.apps.proxy._payloads import QUICK, Payloads
 from autoprune.apps.proxy._settings import Settings
-from autoprune.conversation.recall import content_id
+from autoprune.conversation.placeholders import content_id
 from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import Prices, Sent, prices
 from autoprune.facts.calls import target

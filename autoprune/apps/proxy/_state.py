@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from autoprune.apps.proxy._pruning import Cleared
 from autoprune.apps.proxy._sessions import Session, Sessions
 from autoprune.apps.proxy._settings import Settings
-from autoprune.conversation.reasons import sentence
+from autoprune.conversation.edits import sentence
 from autoprune.economics import lifetime
 
 Json: TypeAlias = dict[str, Any]

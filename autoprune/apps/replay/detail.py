@@ -15,7 +15,7 @@ from autoprune.apps.replay.figures import Figures, figures
 from autoprune.apps.replay.play import Run, play, told_of
 from autoprune.apps.replay.policies import Policy
 from autoprune.apps.replay.session import FULL, ReplayArgs, decided_by, episodes
-from autoprune.conversation.reasons import sentence
+from autoprune.conversation.edits import sentence
 from autoprune.conversation.transcript import Speaker, ToolCall, ToolResult
 from autoprune.facts.calls import paths, target
 from autoprune.facts.commands import command, programs

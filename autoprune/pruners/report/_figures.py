@@ -7,11 +7,9 @@ from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Any
 
-from autoprune.conversation.edits import Fold, Replace
+from autoprune.conversation.edits import Fold, Reason, Replace, rewrite, sentence, thoughtless, without
 from autoprune.conversation.messages import canonical
 from autoprune.conversation.placeholders import CLEARED, Placeholder
-from autoprune.conversation.reasons import Reason, sentence
-from autoprune.conversation.rewriting import rewrite, thoughtless, without
 from autoprune.conversation.summary import apart, running
 from autoprune.conversation.transcript import Entry, Part, Speaker, Thought, ToolCall, ToolInput, ToolResult, Transcript
 from autoprune.facts.calls import target

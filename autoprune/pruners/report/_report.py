@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from autoprune.conversation.copying import Copied
-from autoprune.conversation.reasons import Reason
+from autoprune.conversation.edits import Reason
 from autoprune.conversation.transcript import Entry, Speaker
 from autoprune.economics import Prices
 from autoprune.planning.plan import Plan

@@ -12,7 +12,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from autoprune.conversation.reasons import Reason, sentence
+from autoprune.conversation.edits import Reason, sentence
 from autoprune.pruners.report._figures import FLOOR
 from autoprune.pruners.report._report import Report
 
