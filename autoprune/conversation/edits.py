@@ -170,34 +170,29 @@ def told(reason: object) -> str:
     return words if len(words) <= LONGEST_REASON else words[: LONGEST_REASON - 1].rstrip() + "…"
 
 
-Change: TypeAlias = Callable[[object, Sequence[Any]], object]  # what becomes of a value with these in it
-
-
-def rewritten(messages: list[Any], edits: Sequence[Replace], stripped: Sequence[Thought]) -> list[Any]:
-    """Return the conversation with edits made and some blocks of thinking taken out; the list itself without any."""
-    return strip(apply(messages, edits), stripped) if edits or stripped else messages
-
-
 def apply(messages: list[Any], edits: Sequence[Replace]) -> list[Any]:
     """Return the conversation with edits made. What no edit names is the same object; without edits, so is the list."""
-    return _each(messages, [(int(edit.part.location.path[0]), edit) for edit in edits], rewrite)
+    if not edits:
+        return messages
+    groups: dict[int, list[Replace]] = {}
+    for edit in edits:
+        groups.setdefault(int(edit.part.location.path[0]), []).append(edit)
+    changed = list(messages)
+    for at, group in groups.items():
+        changed[at] = rewrite(messages[at], group)
+    return changed
 
 
 def strip(messages: list[Any], thoughts: Sequence[Thought]) -> list[Any]:
     """Return the conversation without some blocks of thinking; the list itself where there are none."""
-    return _each(messages, [(thought.location.message, thought) for thought in thoughts], thoughtless)
-
-
-def _each(messages: list[Any], placed: Sequence[tuple[int, Any]], change: Change) -> list[Any]:
-    """Return the messages with a change made to those that something is placed in; the list itself without any."""
-    if not placed:
+    if not thoughts:
         return messages
-    groups: dict[int, list[Any]] = {}
-    for at, one in placed:
-        groups.setdefault(at, []).append(one)
+    groups: dict[int, list[Thought]] = {}
+    for thought in thoughts:
+        groups.setdefault(thought.location.message, []).append(thought)
     changed = list(messages)
     for at, group in groups.items():
-        changed[at] = change(messages[at], group)
+        changed[at] = thoughtless(messages[at], group)
     return changed
 
 
@@ -225,6 +220,9 @@ def rewrite(message: object, edits: Sequence[Replace]) -> object:
 def without(message: object, parts: Sequence[Part]) -> object:
     """Return what stays of a message without its parts: the values that hold them, and a result's name and id."""
     return _changed(message, [(part.location.path[1:], part) for part in parts], _emptied)
+
+
+Change: TypeAlias = Callable[[object, Sequence[Any]], object]  # what becomes of a value with these in it
 
 
 def _changed(value: object, placed: Sequence[tuple[Path, Any]], change: Change) -> object:

@@ -105,11 +105,13 @@ class Placeholder:
 
     def text(self, result: ToolResult, mark: str = "") -> str:
         """Return the placeholder of a result's payload with a mark; one that stands there already as it is."""
-        whole = self._element(result.tool) if result.kind == XML else self.sentence
-        text = inside(whole, result.tool) if isinstance(whole, str) else ""
+        is_xml = result.kind == XML
+        whole = self._element(result.tool) if is_xml else self.sentence
+        text = (inside(whole, result.tool) if is_xml else whole) if isinstance(whole, str) else ""
         if not text.strip():
             raise SettingsError(f"the placeholder of {result.tool!r} is {whole!r}: providers refuse blank text")
-        payload, text_there = result.piece[result.start : result.stop], framed(result, text)
+        payload = result.piece[result.start : result.stop]
+        text_there = text if result.location.start is None else framed(result, text)
         if parted(payload)[0] == text_there:
             return payload
         return framed(result, marked(text, mark)) if mark else text_there
@@ -117,9 +119,17 @@ class Placeholder:
     def _element(self, tool: str) -> str:
         return self.element(tool) if self.element else element(tool, self.sentence)
 
+    def cleared(self, result: ToolResult, mark: str) -> tuple[str, int]:
+        """Return the placeholder of a result's payload with a mark, and the tokens that it saves."""
+        text = self.text(result, mark)
+        return text, self.saves(result, text)
+
     def saves(self, part: Part, text: str) -> int:
-        """Return the tokens that a text in place of the payload saves; below zero where the text is larger."""
-        return 0 if part.is_fixed else part.piece_tokens - self.count(part.with_text(text))
+        """Return the tokens that a text in place of the payload saves; below zero if the text is larger."""
+        if part.is_fixed:
+            return 0
+        is_whole = part.start == 0 and part.stop == len(part.piece)
+        return part.piece_tokens - self.count(text if is_whole else part.with_text(text))
 
     def stands_in(self, result: ToolResult) -> bool:
         """Return whether the result was cleared before, with a mark or without."""

@@ -12,7 +12,7 @@ import autoprune.formats.xml_tool_result as xml
 from autoprune.conversation.edits import Running
 from autoprune.conversation.messages import fields
 from autoprune.errors import ConversationError, SettingsError, did_you_mean
-from autoprune.formats.parsing import Format, Parser, standing_behind
+from autoprune.formats.parsing import Format, Parser, Standing, standing_behind
 from autoprune.tokens import Count
 
 SHIPPED: tuple[Format, ...] = (openai_chat, openai_responses, anthropic_messages, bedrock_converse, gemini_contents)
@@ -41,7 +41,7 @@ def new_parser(
 ) -> Parser:
     """Return a parser that finds each message's format among `formats`, for what stands behind a `summary`, if any."""
     choose = partial(recognize, formats=formats)
-    standing = standing_behind(summary)
+    standing = standing_behind(summary) if summary else Standing()
     return Parser(count, choose, is_tool_result, tool_name, wants_inputs=wants_inputs, standing=standing)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import autoprune.formats.texts as texts
 from autoprune.conversation.messages import fields, fields_of, listed
-from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall, ToolResult
+from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall
 from autoprune.formats._media import OPENAI
 from autoprune.formats._parts import Payload, payload, seen_block, text_block, tokens
 from autoprune.formats.parsing import Parser, native_call, native_result
@@ -56,7 +56,11 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
     if who is Speaker.TOOL:
         is_text = type(content) is str
         held = Payload(content, parser.count(content)) if is_text else payload(content, parser.count, text_block)
-        return Entry(who, weight + held.tokens, _result(message, held, at, parser))
+        name = message.get("name")
+        call = parser.answered(message.get("tool_call_id") if message["role"] == "tool" else name)
+        # Only a text or a list of blocks can be cleared.
+        result = native_result(parser, (at, "content"), held, call, kind=NAME, tool=name)
+        return Entry(who, weight + held.tokens, (result,))
     if who is Speaker.USER:
         results, spent = texts.user_content(content, (at, "content"), parser)
         return Entry(who, weight + spent, results)
@@ -106,10 +110,3 @@ def _function(call: Mapping[str, object]) -> tuple[object, object, Path]:
         return function.get("name"), function.get("arguments"), ("function", "arguments")
     custom = fields_of(call.get("custom"))
     return custom.get("name"), custom.get("input"), ("custom", "input")
-
-
-def _result(message: Mapping[str, object], held: Payload, at: int, parser: Parser) -> tuple[ToolResult, ...]:
-    """Return the one result of a tool's message. Only a text or a list of blocks can be cleared."""
-    name = message.get("name")
-    call = parser.answered(message.get("tool_call_id") if message["role"] == "tool" else name)
-    return (native_result(parser, (at, "content"), held, call, kind=NAME, tool=name),)

@@ -218,15 +218,17 @@ class FoldWalk(Walk):
             return
         self._asked_at = len(self.entries)
         self._believe_usage()
-        self._done_before = self._done
-        self._strip()
+        self._made_before = self.edits_made
+        if self.changes:
+            self._strip(self.changes)
         is_done = False
         while not is_done:
             edits_made, self._held = self.edits_made, set()
             self._step()
             # What was held for what was there then may go now: a walk over the output would find that too.
             is_done = not self._held or edits_made == self.edits_made
-        self._strip()
+        if self.changes:
+            self._strip(self.changes)
 
     def _step(self) -> None:
         """Make the edits of the strategy."""

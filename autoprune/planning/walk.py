@@ -46,24 +46,11 @@ class Parts:
         self.useless: list[Part] = []  # as was found at this request
         self.as_cut: dict[ToolResult, ToolResult] = {}
 
-    def append(self, entry: Entry) -> None:
-        """Take the results of the next message."""
-        self.results.extend(entry.results)
-        self.unseen.extend(entry.results)
-
-    def see(self, result: ToolResult, inputs: Iterable[Part]) -> None:
-        """Take note that the model has seen a result: it may be cleared, and so may arguments of its call."""
+    def show(self, result: ToolResult, inputs: Iterable[Part]) -> None:
+        """Offer arguments of the call that a result answers."""
         for part in inputs:
             self.seen[part] = None
             self.result_of[part] = result
-        self.seen[result] = None
-
-    def text(self, part: Part, placeholder: Placeholder, mark: str) -> str:
-        """Return the text that clears a part, with the mark that it is to carry."""
-        if isinstance(part, ToolInput) and self.tool_inputs:
-            return self.tool_inputs.text(part, placeholder.count, mark)
-        assert isinstance(part, ToolResult)
-        return placeholder.text(part, mark)
 
     def cut(self, result: ToolResult, text: str, saved: int) -> None:
         """Know a result as it is with a text in its place that saves so many tokens."""
@@ -85,7 +72,8 @@ class Parts:
     def clear(self, part: Part) -> None:
         """Offer a part no more that was cleared, nor the arguments of a call whose outcome nothing shows now."""
         del self.seen[part]
-        self.useless += _inputs(part)
+        if self.tool_inputs:
+            self.useless += _inputs(part)
 
     def shorten(self, result: ToolResult, text: str, saved: int) -> None:
         """Keep a result on offer that has a text of a strategy's own in its place, as if its tool had given no more."""
@@ -189,7 +177,9 @@ class Walk:
         With "refuse" nothing is edited that thinking already stands behind; with "strip" that is weighed as taken out.
         """
         self.strategy = strategy
-        self.protections = option(strategy, "protect", Protections) or NOTHING
+        given = getattr(strategy, "protect", None)
+        is_default = given is None or given is NOTHING
+        self.protections = NOTHING if is_default else option(strategy, "protect", Protections) or NOTHING
         self.tool_inputs = option(strategy, "clear_tool_inputs", ToolInputs)
         self.asks_always = asks_always(strategy)
         self._stepper = stepper(strategy)
@@ -212,13 +202,13 @@ class Walk:
         if thinking in (ThinkingPolicy.STRIP, ThinkingPolicy.DROP_BLOCK):
             self.changes = Stripping(placeholder, self.tool_inputs, strips=thinking is ThinkingPolicy.STRIP)
         self._clamp = option(strategy, "clamp", Clamp)
-        self._protects = self.protections.has_rules
+        self._protects = self.protections is not NOTHING and self.protections.has_rules
         self._parts = Parts(self.tool_inputs)
-        self._answers: set[ToolResult] = set()  # results that hold the user's own words
+        self._user_words: set[ToolResult] = set()  # results that hold the user's own words
         self._saved: dict[int, int] = defaultdict(int)  # by message
         self._asked_at = -1
         self._stands = False  # whether the last request stands whatever follows
-        self._done_before = (0, 0)
+        self._made_before = 0
 
     @property
     def ends_with_model(self) -> bool:
@@ -248,20 +238,13 @@ class Walk:
         """Where the newest thinking stands that keeps all before it from being edited; () for nowhere."""
         return self.newest_thinking if self._keeps_thinking else ()
 
-    @property
-    def stripped(self) -> Sequence[Thought]:
-        """The thinking that is taken out."""
-        return self.changes.stripped if self.changes else ()
-
-    @property
-    def _done(self) -> tuple[int, int]:
-        return self.edits_made, len(self.stripped)
-
     def planned_for(self, transcript: Transcript) -> Plan:
         """Return what has been decided so far as a plan."""
         edits, given = tuple(self.edits.values()), (self.limit, self.placeholder, self.protections, self.tool_inputs)
         found = Plan(transcript, edits, *given, self.bound_before, told=told_by(self._stepper))
-        return replace(found, stripped=tuple(self.stripped), changed=self.changes.first) if self.changes else found
+        return (
+            replace(found, stripped=tuple(self.changes.stripped), changed=self.changes.first) if self.changes else found
+        )
 
     @property
     def is_at_work(self) -> bool:
@@ -271,7 +254,7 @@ class Walk:
     def extend(self, messages: Sequence[object], entries: Sequence[Entry]) -> None:
         """Take the messages that are new, with their entries, and decide for the request that stands behind them."""
         new = [result for entry in entries for result in entry.results]
-        self._answers.update(self.protections.answers(new))
+        self._user_words.update(self.protections.answers(new))
         for at, entry in enumerate(entries, len(self.entries)):
             self.append(messages[at], entry)
         if self.entries:
@@ -288,7 +271,8 @@ class Walk:
             self._paused[len(self.entries)] = self.pause
             if self._always_stands:
                 self.ask()
-        self._parts.append(entry)
+        self._parts.results += entry.results
+        self._parts.unseen += entry.results
         self.messages.append(message)
         self.entries.append(entry)
         self.tokens += entry.tokens
@@ -298,12 +282,13 @@ class Walk:
             self.changes.append(entry)
         if self._clamp:
             for result in entry.results:
-                if result not in self._answers:
+                if result not in self._user_words:
                     self._cut(result, self._clamp)
 
     def _begins_request(self, entry: Entry) -> bool:
         """Return whether a request stands before the next message."""
-        return entry.begins_request or (entry.speaker is Speaker.MODEL and not self.ends_with_model)
+        follows_model = bool(self.entries) and self.entries[-1].speaker is Speaker.MODEL
+        return entry.begins_request or (entry.speaker is Speaker.MODEL and not follows_model)
 
     @property
     def _may_be_asked(self) -> bool:
@@ -322,9 +307,11 @@ class Walk:
         """
         known = self._parts
         for result in known.unseen:
-            if result not in self._answers:
-                shown = self.tool_inputs if self.tool_inputs and not self.placeholder.stands_in(result) else None
-                known.see(result, shown.of(known.as_cut.get(result, result)) if shown else ())
+            if result in self._user_words:
+                continue
+            if self.tool_inputs and not self.placeholder.stands_in(result):
+                known.show(result, self.tool_inputs.of(known.as_cut.get(result, result)))
+            known.seen[result] = None
         known.unseen.clear()
 
     def _cut(self, result: ToolResult, clamp: Clamp) -> None:
@@ -352,19 +339,22 @@ class Walk:
         """
         if self._asked_at == len(self.entries):
             return
-        self._paused[len(self.entries)] = self.pause
+        self._paused[len(self.entries)] = self.pauses.get(len(self.entries), 0.0)
         self._stands = self._remembers and self._always_stands
         if self._remembers and self.ends_with_model and not (self._stands and self._may_be_asked):
             return
-        self._asked_at = len(self.entries)
-        self._done_before = self._done
-        self._strip()
-        self._reprice()
+        self._asked_at, self._made_before = len(self.entries), self.edits_made
+        if self.changes:
+            self._strip(self.changes)
+        if self._later:
+            self._reprice()
         if self.asks_always or (self.tokens > self.limit and self._parts.seen):
             for edit in list(edits_of(self.strategy, self._stepper.step(self), Replace)):
                 self._take(edit)
-            self._parts.forget()
-            self._strip()
+            if self._parts.useless:
+                self._parts.forget()
+            if self.changes:
+                self._strip(self.changes)
 
     def _reprice(self) -> None:
         """Let the strategy go on with the prices that hold at this request; what it remembers stays."""
@@ -401,17 +391,19 @@ class Walk:
         self.tokens -= candidate.saves
         self._saved[int(part.location.path[0])] += candidate.saves
 
-    def _strip(self) -> None:
+    def _strip(self, changes: Stripping) -> None:
         """Take out the thinking of turns that are over, behind what has changed."""
-        for thought in self.changes.due() if self.changes else ():
+        for thought in changes.due():
             self.tokens -= thought.tokens
             self._saved[thought.location.message] += thought.tokens
+            self.edits_made += 1
 
     # Candidates
 
     def candidates(self) -> Iterator[Candidate]:
         """Yield the parts that may be cleared, oldest first: the model has seen them, and they would be smaller."""
-        known, bound, why = self._parts, self.bound_before, None
+        known, why = self._parts, None
+        bound = self.newest_thinking if self._keeps_thinking else ()
         if self._protects:
             why = guard(self.protections, self.messages, self.entries, known.results, self._saved, known.as_cut)
         for part, weighed in known.seen.items():
@@ -430,13 +422,21 @@ class Walk:
 
     def _weigh(self, part: Part) -> Candidate:
         """Return a part as a candidate to be cleared, and remember it."""
-        mark = self.placeholder.mark(self._parts.as_it_stands(part), self.messages)
-        text = self._parts.text(part, self.placeholder, mark)
-        candidate = self._parts.seen[part] = self._candidate(part, text, mark)
+        known, placeholder = self._parts, self.placeholder
+        mark = placeholder.mark(known.as_it_stands(part), self.messages) if placeholder.recalls else ""
+        if isinstance(part, ToolInput):
+            assert self.tool_inputs is not None
+            result, text = known.result_of[part], self.tool_inputs.text(part, placeholder.count, mark)
+            saved = placeholder.saves(part, text)
+        else:
+            assert isinstance(part, ToolResult)
+            result, (text, saved) = part, placeholder.cleared(part, mark)
+        saved_before = self.edits[part].saved if part in self.edits else 0
+        candidate = known.seen[part] = Candidate(part, text, saved - saved_before, result, mark)
         return candidate
 
     def _candidate(self, part: Part, text: str, mark: str = "") -> Candidate:
-        """Return a part with the text to put in its place, and what that saves beyond an earlier edit."""
+        """Return a part with a text of the strategy's own, and what that saves beyond an earlier edit."""
         before = self.edits.get(part)
         saves = self.placeholder.saves(part, text) - (before.saved if before else 0)
         return Candidate(part, text, saves, self._parts.result(part), mark)
@@ -458,4 +458,4 @@ class Walk:
             return True
         if self._remembers:
             return self._stands and self._may_be_asked and not entries[at].results
-        return self._done_before == self._done
+        return self._made_before == self.edits_made

@@ -40,7 +40,7 @@ from autoprune.settings import (
     variables,
 )
 from autoprune.strategies.by_name import STRATEGIES, config, description, hint, is_named
-from autoprune.tokens import REPLY_TOKENS, Count, ExactCounter, Memo, exact, for_model, scaled
+from autoprune.tokens import REPLY_TOKENS, Count, Memo, exact, for_model, scaled
 
 MEMOS = ("_counters", "_memory")  # of a pruner: caches, which are not copied or pickled
 
@@ -63,10 +63,9 @@ class Reading:
         names = self.is_tool_result, self.tool_name
         return new_parser(self.count, *names, self.formats, wants_inputs=wants_inputs, summary=summary)
 
-    def transcript(self, conversation: list[Any], overhead: int, *, wants_inputs: bool = False) -> Transcript:
+    def transcript(self, conversation: list[Any], overhead: int) -> Transcript:
         """Return a conversation, read and counted, with the tokens of `overhead` sent beside it."""
-        parser = self.parser(running(conversation), wants_inputs=wants_inputs)
-        return parse(conversation, parser, fixed_tokens(conversation, overhead))
+        return parse(conversation, self.parser(running(conversation)), fixed_tokens(conversation, overhead))
 
     def compared(self, conversation: list[Any], overhead: int) -> Transcript:
         """Return a conversation to compare with another: what is gone from one must not change how the rest is read."""
@@ -96,15 +95,10 @@ class Terms:
     fallbacks: tuple[str, ...] = field(compare=False)
     later: tuple[tuple[int, Strategy], ...] = ()
 
-    @property
-    def wants_inputs(self) -> bool:
-        """Whether calls' arguments may be shortened."""
-        return option(self.strategy, "clear_tool_inputs", ToolInputs) is not None
-
-    @property
-    def counts_exactly(self) -> bool:
-        """Whether the tokens of a text are those of the vocabulary, which never exceed its bytes."""
-        return self.calibration == 1.0 and isinstance(self.reading.count.count, ExactCounter)
+    def parser(self, conversation: list[Any]) -> Parser:
+        """Return a parser of a conversation that this prune is about."""
+        wants_inputs = option(self.strategy, "clear_tool_inputs", ToolInputs) is not None
+        return self.reading.parser(running(conversation), wants_inputs=wants_inputs)
 
 
 class Pruner(Copied):
@@ -279,6 +273,9 @@ class Pruner(Copied):
         zone = safe_zone(args, environ)
         limit = zone if calibration == 1.0 else math.floor(zone / checked_ratio(calibration) + 1e-6)
         notes = (fallback, estimate, missing_safe_zone(args, environ), *getattr(now, "notes", ()))
+        thinking = ThinkingPolicy.REPORT
+        if model or text_setting(args, "thinking_policy", environ):  # models differ in what they bind thinking to
+            thinking = resolve("thinking_policy", partial(policy, model=model), args, environ)
         made = self._generate_replacement_message  # None if no subclass changes it: a plan does not hold the pruner
         element_of = None if getattr(made, "__func__", None) is Pruner._generate_replacement_message else made
         archive = None if self.archive is None else checked_archive(self.archive)
@@ -291,7 +288,7 @@ class Pruner(Copied):
             Placeholder(count, self.replacement_message, element_of, recalls=archive is not None),
             self._reading(),
             text_setting(args, "format", environ),
-            resolve("thinking_policy", partial(policy, model=model), args, environ),
+            thinking,
             tuple(filter(None, notes)),
             self._later(chosen, model, cache_ttls) if cache_ttls else (),
         )

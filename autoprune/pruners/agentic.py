@@ -5,13 +5,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from autoprune.conversation.edits import rewritten
+from autoprune.conversation.edits import apply, strip
 from autoprune.conversation.messages import checked
-from autoprune.conversation.summary import running
 from autoprune.conversation.transcript import Transcript
 from autoprune.economics import checked_pauses, prices
 from autoprune.errors import SettingsError
-from autoprune.formats import Parser
+from autoprune.formats import parse
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.protections import NOTHING as NO_PROTECTIONS
 from autoprune.planning.view import Strategy, asks_always, folds, option
@@ -26,6 +25,7 @@ from autoprune.pruners.result import Result, archived, logged
 from autoprune.settings import cache_ttl
 from autoprune.strategies.by_name import OPTIONS, available, clearing_named
 from autoprune.strategies.clearing import ToolOutputCleanup
+from autoprune.tokens import ExactCounter
 
 
 class AgenticConversationPruner(Pruner):
@@ -79,13 +79,15 @@ class AgenticConversationPruner(Pruner):
             plan_of, pruned, thinking = partial(_planned, terms, [*history.snapshots], waited), conversation, NOTHING
             is_at_work = False
         else:
-            history.read(conversation, partial(_parser, terms, conversation))
+            history.read(conversation, partial(terms.parser, conversation))
             walk = history.walked(conversation, partial(_walk, terms, fixed), waited)
             plan = walk.planned_for(Transcript(list(conversation), tuple(walk.entries), fixed))
             thinking = outcome(terms.thinking, plan) if walk.newest_thinking else NOTHING
             plan_of = partial(thinking.applied, plan)
-            pruned = rewritten(conversation, plan.edits, thinking.stripped)
-            is_at_work = history.is_at_work
+            pruned = apply(conversation, plan.edits)
+            if thinking.stripped:
+                pruned = strip(pruned, thinking.stripped)
+            is_at_work = walk.is_at_work
         notes = thinking.notes
         if validate:
             notes = *notes, *accepted(pruned, conversation, validate, terms.format, self.formats)
@@ -155,15 +157,11 @@ class AgenticConversationPruner(Pruner):
 
 def _planned(terms: Terms, conversation: list[Any], pauses: Mapping[int, float]) -> Plan:
     """Read and walk a conversation from its start."""
-    transcript = terms.reading.transcript(conversation, terms.overhead, wants_inputs=terms.wants_inputs)
+    transcript = parse(conversation, terms.parser(conversation), fixed_tokens(conversation, terms.overhead))
     walk = _walk(terms, transcript.fixed_tokens)
     walk.pauses = pauses
     walk.extend(conversation, transcript.entries)
     return walk.planned_for(replace(transcript, messages=list(conversation), entries=tuple(walk.entries)))
-
-
-def _parser(terms: Terms, conversation: list[Any]) -> Parser:
-    return terms.reading.parser(running(conversation), wants_inputs=terms.wants_inputs)
 
 
 def _walk(terms: Terms, fixed: int) -> Walk:
@@ -182,5 +180,6 @@ def _uncounted(terms: Terms) -> float:
         if value is not None and value is not NO_PROTECTIONS:
             option(strategy, name, kind)
     looks_back = terms.thinking in (ThinkingPolicy.DROP_BLOCK, ThinkingPolicy.STRIP)
+    is_exact = terms.calibration == 1.0 and isinstance(terms.reading.count.count, ExactCounter)
     is_idle = getattr(strategy, "clamp", None) is None and not asks_always(strategy) and not looks_back
-    return terms.limit if is_idle and terms.counts_exactly else -1
+    return terms.limit if is_idle and is_exact else -1

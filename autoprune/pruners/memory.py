@@ -61,12 +61,7 @@ class History:
     @property
     def notes(self) -> tuple[str, ...]:
         """What looks like a result and was not taken, as text; nothing while there is nothing to prune."""
-        return self.parser.notes if self.parser and self.is_at_work else ()
-
-    @property
-    def is_at_work(self) -> bool:
-        """Whether there was anything to prune, or would have been."""
-        return self.walk is not None and bool(self.walk.is_at_work)
+        return self.parser.notes if self.parser and self.walk.is_at_work else ()
 
     # Compare
 
