@@ -14,10 +14,9 @@ example. To ship it, add its file to this folder and one line to `SHIPPED`.
 from autoprune.conversation.messages import fields, fields_of, listed, nested, with_items
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolInput, ToolResult
 from autoprune.formats import texts
-from autoprune.formats._detection import SHIPPED, dominant, named, new_parser
+from autoprune.formats._detection import SHIPPED, dominant, named, new_parser, recognize
 from autoprune.formats._media import find_medium, is_media, media
-from autoprune.formats._parts import UNKNOWN, native_call, native_result
-from autoprune.formats._payloads import (
+from autoprune.formats._parts import (
     Payload,
     as_json,
     encrypted_tokens,
@@ -27,7 +26,7 @@ from autoprune.formats._payloads import (
     text_block,
     tokens,
 )
-from autoprune.formats.parsing import Format, Parser, parse
+from autoprune.formats.parsing import UNKNOWN, Format, Parser, native_call, native_result, parse
 from autoprune.tokens import MESSAGE_TOKENS, NAME_TOKENS, Count
 
 __all__ = [
@@ -64,6 +63,7 @@ __all__ = [
     "new_parser",
     "parse",
     "payload",
+    "recognize",
     "seen_block",
     "text_block",
     "texts",

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from autoprune.conversation.transcript import Location, Path, ToolCall, ToolInput
 from autoprune.formats._elements import MOST_ARGUMENTS, First, Span, begins_line, elements, end_tags, in_turn, trimmed
-from autoprune.formats._parts import UNKNOWN, Found, after_letters, argument
+from autoprune.formats._parts import after_letters, argument
 from autoprune.formats.dialects import Example, element_dialect, read_raw
-from autoprune.formats.parsing import Parser
+from autoprune.formats.parsing import UNKNOWN, Found, Parser
 
 DECODER = json.JSONDecoder(strict=False)  # templates do not always escape line breaks
 SPACE = re.compile(r"[ \t\r\n]*")

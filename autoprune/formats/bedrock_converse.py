@@ -9,9 +9,8 @@ import autoprune.formats.texts as texts
 from autoprune.conversation.messages import fields, fields_of, listed, nested
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolResult
 from autoprune.formats._media import BEDROCK, is_media
-from autoprune.formats._parts import native_call, native_result
-from autoprune.formats._payloads import ENCRYPTED_CHARACTERS, Payload, encrypted_tokens, json_text, payload, tokens
-from autoprune.formats.parsing import Parser
+from autoprune.formats._parts import ENCRYPTED_CHARACTERS, Payload, encrypted_tokens, json_text, payload, tokens
+from autoprune.formats.parsing import Parser, native_call, native_result
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
 NAME = "bedrock"

@@ -35,8 +35,8 @@ from typing import TypeAlias
 from autoprune.conversation.transcript import Path, ToolCall, as_text
 from autoprune.errors import SettingsError
 from autoprune.formats._elements import Span, Tag, first_start, outermost, tags, trimmed, unfenced, why_missed
-from autoprune.formats._parts import UNKNOWN, Found, after_letters
-from autoprune.formats.parsing import Parser
+from autoprune.formats._parts import after_letters
+from autoprune.formats.parsing import UNKNOWN, Found, Parser
 
 PAYLOAD = "@"  # stands for the payload in an example
 ELEMENT = re.compile(r"<([A-Za-z][\w-]*)[^<>]*>")

@@ -7,9 +7,8 @@ from autoprune.conversation.messages import fields, fields_of, with_items
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall
 from autoprune.errors import ConversationError
 from autoprune.formats._media import GEMINI
-from autoprune.formats._parts import native_call, native_result
-from autoprune.formats._payloads import Payload, json_text, tokens
-from autoprune.formats.parsing import Parser
+from autoprune.formats._parts import Payload, json_text, tokens
+from autoprune.formats.parsing import Parser, native_call, native_result
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
 NAME = "gemini"

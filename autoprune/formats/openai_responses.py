@@ -6,9 +6,8 @@ import autoprune.formats.texts as texts
 from autoprune.conversation.messages import fields, fields_of, listed, nested, with_items
 from autoprune.conversation.transcript import Entry, Location, Speaker, ToolCall, ToolResult
 from autoprune.formats._media import OPENAI, Medium
-from autoprune.formats._parts import native_call, native_result
-from autoprune.formats._payloads import Payload, encrypted_tokens, payload, seen_block, tokens
-from autoprune.formats.parsing import Parser
+from autoprune.formats._parts import Payload, encrypted_tokens, payload, seen_block, tokens
+from autoprune.formats.parsing import Parser, native_call, native_result
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
 NAME = "openai_responses"

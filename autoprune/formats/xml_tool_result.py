@@ -11,7 +11,7 @@ tags by their word and pairs them; lxml reads the attributes of start tags alone
 there are two results. The text is counted in two pieces, cut behind the line break before the second start tag, where
 token counts add up exactly: clearing one result counts its piece anew and never the other. A start tag counts at the
 start of a text, after white space or after an end tag; one in quotation marks, in a closed fenced block, or without an
-end is the writer's text. Where results may stand at all, `_standing` says.
+end is the writer's text. Where results may stand at all, `Standing` says.
 """
 
 import re
@@ -37,9 +37,9 @@ from autoprune.formats._elements import (
     unfenced,
     why_missed,
 )
-from autoprune.formats._parts import UNKNOWN, Found, after_letters, argument
+from autoprune.formats._parts import after_letters, argument
 from autoprune.formats.dialects import Dialect, Example
-from autoprune.formats.parsing import Parser
+from autoprune.formats.parsing import UNKNOWN, Found, Parser
 
 MARK = "<tool_result"
 WORD = "tool_result"

@@ -8,9 +8,8 @@ from itertools import takewhile
 from typing import Protocol
 
 from autoprune.conversation.copying import Copied
-from autoprune.conversation.edits import Fold, Replace, Running, saved_by_message
+from autoprune.conversation.edits import Fold, Reason, Replace, Running, saved_by_message
 from autoprune.conversation.placeholders import Placeholder
-from autoprune.conversation.reasons import Reason
 from autoprune.conversation.transcript import Path, Speaker, Thought, ToolInput, ToolResult, Transcript
 from autoprune.planning.protections import NOTHING, Guard, Protections, guard
 from autoprune.planning.view import SILENT, Told

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import ClassVar, TypeAlias
 
-from autoprune.conversation.reasons import Reason
+from autoprune.conversation.edits import Reason
 from autoprune.conversation.transcript import Entry, ToolResult
 from autoprune.errors import SettingsError, check_flag, check_number, is_number
 from autoprune.facts.answers import ANSWER_TOOLS, is_answer
@@ -94,6 +94,10 @@ class Protections:
     def is_answer(self, result: ToolResult) -> bool:
         """Return whether a result is kept as the user's own words. It stays so whatever follows it."""
         return self.user_answers and is_answer(result, self.answer_tools)
+
+    def answers(self, results: Sequence[ToolResult]) -> list[ToolResult]:
+        """Return the results that are kept as the user's own words."""
+        return [result for result in results if is_answer(result, self.answer_tools)] if self.user_answers else []
 
     def of(self, result: ToolResult, message: object) -> Reason | None:
         """Return why a result is kept wherever it stands in the conversation; None if it is not kept."""

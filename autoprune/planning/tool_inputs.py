@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import ClassVar
 
-from autoprune.conversation.recall import ID, marked
+from autoprune.conversation.placeholders import ID, marked
 from autoprune.conversation.transcript import ToolInput, ToolResult
 from autoprune.errors import check_number
 from autoprune.facts.outcomes import has_failed

@@ -8,7 +8,7 @@ the API answers with status 400. Claude Mythos 5.1 signs its blocks too, but doe
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from autoprune.conversation.reasons import Reason
+from autoprune.conversation.edits import Reason
 from autoprune.conversation.transcript import Path, Thought
 from autoprune.errors import SettingsError, did_you_mean
 from autoprune.planning.plan import Plan, ThinkingPolicy

@@ -13,8 +13,7 @@ from autoprune.errors import SettingsError
 from autoprune.planning.view import Strategy, folds
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
-from autoprune.pruners.events import BeforePrune, Callbacks, OnPruned
-from autoprune.pruners.result import Result
+from autoprune.pruners.result import BeforePrune, Callbacks, OnPruned, Result
 from autoprune.strategies.by_name import FOLDING, is_named
 
 P = ParamSpec("P")

@@ -13,8 +13,7 @@ text names; `scaffold` writes a new one, and loads one from a user's file.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from autoprune.conversation.edits import Fold, Replace
-from autoprune.conversation.reasons import Reason
+from autoprune.conversation.edits import Fold, Reason, Replace
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.protections import Protections
 from autoprune.planning.retention import Retention

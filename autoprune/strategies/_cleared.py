@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
-from autoprune.conversation.recall import GAP, HEAD, parted
+from autoprune.conversation.placeholders import GAP, HEAD, parted
 from autoprune.conversation.transcript import ToolResult
 from autoprune.planning.view import Candidate
 

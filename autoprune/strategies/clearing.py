@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autoprune.conversation.edits import Replace
-from autoprune.conversation.reasons import Reason
+from autoprune.conversation.edits import Reason, Replace
 from autoprune.errors import SettingsError, is_share
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.protections import NOTHING, Protections

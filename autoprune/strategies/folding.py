@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from autoprune.conversation.edits import Fold, Replace
-from autoprune.conversation.reasons import Reason
+from autoprune.conversation.edits import Fold, Reason, Replace
 from autoprune.errors import SettingsError, check_number, is_share
 from autoprune.planning.protections import NOTHING, Protections
 from autoprune.planning.retention import BY_AGE, Retention

@@ -6,8 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 from uuid import uuid4
 
-from autoprune.conversation.edits import Replace
-from autoprune.conversation.reasons import Reason
+from autoprune.conversation.edits import Reason, Replace
 from autoprune.conversation.transcript import Part, ToolResult
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.planning.clamping import Clamp, is_cut

@@ -236,7 +236,7 @@ def test_an_option_that_cannot_be_read_is_named_with_what_there_is(option: str, 
 
 OWN = '''
 from autoprune.conversation.edits import Fold
-from autoprune.conversation.reasons import Reason
+from autoprune.conversation.edits import Reason
 from autoprune.planning.retention import Retention
 
 

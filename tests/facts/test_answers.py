@@ -12,7 +12,7 @@ from tables import each_row
 from utterances import call, result
 
 from autoprune import AgenticConversationPruner, Clamp, ConversationPruner, Protections, PruneArgs, ToolInputs
-from autoprune.conversation.reasons import Reason
+from autoprune.conversation.edits import Reason
 from autoprune.facts.answers import ANSWER_TOOLS, is_answer
 from autoprune.facts.answers import answer_text as said
 from autoprune.facts.utterances import utterances

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from autoprune.conversation.placeholders import SENTENCE, element
-from autoprune.conversation.recall import mark, marked
+from autoprune.conversation.placeholders import SENTENCE, element, mark, marked
 from autoprune.conversation.transcript import Location, ToolCall
 from autoprune.facts.outcomes import background_id, error_lines, exit_code, has_failed, is_cancellation, is_refusal
 

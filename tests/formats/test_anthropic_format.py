@@ -17,7 +17,7 @@ from tables import each_row
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, Result
 from autoprune.conversation.transcript import Location
 from autoprune.formats import SHIPPED, anthropic_messages, new_parser
-from autoprune.pruners._snapshots import token_bound
+from autoprune.pruners.memory import token_bound
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
 LONG = "a line of output\n" * 200

@@ -18,7 +18,7 @@ from autoprune import AgenticConversationPruner, PruneArgs, Result
 from autoprune.conversation.transcript import Location
 from autoprune.formats import SHIPPED, bedrock_converse, new_parser
 from autoprune.formats._media import BEDROCK, is_media
-from autoprune.pruners._snapshots import token_bound
+from autoprune.pruners.memory import token_bound
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
 LONG = "a line of output\n" * 200

@@ -26,9 +26,9 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result
 from autoprune.conversation.transcript import Part
-from autoprune.formats._detection import SHIPPED, detected, new_parser
+from autoprune.formats._detection import SHIPPED, new_parser, recognize
 from autoprune.planning.view import Strategy
-from autoprune.pruners._snapshots import token_bound
+from autoprune.pruners.memory import token_bound
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
 TOLD = ("turn", "request", "tool", "tokens", "tokens_after", "cleared", "reason", "target")
@@ -105,7 +105,7 @@ def is_words(message: dict[str, Any]) -> bool:
 def test_every_message_is_read_as_its_format_or_as_words(format: str, data: st.DataObject):
     messages = data.draw(conversations(format))
     for at, message in enumerate(messages):
-        name = detected(fields(message), at, SHIPPED).NAME
+        name = recognize(message, at, SHIPPED)[1].NAME
         assert name == format or is_words(fields(message)) or format in DIALECTS
 
 

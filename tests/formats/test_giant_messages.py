@@ -11,7 +11,7 @@ from rounds_in_texts import DIALECTS, in_text
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result, ToolInputs
-from autoprune.conversation.rewriting import rewrite, without
+from autoprune.conversation.edits import rewrite, without
 from autoprune.formats import new_parser
 from autoprune.strategies.clearing import ToolOutputCleanup
 

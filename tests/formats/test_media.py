@@ -10,8 +10,7 @@ import pytest
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs
-from autoprune.formats._media import ANTHROPIC, APIS, BEDROCK, GEMINI, OPENAI, Rules, is_media
-from autoprune.formats._media_bytes import image_size
+from autoprune.formats._media import ANTHROPIC, APIS, BEDROCK, GEMINI, OPENAI, Rules, image_size, is_media
 from autoprune.tokens import exact
 
 

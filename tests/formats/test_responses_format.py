@@ -16,7 +16,7 @@ from tables import each_row
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, Result
 from autoprune.conversation.transcript import Location, Speaker
 from autoprune.formats import SHIPPED, new_parser, openai_responses
-from autoprune.formats._payloads import encrypted_tokens
+from autoprune.formats._parts import encrypted_tokens
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
 LONG = "a line of output\n" * 200

@@ -26,8 +26,7 @@ from autoprune import (
     SettingsError,
     ToolInputs,
 )
-from autoprune.conversation.reasons import Reason
-from autoprune.conversation.rewriting import strip
+from autoprune.conversation.edits import Reason, strip
 from autoprune.planning.plan import ThinkingPolicy
 from autoprune.planning.view import Strategy
 from autoprune.providers.thinking import drop_block, merged, policy

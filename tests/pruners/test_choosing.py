@@ -10,7 +10,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError
 from autoprune.planning.view import folds
-from autoprune.pruners.by_name import chosen, pruner_for
+from autoprune.pruners.naming import chosen, pruner_for
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import hybrid, keep_last

@@ -8,7 +8,7 @@ import pytest
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, Report, SettingsError
-from autoprune.pruners.events import PruneEvent, tell, veto
+from autoprune.pruners.result import PruneEvent, tell, veto
 from autoprune.summarizers.spent import Spent
 
 MESSAGES = conversations.openai_chat([conversations.words(900)], [conversations.words(500)])

@@ -25,8 +25,7 @@ from autoprune import (
     prune_history,
     repair,
 )
-from autoprune.conversation.edits import Fold
-from autoprune.conversation.reasons import Reason
+from autoprune.conversation.edits import Fold, Reason
 from autoprune.conversation.summary import running
 from autoprune.planning.retention import BY_AGE
 from autoprune.planning.view import FoldView

@@ -14,7 +14,7 @@ from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, 
 from autoprune.conversation.edits import Fold
 from autoprune.formats import openai_chat
 from autoprune.integrations._hooks import FrameworkPruner, prune_body
-from autoprune.pruners.by_name import pruner_for
+from autoprune.pruners.naming import pruner_for
 from autoprune.pruners.requests import prune_request
 from autoprune.strategies.by_name import FOLDING, folding_named
 from autoprune.strategies.clearing import LowWater

@@ -286,7 +286,7 @@ def bill(given: list[Any], strategy: str, safe_zone: int) -> float:
     for stop in range(1, len(given), 2):
         sent = ours.prune(given[:stop], strategy).conversation
         pairs = enumerate(zip(before, sent, strict=False))
-        same = next((at for at, (old, new) in pairs if old is not new), len(before))
+        same = next((at for at, (old, new) in pairs if old != new), len(before))
         sizes = [len(str(message)) // 4 for message in sent]
         total += LISTS["anthropic"].request(sum(sizes), sum(sizes[:same]))
         before = sent

@@ -22,8 +22,8 @@ from autoprune import Clamp, Protections, PruneArgs, Result
 from autoprune.errors import SettingsError
 from autoprune.formats.dialects import escape
 from autoprune.providers import problems
-from autoprune.pruners._large_results import shortener
 from autoprune.pruners.conversation import ConversationPruner
+from autoprune.pruners.large_results import shortener
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import snapshot
 from autoprune.summarizers.brief import Brief, Written

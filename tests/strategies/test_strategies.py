@@ -16,9 +16,8 @@ from profiles import examples, is_full
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
-from autoprune.conversation.edits import Replace
+from autoprune.conversation.edits import Replace, apply
 from autoprune.conversation.placeholders import Placeholder
-from autoprune.conversation.rewriting import apply
 from autoprune.conversation.transcript import ToolResult
 from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse

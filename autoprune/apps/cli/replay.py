@@ -25,7 +25,7 @@ from autoprune.apps.replay.session import Overview, overview
 from autoprune.apps.replay.verdict import BANDS, NONE, Standing, advice, called, standings
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError
-from autoprune.pruners.report.tables import printable
+from autoprune.pruners.report.drawing import printable
 from autoprune.settings import budget_tokens, duration
 
 EXAMPLES = options.examples(

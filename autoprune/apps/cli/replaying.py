@@ -29,7 +29,7 @@ from autoprune.apps.replay.verdict import NONE
 from autoprune.apps.sessions import READABLE, Reader, dump, places
 from autoprune.economics import DEFAULT, Prices, prices
 from autoprune.errors import SessionError, SettingsError, did_you_mean
-from autoprune.pruners.report.tables import printable
+from autoprune.pruners.report.drawing import printable
 from autoprune.settings import SHARE, UNKNOWN_ZONE
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from autoprune.apps.replay.session import overview
 from autoprune.apps.replay.tuning import FLOOR, FOLDS, GRID, Tuning, tune
 from autoprune.apps.replay.verdict import NONE
 from autoprune.errors import SettingsError
-from autoprune.pruners.report.tables import table_of
+from autoprune.pruners.report.drawing import table_of
 from autoprune.settings import duration
 
 EXAMPLES = options.examples(

@@ -28,7 +28,7 @@ from autoprune.apps.proxy._application import Proxy, header_dict
 from autoprune.apps.proxy._configuration import TOKEN_QUERY, Settings, cookie_name, quote_token
 from autoprune.apps.proxy._pruning import Cleared
 from autoprune.apps.proxy._traffic import BUCKETS, Figures, Label, Session, Sessions
-from autoprune.conversation.reasons import sentence
+from autoprune.conversation.edits import sentence
 from autoprune.economics import lifetime
 
 Json: TypeAlias = dict[str, Any]

@@ -19,7 +19,7 @@ from typing import Any
 
 from autoprune.apps.proxy._configuration import Settings
 from autoprune.apps.proxy._conversations import Cache, Conversation, Conversations, requested_life
-from autoprune.conversation.recall import content_id
+from autoprune.conversation.placeholders import content_id
 from autoprune.economics import Prices, Sent, prices
 from autoprune.facts.calls import target
 from autoprune.pruners.agentic import AgenticConversationPruner

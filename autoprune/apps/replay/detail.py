@@ -15,7 +15,7 @@ from autoprune.apps.replay.figures import Figures, figures
 from autoprune.apps.replay.play import Run, play, pruner_arguments
 from autoprune.apps.replay.policies import Policy
 from autoprune.apps.replay.session import FULL, ReplayArgs, deciding_prices, episodes
-from autoprune.conversation.reasons import sentence
+from autoprune.conversation.edits import sentence
 from autoprune.conversation.transcript import Speaker, ToolCall, ToolResult
 from autoprune.facts.calls import command, paths, target
 from autoprune.facts.shell import program_names

@@ -12,7 +12,7 @@ from autoprune.conversation.edits import Replace
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError, did_you_mean
 from autoprune.planning.view import View
-from autoprune.pruners.by_name import chosen, pruner_for
+from autoprune.pruners.naming import chosen, pruner_for
 from autoprune.settings import PruneArgs, budget_tokens
 from autoprune.strategies.by_name import STRATEGIES, configured, is_named
 from autoprune.strategies.masking import ObservationMasking

@@ -8,7 +8,7 @@ from typing import Any
 from autoprune.conversation.transcript import ToolResult
 from autoprune.facts.calls import target
 from autoprune.planning.clamping import Clamp
-from autoprune.pruners._progress import Memory
+from autoprune.pruners.memory import Memory
 from autoprune.pruners.report import LASTING, Report, reason
 from autoprune.tokens import scaled
 
