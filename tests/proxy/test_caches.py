@@ -104,23 +104,23 @@ def wrote(**tokens: int) -> dict[str, Any]:
 
 def test_an_answer_counts_more_than_a_request_and_that_more_than_what_is_usual():
     cache = Cache()
-    cache.request(None, 1)
+    cache.note_request(None, 1)
     assert (cache.life, cache.unusual_source) == (SHORT, "")
-    cache.request(HOUR, 3)
+    cache.note_request(HOUR, 3)
     assert (cache.life, cache.unusual_source) == (HOUR, "as requested")
-    cache.learn(wrote(m5=9_000))
-    cache.request(HOUR, 5)
+    cache.learn_life(wrote(m5=9_000))
+    cache.note_request(HOUR, 5)
     assert (cache.life, cache.unusual_source) == (SHORT, "")
     assert (cache.first_life, cache.life_changes) == (SHORT, {3: HOUR, 5: SHORT})
-    cache.learn(wrote(h1=9_000))
-    cache.request(HOUR, 7)
+    cache.learn_life(wrote(h1=9_000))
+    cache.note_request(HOUR, 7)
     assert (cache.life, cache.unusual_source) == (HOUR, "as reported in answers")
 
 
 def test_what_the_settings_say_counts_most():
     cache = Cache(given=600.0)
-    cache.learn(wrote(h1=9_000))
-    cache.request(HOUR, 1)
+    cache.learn_life(wrote(h1=9_000))
+    cache.note_request(HOUR, 1)
     assert (cache.life, cache.unusual_source, cache.first_life, cache.life_changes) == (
         600,
         "from the settings",
@@ -132,36 +132,36 @@ def test_what_the_settings_say_counts_most():
 def test_where_an_answer_names_two_lives_the_request_says_which_one_the_messages_have():
     for wanted, usage in ((SHORT, wrote(m5=40, h1=9_000)), (HOUR, wrote(m5=40, h1=9_000))):
         cache = Cache()
-        cache.request(wanted, 1)
-        cache.learn(usage)
-        cache.request(wanted, 3)
+        cache.note_request(wanted, 1)
+        cache.learn_life(usage)
+        cache.note_request(wanted, 3)
         assert cache.life == wanted
 
 
 def test_a_side_question_with_a_short_cache_does_not_make_the_conversations_cold():
     cache = Cache()
     for at in (1, 3):
-        cache.request(HOUR, at)
-        cache.learn(wrote(h1=900))
-    cache.request(None, 4)
-    cache.learn(wrote(m5=50))
-    cache.request(HOUR, 5)
+        cache.note_request(HOUR, at)
+        cache.learn_life(wrote(h1=900))
+    cache.note_request(None, 4)
+    cache.learn_life(wrote(m5=50))
+    cache.note_request(HOUR, 5)
     assert (cache.life, cache.life_changes) == (HOUR, {})
     for at in (7, 9):  # and from here on the client asks for a short one
-        cache.request(None, at)
+        cache.note_request(None, at)
     assert (cache.life, cache.life_changes) == (SHORT, {9: SHORT})
 
 
 def test_a_request_that_is_sent_again_keeps_its_life_and_a_history_that_was_cut_forgets_the_later_ones():
     cache = Cache()
     for at in (1, 3, 5):
-        cache.request(None, at)
-    cache.learn(wrote(h1=900))
-    cache.request(None, 5)
+        cache.note_request(None, at)
+    cache.learn_life(wrote(h1=900))
+    cache.note_request(None, 5)
     assert cache.life == SHORT
-    cache.request(None, 7)
+    cache.note_request(None, 7)
     assert (cache.life, cache.life_changes) == (HOUR, {7: HOUR})
-    cache.request(None, 2)
+    cache.note_request(None, 2)
     assert (cache.life, cache.life_changes) == (HOUR, {2: HOUR})
 
 

@@ -76,25 +76,25 @@ def test_only_the_newest_are_remembered():
 
 def test_a_request_that_is_sent_again_keeps_its_pause_so_that_the_same_is_cleared():
     conversation = Conversation("a")
-    assert conversation.request(1, 100.0) == 0
-    assert conversation.request(1, 101.0) == 0
-    assert conversation.request(3, 701.0) == 600
-    assert conversation.request(3, 703.0) == 600
-    assert conversation.request(5, 704.0) == 1
-    assert conversation.request(5, 750.0) == 1
+    assert conversation.note_request(1, 100.0) == 0
+    assert conversation.note_request(1, 101.0) == 0
+    assert conversation.note_request(3, 701.0) == 600
+    assert conversation.note_request(3, 703.0) == 600
+    assert conversation.note_request(5, 704.0) == 1
+    assert conversation.note_request(5, 750.0) == 1
     assert conversation.pauses == {1: 0, 3: 600, 5: 1}
-    assert conversation.request(5, 1_200.0) == 450  # the cache has gone cold since
-    conversation.request(1, 1_201.0)  # a history that was cut
+    assert conversation.note_request(5, 1_200.0) == 450  # the cache has gone cold since
+    conversation.note_request(1, 1_201.0)  # a history that was cut
     assert conversation.pauses == {1: 0}
 
 
 def test_a_count_of_tokens_notes_the_pause_of_the_request_that_follows_and_of_no_other():
     conversation = Conversation("a")
-    conversation.request(3, 100.0)
-    assert conversation.request(5, 500.0, counts_only=True) == 0
-    assert conversation.request(1, 500.0, counts_only=True) == 0  # of a part of the history
+    conversation.note_request(3, 100.0)
+    assert conversation.note_request(5, 500.0, counts_only=True) == 0
+    assert conversation.note_request(1, 500.0, counts_only=True) == 0  # of a part of the history
     assert conversation.pauses == {3: 0, 5: 400}
-    assert conversation.request(5, 502.0) == 400
+    assert conversation.note_request(5, 502.0) == 400
 
 
 def test_the_calibration_is_measured_once_and_stays_until_it_is_off():

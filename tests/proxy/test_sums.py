@@ -26,14 +26,14 @@ def went_through(sessions: Sessions, name: str, requests: int = 1, *, model: str
     job, outcome = Job("/v1/chat/completions", {}, b"", "", 0.0), Outcome(conversation=name, seconds=0.02)
     figures = Account(model, 60, 1, 0.0, 100, 50, Sent(PROMPT, PROMPT), DEFAULT, (CLEARED,), 1, ())
     for _ in range(requests):
-        sessions.match(outcome, job, client).record(figures, outcome, job)
+        sessions.match(outcome, job, client).enter_request(figures, outcome, job)
 
 
 def test_what_a_conversation_came_to_stays_in_the_sums_when_it_goes():
     sessions = Sessions()
     for at in range(MOST_SESSIONS + 5):
         went_through(sessions, f"{at}", 2)
-    ((label, found),) = sessions.figures().items()
+    ((label, found),) = sessions.sums_by_label().items()
     whole = MOST_SESSIONS + 5
     assert (label, len(list(sessions))) == (("mini", "m"), MOST_SESSIONS)
     assert (found.sessions, found.requests, found.before, found.after) == (whole, 2 * whole, 200 * whole, 100 * whole)
@@ -44,7 +44,7 @@ def test_requests_whose_points_are_gone_are_counted():
     sessions = Sessions()
     went_through(sessions, "long", MOST_POINTS + 3)
     (session,) = sessions
-    assert (len(session.points), session.figures.requests) == (MOST_POINTS, MOST_POINTS + 3)
+    assert (len(session.points), session.sums.requests) == (MOST_POINTS, MOST_POINTS + 3)
 
 
 def test_what_was_cleared_has_the_number_of_the_request_that_cleared_it():
@@ -57,7 +57,7 @@ def test_what_was_cleared_has_the_number_of_the_request_that_cleared_it():
 def test_a_conversation_whose_first_request_is_on_its_way_is_not_there_yet():
     sessions = Sessions()
     sessions.match(Outcome(conversation="new"), Job("/", {}, b"", "", 0.0), "mini/1")
-    assert (list(sessions), sessions.figures()) == ([], {})
+    assert (list(sessions), sessions.sums_by_label()) == ([], {})
 
 
 @pytest.mark.parametrize("stay", [True, False])
@@ -65,7 +65,7 @@ def test_labels_are_few_whatever_clients_say(stay: bool):
     sessions = Sessions()
     for at in range(MOST_LABELS + 20 if stay else 3 * MOST_SESSIONS):
         went_through(sessions, f"{at}", client=f"client{at}/1")
-    found = sessions.figures()
+    found = sessions.sums_by_label()
     assert len(found) == MOST_LABELS + 1
     assert found[OTHERS, OTHERS].sessions == (20 if stay else 3 * MOST_SESSIONS - MOST_LABELS)
     assert metrics(sessions).count("autoprune_sessions_total{") == MOST_LABELS + 1
@@ -86,11 +86,11 @@ def test_what_was_saved_at_cold_requests_is_counted_and_said():
     (session,) = sessions
     job, outcome = Job("/v1/chat/completions", {}, b"", "", 0.0), Outcome(conversation="one")
     cut = Account("m", 60, 1, 301.0, 100, 50, Sent(PROMPT, [("shorter", 50)]), DEFAULT, (CLEARED,), 1, (), "as asked")
-    session.record(cut, outcome, job)
+    session.enter_request(cut, outcome, job)
     assert (
         [each.is_cold for each in session.points] == [each.is_cold for each in session.cleared] == [False, False, True]
     )
-    ((_, found),) = sessions.figures().items()
+    ((_, found),) = sessions.sums_by_label().items()
     assert (found.cold, found.saved_cold) == (1, session.ledger.cold.net)
     assert found.saved_cold == found.saved == pytest.approx(1.25 * 50)
     text = metrics(sessions)
@@ -112,10 +112,10 @@ def test_a_retry_of_a_cold_request_counts_once(seconds: float, is_answered: bool
     outcome = Outcome(conversation="one")
     account = Account("m", 60, 3, 301.0, 100, 50, Sent(PROMPT, [("shorter", 50)]), DEFAULT, (CLEARED,), 1, ())
     for at in (301.0, 301.0 + seconds):
-        session.record(account, outcome, Job("/v1/chat/completions", {}, b"", "", at))
+        session.enter_request(account, outcome, Job("/v1/chat/completions", {}, b"", "", at))
         if not is_answered:
             session.take_back(session.requests)
-    assert (session.requests, session.figures.cold) == (3, cold)
+    assert (session.requests, session.sums.cold) == (3, cold)
     assert f'autoprune_cold_requests_total{{client="mini",model="m"}} {cold}' in metrics(sessions)
 
 
@@ -152,7 +152,7 @@ def test_a_request_that_was_not_answered_is_not_in_the_ledger():
 def test_a_label_is_short_whatever_clients_say():
     sessions = Sessions()
     went_through(sessions, "one", client="c" * 100_000)
-    assert [len(client) for client, _ in sessions.figures()] == [LONGEST_LABEL]
+    assert [len(client) for client, _ in sessions.sums_by_label()] == [LONGEST_LABEL]
 
 
 def test_every_request_makes_another_revision():
