@@ -147,6 +147,17 @@ def test_a_worker_that_takes_too_long_is_killed(worker: Worker, monkeypatch: pyt
     assert not is_alive(stuck)
 
 
+@pytest.mark.full
+def test_without_a_fork_server_workers_are_spawned(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(_workers.multiprocessing, "get_all_start_methods", lambda: ["spawn"])
+    worker = Worker(Settings(safe_zone="2k"))
+    try:
+        assert worker.prune(job(9)).body == Work(Settings(safe_zone="2k")).prune(job(9)).body
+        assert parent_of(pid_of(worker)) == os.getpid()
+    finally:
+        worker.close()
+
+
 def test_workers_end_with_the_proxy(worker: Worker):
     worker.warm()
     known = pid_of(worker)

@@ -30,7 +30,7 @@ from autoprune.strategies.by_name import clearing_named
 
 REMEMBERED = 64  # conversations
 MOST_MESSAGES = 50_000  # in a conversation: a longer one would occupy a worker for a minute
-MOST_OPEN = 2  # prunes whose account is due, of conversations that go on: each holds a whole conversation
+MOST_OPEN = 2  # prunes in known conversations whose account is due: each holds what is remembered once more
 LONGEST_NAME = 100  # characters of a name in a message
 PAYLOAD_BYTES = 8_000_000  # of cleared payloads, compressed
 QUICK = 1  # zlib level: source code shrinks to a fifth in 0.1 ms

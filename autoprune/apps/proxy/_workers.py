@@ -23,7 +23,7 @@ LOST = Outcome(note="the worker process died or did not answer in time: the requ
 
 
 class Worker:
-    """A lane in a process of its own. A process that dies is replaced by one that remembers nothing yet."""
+    """A lane in its own process. A process that dies is replaced by one that remembers nothing yet."""
 
     def __init__(self, settings: Settings) -> None:
         """Start nothing yet: starting waits for the fork server, so it belongs in the lane's thread."""
