@@ -1,4 +1,4 @@
-"""A conversation is known again by how it begins; pauses and the calibration are its own."""
+"""Conversations are recognized by how they begin, and each has its own pauses and calibration."""
 
 from copy import deepcopy
 
@@ -7,7 +7,7 @@ from proxy.conftest import messages
 from autoprune.apps.proxy._conversations import Conversation, Conversations
 
 
-def test_a_conversation_is_known_from_its_first_request_on():
+def test_a_conversation_is_recognized_from_its_first_request():
     known = Conversations(8)
     whole = messages(3)
     first = known.match("session", whole[:1])
@@ -17,7 +17,7 @@ def test_a_conversation_is_known_from_its_first_request_on():
     assert known.get(first.name) is first
 
 
-def test_two_that_begin_with_the_same_words_are_two_once_the_model_has_spoken():
+def test_conversations_with_the_same_prompt_differ_once_the_model_has_spoken():
     known = Conversations(8)
     one, other = messages(2), deepcopy(messages(2))
     other[1]["content"][0]["id"] = "another call"
@@ -28,7 +28,7 @@ def test_two_that_begin_with_the_same_words_are_two_once_the_model_has_spoken():
     assert known.match("", one) is first
 
 
-def test_one_that_begins_as_another_did_has_a_name_of_its_own():
+def test_a_conversation_that_begins_like_an_earlier_one_gets_a_new_name():
     known = Conversations(8)
     names = []
     for _ in range(2):
@@ -40,7 +40,7 @@ def test_one_that_begins_as_another_did_has_a_name_of_its_own():
     assert len({*names}) == 2
 
 
-def test_a_mark_for_the_cache_that_moves_makes_no_other_conversation():
+def test_a_cache_mark_that_moves_does_not_change_the_conversation():
     known = Conversations(8)
     whole = messages(2)
     first = known.match("", whole)
@@ -49,7 +49,7 @@ def test_a_mark_for_the_cache_that_moves_makes_no_other_conversation():
     assert known.match("", marked) is first
 
 
-def test_a_text_that_was_a_block_for_its_mark_is_the_same_text_without():
+def test_a_string_and_a_marked_text_block_are_the_same_message():
     known = Conversations(8)
     whole = messages(2)
     block = {"type": "text", "text": whole[0]["content"], "cache_control": {"type": "ephemeral"}}
@@ -57,7 +57,7 @@ def test_a_text_that_was_a_block_for_its_mark_is_the_same_text_without():
     assert known.match("", whole) is first
 
 
-def test_items_of_the_responses_api_are_told_apart_too():
+def test_items_of_the_responses_api_identify_a_conversation_too():
     known = Conversations(8)
     call = {"type": "function_call", "call_id": "c", "name": "read", "arguments": "{}"}
     start = [{"role": "user", "content": "Go."}]
@@ -65,7 +65,7 @@ def test_items_of_the_responses_api_are_told_apart_too():
     assert known.match("", [*start, {**call, "call_id": "d"}]) is not known.match("", [*start, call])
 
 
-def test_only_the_newest_are_remembered():
+def test_only_the_most_recent_conversations_are_remembered():
     known = Conversations(2)
     first = known.match("", messages(1, tag=" one"))
     for tag in (" two", " three"):
@@ -74,30 +74,30 @@ def test_only_the_newest_are_remembered():
     assert known.match("", messages(1, tag=" one")) is not first
 
 
-def test_a_request_that_is_sent_again_keeps_its_pause_so_that_the_same_is_cleared():
+def test_a_repeated_request_keeps_its_pause_until_the_cache_expires():
     conversation = Conversation("a")
-    assert conversation.request(1, 100.0) == 0
-    assert conversation.request(1, 101.0) == 0
-    assert conversation.request(3, 701.0) == 600
-    assert conversation.request(3, 703.0) == 600
-    assert conversation.request(5, 704.0) == 1
-    assert conversation.request(5, 750.0) == 1
+    assert conversation.note_request(1, 100.0) == 0
+    assert conversation.note_request(1, 101.0) == 0
+    assert conversation.note_request(3, 701.0) == 600
+    assert conversation.note_request(3, 703.0) == 600
+    assert conversation.note_request(5, 704.0) == 1
+    assert conversation.note_request(5, 750.0) == 1
     assert conversation.pauses == {1: 0, 3: 600, 5: 1}
-    assert conversation.request(5, 1_200.0) == 450  # the cache has gone cold since
-    conversation.request(1, 1_201.0)  # a history that was cut
+    assert conversation.note_request(5, 1_200.0) == 450  # the cache has gone cold since
+    conversation.note_request(1, 1_201.0)  # a history that was cut
     assert conversation.pauses == {1: 0}
 
 
-def test_a_count_of_tokens_notes_the_pause_of_the_request_that_follows_and_of_no_other():
+def test_a_token_count_sets_only_the_pause_of_the_next_request():
     conversation = Conversation("a")
-    conversation.request(3, 100.0)
-    assert conversation.request(5, 500.0, counts_only=True) == 0
-    assert conversation.request(1, 500.0, counts_only=True) == 0  # of a part of the history
+    conversation.note_request(3, 100.0)
+    assert conversation.note_request(5, 500.0, counts_only=True) == 0
+    assert conversation.note_request(1, 500.0, counts_only=True) == 0  # of a part of the history
     assert conversation.pauses == {3: 0, 5: 400}
-    assert conversation.request(5, 502.0) == 400
+    assert conversation.note_request(5, 502.0) == 400
 
 
-def test_the_calibration_is_measured_once_and_stays_until_it_is_off():
+def test_a_calibration_stays_until_it_is_clearly_off():
     conversation = Conversation("a", counted=10_000)
     for tokens, expected in ((14_100, 1.4), (14_900, 1.4), (12_600, 1.4), (18_000, 1.8)):
         conversation.learn({"input_tokens": tokens})

@@ -1,4 +1,4 @@
-"""Lanes prune alike in a thread and in processes, and a process that dies costs one request its pruning."""
+"""A thread and worker processes prune alike, and a worker that dies costs one request its pruning."""
 
 import asyncio
 import json
@@ -20,9 +20,8 @@ from tables import each_row
 
 from autoprune.apps.proxy import Running, Settings, _workers
 from autoprune.apps.proxy._lanes import MOST_WAITING, Lanes, Queue, conversation_key, job_digest
-from autoprune.apps.proxy._pruning import WARMING, Job, Payloads, Work
+from autoprune.apps.proxy._pruning import WARMING, Job, Work
 from autoprune.apps.proxy._workers import LOST, Worker
-from autoprune.settings import usual_zone
 from autoprune.tokens import ExactCounter
 
 ProxyTo = Callable[..., Running]
@@ -32,7 +31,7 @@ def job(results: int, tag: str = "") -> Job:
     return Job("/v1/messages", {}, body(results, tag=tag), "", 0.0)
 
 
-def test_what_a_first_prune_loads_is_loaded_before_there_is_a_request():
+def test_a_proxy_warms_up_before_the_first_request():
     program = """if True:
         import sys, time
         from autoprune.apps.proxy import Settings, running
@@ -69,7 +68,7 @@ def test_a_worker_process_prunes_as_a_thread_does(worker: Worker):
 
 
 @pytest.mark.parametrize("jobs", [0, 2])
-def test_a_request_that_is_sent_again_is_not_pruned_again(jobs: int):
+def test_a_repeated_request_is_not_pruned_again(jobs: int):
     async def played() -> tuple[list[tuple[int, bytes | None]], int]:
         lanes = Lanes(Settings(safe_zone="2k", jobs=jobs))
         pruned = list[str]()
@@ -98,11 +97,11 @@ def test_a_request_that_is_sent_again_is_not_pruned_again(jobs: int):
         replace(job(2), body=job(2).body + b" "),
     ],
 )
-def test_a_request_that_differs_in_anything_is_another(other: Job):
+def test_a_digest_covers_all_of_a_request(other: Job):
     assert job_digest(other) != job_digest(job(2)) == job_digest(replace(job(2), at=9.0))
 
 
-def test_what_can_be_done_later_waits_for_requests_unless_too_much_waits():
+def test_deferred_work_waits_for_requests_unless_too_much_waits():
     async def played() -> list[str]:
         queue, done = Queue(), list[str]()
 
@@ -146,6 +145,17 @@ def test_a_worker_that_takes_too_long_is_killed(worker: Worker, monkeypatch: pyt
     monkeypatch.setattr(_workers, "PATIENCE", 0.1)
     assert worker.prune(job(4_000)) is LOST
     assert not is_alive(stuck)
+
+
+@pytest.mark.full
+def test_without_a_fork_server_workers_are_spawned(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(_workers.multiprocessing, "get_all_start_methods", lambda: ["spawn"])
+    worker = Worker(Settings(safe_zone="2k"))
+    try:
+        assert worker.prune(job(9)).body == Work(Settings(safe_zone="2k")).prune(job(9)).body
+        assert parent_of(pid_of(worker)) == os.getpid()
+    finally:
+        worker.close()
 
 
 def test_workers_end_with_the_proxy(worker: Worker):
@@ -195,7 +205,7 @@ def is_alive(number: int) -> bool:
     return state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
-def test_requests_of_many_sessions_go_through_processes(proxy_to: ProxyTo) -> None:
+def test_requests_of_many_sessions_go_through_workers(proxy_to: ProxyTo) -> None:
     with serving(always(answer(b'{"usage": {"input_tokens": 900}}'))) as upstream:
         proxy = proxy_to(upstream.url, jobs=2)
         for results in (4, 5, 6):
@@ -205,50 +215,7 @@ def test_requests_of_many_sessions_go_through_processes(proxy_to: ProxyTo) -> No
         assert all(session.ledger.requests == 3 and session.ledger.reported for session in proxy.sessions)
 
 
-def test_a_session_that_its_client_does_not_name_goes_where_it_went_before():
+def test_an_unnamed_session_keeps_its_lane():
     assert conversation_key(job(1)) == conversation_key(job(9)) != conversation_key(job(1, " another"))
     deep = b'{"messages": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     assert [conversation_key(Job("/v1/messages", {}, known, "", 0.0)) for known in (b"no JSON", deep)] == ["", ""]
-
-
-def test_what_cannot_be_written_as_json_goes_on_as_it_came():
-    sent = body(8).replace(b'"model"', b'"temperature": 1e999, "model"')
-    done = Work(Settings(safe_zone="2k")).prune(Job("/v1/messages", {}, sent, "", 0.0))
-    assert done.body is None
-    assert done.note.startswith("ValueError")
-
-
-def test_more_conversations_than_are_remembered_have_their_accounts():
-    work = Work(Settings(safe_zone="2k"))
-    found = [work.prune(job(8, f" {number}")).number for number in range(80)]
-    assert all(map(work.account, found))
-
-
-def test_half_an_emoji_is_sent_as_it_came():
-    cut = json.loads(body(8))
-    cut["messages"][-1]["content"][0]["content"] = "an emoji that was cut \ud83d"
-    done = Work(Settings(safe_zone="2k")).prune(Job("/v1/messages", {}, json.dumps(cut).encode(), "", 0.0))
-    assert done.body
-    assert json.loads(done.body)["messages"][-1] == cut["messages"][-1]
-    assert len(done.body) < len(json.dumps(cut)) / 2
-
-
-def test_a_history_that_is_kept_on_the_server_is_no_conversation_here():
-    known = {"input": [{"role": "user", "content": "Go on."}], "previous_response_id": "r"}
-    done = Work(Settings(safe_zone="2k")).prune(Job("/v1/responses", {}, json.dumps(known).encode(), "", 0.0))
-    assert (done.body, done.conversation) == (None, "")
-    assert "previous_response_id" in done.note
-
-
-def test_the_newest_payloads_are_kept_up_to_so_many_bytes():
-    kept = Payloads(120)
-    texts = {id: "".join(map(chr, range(at, at + 40))) for id, at in (("a", 0x40), ("b", 0x400), ("c", 0xD800))}
-    for id, text in texts.items():
-        kept.put(id, text)
-    assert [kept.get(id) for id in texts] == [None, None, texts["c"]]
-
-
-def test_the_safe_zone_is_a_share_of_the_models_window():
-    assert usual_zone("gpt-4o") == 0.6 * 128_000
-    assert usual_zone("a model of nobody's") == 100_000
-    assert usual_zone(None) == 100_000

@@ -1,6 +1,6 @@
 """Clients whose configuration is simple: a variable, or one file or option that takes precedence over the rest.
 
-Claude Code and Codex have modules of their own.
+Claude Code and Codex have their own modules.
 """
 
 import json

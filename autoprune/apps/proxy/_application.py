@@ -180,7 +180,7 @@ class Proxy:
         session, job, outcome = handled.session, handled.job, handled.outcome
         with self._noting_faults():
             if session and job and (account := await self.lanes.account(handled.lane, outcome.number)):
-                session.record(account, outcome, job)
+                session.enter_request(account, outcome, job)
                 return session.requests
         return 0
 

@@ -95,7 +95,7 @@ class UsageReader:
         if not self._is_readable:
             return
         try:
-            for data in self._decoded(piece):
+            for data in self._decompress_piece(piece):
                 self._collect(data)
         except Exception:
             self._is_readable, self._rest = False, []
@@ -107,7 +107,7 @@ class UsageReader:
             self._read_event(rest) if self._is_stream else self._read_json(rest)
         return self.usage
 
-    def _decoded(self, piece: bytes) -> Iterator[bytes]:
+    def _decompress_piece(self, piece: bytes) -> Iterator[bytes]:
         if self._decoder is None:
             yield piece
             return

@@ -91,7 +91,7 @@ class Cache:
         """How the life is known; "" if it is the usual one."""
         return self.source if self.life != self.usual else USUAL
 
-    def request(self, requested: Life, messages: int) -> None:
+    def note_request(self, requested: Life, messages: int) -> None:
         """Record the life that a request with this many messages asks for. A repeated request keeps its life."""
         now = self._life_for(requested)
         longest, self.source = now if requested == self._requested else max(now, self._before)
@@ -99,7 +99,7 @@ class Cache:
         self._lives = {at: life for at, life in self._lives.items() if at <= messages}
         self.life = self._lives.setdefault(messages, longest)
 
-    def learn(self, usage: object) -> None:
+    def learn_life(self, usage: object) -> None:
         """Record what the answer to the last request reports as written, and for how long."""
         tokens = cache_writes(usage)
         if not tokens:
@@ -226,7 +226,7 @@ class Conversation:
     counted: int = 0
     cleared: set[str] = field(default_factory=set)
 
-    def request(self, messages: int, at: float, *, counts_only: bool = False) -> float:
+    def note_request(self, messages: int, at: float, *, counts_only: bool = False) -> float:
         """Record a request with this many messages, and return the seconds since the one before it.
 
         A repeated request keeps its pause unless the cache went cold since, so that the same is cleared again. A
@@ -250,7 +250,7 @@ class Conversation:
 
     def learn(self, usage: object) -> None:
         """Record what an answer reports about the cache and the size of the prompt."""
-        self.cache.learn(usage)
+        self.cache.learn_life(usage)
         if self.counted < LEAST_MEASURED:
             return
         try:

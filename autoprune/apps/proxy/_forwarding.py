@@ -27,7 +27,7 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
 CONNECT_SECONDS, READ_SECONDS = 15.0, 900.0  # a model may think for minutes before it sends the first byte
-KEEP_SECONDS = 4.0  # for idle connections to the upstream: less than servers usually keep theirs (5 s and more)
+KEEP_SECONDS = 4.0  # for idle connections to the upstream: less than servers keep theirs (Node.js and uvicorn: 5 s)
 MOST_IDLE = 100  # connections to the upstream
 CONNECT_TRIES = 2
 NOT_IN_TARGET = re.compile(rb"[^\x21-\x7e]")  # bytes that must be escaped in a request line

@@ -178,7 +178,7 @@ def state_json(settings: Settings, sessions: Sessions, wanted: str | None = None
         "upstream": urlsplit(settings.upstream).hostname if settings.upstream else None,
         "strategy": settings.strategy,
         **{name: getattr(sessions, name) for name in ("requests", "passed", "why", "refused", "failed")},
-        "saved": sum(each.saved for each in sessions.figures().values()),
+        "saved": sum(each.saved for each in sessions.sums_by_label().values()),
         "sessions": [session_json(each, in_full=wanted in (None, each.name)) for each in known],
     }
 
@@ -189,20 +189,20 @@ def session_json(session: Session, *, in_full: bool) -> Json:
     known = {
         name: getattr(session, name) for name in ("name", "path", "started", "at", "requests", "refused", "failed")
     }
-    figures, last = session.figures, session.points[-1]
-    sums: Json = {
+    sums, last = session.sums, session.points[-1]
+    summary: Json = {
         **known,
         "client": client,
         "agent": session.client,
         "model": model,
         "safe_zone": session.safe_zone,
-        "tokens": {"before": figures.before, "after": figures.after},
+        "tokens": {"before": sums.before, "after": sums.after},
         "prompt": {"before": last.before, "after": last.after},
-        "results_cleared": figures.cleared,
+        "results_cleared": sums.cleared,
         "saved": savings_json(session),
         "cache": {"life": lifetime(session.ledger.prices.life), "from": session.life_from},
     }
-    return {**sums, **_details_json(session)} if in_full else sums
+    return {**summary, **_details_json(session)} if in_full else summary
 
 
 def savings_json(session: Session) -> Json:
@@ -250,7 +250,7 @@ def count_from_one(decision: str) -> str:
 
 def metrics(sessions: Sessions) -> str:
     """The metrics of a proxy, labeled by client and model. Sessions are no labels: there are too many."""
-    figures = sessions.figures()
+    figures = sessions.sums_by_label()
     return "".join(f"{line}\n" for line in (*_total_lines(sessions), *_label_lines(figures), *_time_lines(figures)))
 
 

@@ -30,7 +30,7 @@ from autoprune.strategies.by_name import clearing_named
 
 REMEMBERED = 64  # conversations
 MOST_MESSAGES = 50_000  # in a conversation: a longer one would occupy a worker for a minute
-MOST_OPEN = 2  # prunes whose account is due, of conversations that go on: each holds a whole conversation
+MOST_OPEN = 2  # prunes in known conversations whose account is due: each holds what is remembered once more
 LONGEST_NAME = 100  # characters of a name in a message
 PAYLOAD_BYTES = 8_000_000  # of cleared payloads, compressed
 QUICK = 1  # zlib level: source code shrinks to a fifth in 0.1 ms
@@ -221,7 +221,7 @@ class Work:
             return None
         outcome, account = last
         number = next(self._numbers)
-        self._accounts[number] = replace(account, pause=known.request(account.messages, at))
+        self._accounts[number] = replace(account, pause=known.note_request(account.messages, at))
         return replace(outcome, number=number, seconds=time.perf_counter() - started)
 
     def account(self, number: int) -> Account | None:
@@ -260,7 +260,7 @@ class Work:
             return Outcome(note=f"the conversation has more than {MOST_MESSAGES:,} messages: it was sent unpruned")
         known = self._conversations.match(f"{job.session}/{found.model}", messages)
         cache = self._update_cache(known, found, body, len(messages))
-        pause = known.request(len(messages), job.at, counts_only=found.counts_only)
+        pause = known.note_request(len(messages), job.at, counts_only=found.counts_only)
         zone = usual_zone(found.model) if self._settings.safe_zone is None else None
         options: dict[str, Any] = {"cache_ttl": cache.first_life} | ({} if zone is None else {"safe_zone": zone})
         pruned = prune_request(
@@ -287,7 +287,7 @@ class Work:
             usual = usual_prices(found.model)
             known.cache.usual = usual.life
             known.cache.given = cache_ttl(self._args, self._environ)
-            known.cache.request(requested_life(found, body, charges_writes=usual.write > 1), messages)
+            known.cache.note_request(requested_life(found, body, charges_writes=usual.write > 1), messages)
         return known.cache
 
     # Accounts

@@ -169,12 +169,12 @@ class Waiting:
         self._fresh: dict[Connection, None] = {}
         self._idle: dict[Connection, None] = {}
 
-    def add(self, connection: "Connection") -> None:
-        """Add a connection that begins to wait."""
+    def join(self, connection: "Connection") -> None:
+        """Take a connection that begins to wait."""
         (self._idle if connection.cycle else self._fresh)[connection] = None
 
-    def remove(self, connection: "Connection") -> None:
-        """Remove a connection that has a request now, or is closed."""
+    def leave(self, connection: "Connection") -> None:
+        """Forget a connection that has a request now, or is closed."""
         self._fresh.pop(connection, None)
         self._idle.pop(connection, None)
 
@@ -186,7 +186,7 @@ class Waiting:
         oldest = next((each for each in (*self._fresh, *self._idle) if each is not newest), None)
         if oldest is None:
             return False
-        self.remove(oldest)
+        self.leave(oldest)
         connections.discard(oldest)
         oldest.transport.abort()
         return True
@@ -217,14 +217,14 @@ class Connection(HttpToolsProtocol):
         """Accept the connection, or refuse it if there are too many."""
         super().connection_made(transport)
         if self._waiting.make_room(self):
-            self._waiting.add(self)
+            self._waiting.join(self)
             self._start_timer(HEAD_SECONDS)
         else:
             self._refuse(TOO_MANY)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Clean up."""
-        self._waiting.remove(self)
+        self._waiting.leave(self)
         self._stop_timer()
         super().connection_lost(exc)
 
@@ -284,7 +284,7 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Start the application while the body is still coming."""
         self._stage, self._head_bytes = Stage.BODY, 0
-        self._waiting.remove(self)
+        self._waiting.leave(self)
         super().on_headers_complete()
         if self.cycle and self.scope["http_version"] == "1.0":
             end_with_connection(self.cycle)
@@ -299,7 +299,7 @@ class Connection(HttpToolsProtocol):
         """Wait for the next request."""
         super().on_response_complete()
         if self._is_answered and not self.transport.is_closing():
-            self._waiting.add(self)
+            self._waiting.join(self)
             if self._stage is not Stage.NOTHING:  # the next request has begun, or a refused one is still coming
                 self._start_timer(HEAD_SECONDS)
 

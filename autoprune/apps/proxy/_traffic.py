@@ -115,7 +115,7 @@ class Session:
     `ledger` says what pruning has saved, and `points` has the figures of each request. `cleared` are the cleared
     results, each with the number of the request that cleared it. `refused` counts answers with a status of 400 or more,
     and `failed` requests that the upstream did not answer; neither are in the ledger. `life_from` says how the life of
-    the cache (that of the ledger's prices) is known, such as "as reported in answers"; it is "" for the usual life.
+    the cache (the one in the ledger's prices) is known, such as "as reported in answers"; it is "" for the usual life.
     """
 
     name: str
@@ -137,7 +137,7 @@ class Session:
     _before: tuple[Ledger, Mapping[str, Any] | None] | None = field(default=None, repr=False)
     _sent: Sent | None = field(default=None, repr=False)  # by the last request
     _is_unanswered: bool = False
-    _figures: Figures = field(default=Figures(), repr=False)
+    _sums: Figures = field(default=Figures(), repr=False)
     _totals: tuple[Entry, Entry] | None = field(default=None, repr=False)
 
     @property
@@ -168,22 +168,22 @@ class Session:
         return self._totals
 
     @property
-    def figures(self) -> Figures:
+    def sums(self) -> Figures:
         """The sums over all requests, including those that `points` no longer has."""
-        return replace(self._figures, saved=self.total.net, saved_cold=self.cold.net)
+        return replace(self._sums, saved=self.total.net, saved_cold=self.cold.net)
 
-    def record(self, account: Account, outcome: Outcome, job: Job) -> None:
+    def enter_request(self, account: Account, outcome: Outcome, job: Job) -> None:
         """Record a request that is on its way."""
         if not self.requests:
             self.model, self.ledger = account.model, Ledger(account.prices)
         self.requests += 1
         self.safe_zone, self.life_from = account.safe_zone, account.life_from
         cold = int(account.is_cold and not self._is_retry(account, job))
-        self._enter_in_ledger(account)
+        self._add_to_ledger(account)
         sizes = account.before, account.after, len(account.cleared)
         self.points.append(Point(self.requests, job.at, *sizes, outcome.seconds, outcome.note, account.is_cold))
         times = time_buckets(outcome.seconds)
-        self._figures += Figures(int(self.requests == 1), 1, *sizes, cold=cold, seconds=outcome.seconds, times=times)
+        self._sums += Figures(int(self.requests == 1), 1, *sizes, cold=cold, seconds=outcome.seconds, times=times)
         self.cleared += (replace(each, request=self.requests, is_cold=account.is_cold) for each in account.cleared)
         self.decisions = account.decisions
         if outcome.note:
@@ -207,7 +207,7 @@ class Session:
         """
         return self._is_same_prompt(account) and (self._is_unanswered or job.at - self.at <= account.prices.life)
 
-    def _enter_in_ledger(self, account: Account) -> None:
+    def _add_to_ledger(self, account: Account) -> None:
         """Enter a prune in the ledger, with the usage of the answer before if it can be read."""
         # If a request is sent again after a failure, the ledger takes the first prune: it knows what was cleared then.
         is_again = self._is_unanswered and self._is_same_prompt(account)
@@ -260,7 +260,7 @@ class Sessions:
                 _add_up(dropped, self._dropped)
         return found
 
-    def figures(self) -> dict[Label, Figures]:
+    def sums_by_label(self) -> dict[Label, Figures]:
         """The sums by client and model, dropped conversations included."""
         sums = dict(self._dropped)
         for session in self:
@@ -270,7 +270,7 @@ class Sessions:
 
 def _add_up(session: Session, sums: dict[Label, Figures]) -> None:
     label = limit_label(session.label, sums)
-    sums[label] = sums.get(label, Figures()) + session.figures
+    sums[label] = sums.get(label, Figures()) + session.sums
 
 
 def session_name(headers: Mapping[str, str]) -> str:

@@ -23,7 +23,7 @@ LOST = Outcome(note="the worker process died or did not answer in time: the requ
 
 
 class Worker:
-    """A lane in a process of its own. A process that dies is replaced by one that remembers nothing yet."""
+    """A lane in its own process. A process that dies is replaced by one that remembers nothing yet."""
 
     def __init__(self, settings: Settings) -> None:
         """Start nothing yet: starting waits for the fork server, so it belongs in the lane's thread."""
@@ -40,26 +40,26 @@ class Worker:
 
     def prune(self, job: Job) -> Outcome:
         """Prune the conversation in a request; `LOST` if the process dies over it."""
-        outcome = self._call("prune", job)
+        outcome = self._call_worker("prune", job)
         return outcome if isinstance(outcome, Outcome) else LOST
 
     def reuse(self, digest: bytes, at: float) -> Outcome | None:
         """Return the outcome of a request that is sent again; None if it has to be pruned."""
-        outcome = self._call("reuse", digest, at)
+        outcome = self._call_worker("reuse", digest, at)
         return outcome if isinstance(outcome, Outcome) else None
 
     def account(self, number: int) -> Account | None:
         """Return the account of a prune; None if there is none."""
-        account = self._call("account", number)
+        account = self._call_worker("account", number)
         return account if isinstance(account, Account) else None
 
     def learn(self, conversation: str, usage: object) -> None:
         """Record the usage that the provider reported with an answer in a conversation."""
-        self._call("learn", conversation, usage)
+        self._call_worker("learn", conversation, usage)
 
     def recall(self, id: str) -> str | None:
         """Return a cleared payload; None if it is no longer kept."""
-        text = self._call("recall", id)
+        text = self._call_worker("recall", id)
         return text if isinstance(text, str) else None
 
     def close(self) -> None:
@@ -74,7 +74,8 @@ class Worker:
     def _start(self) -> Connection:
         self._connection, theirs = self._context.Pipe()
         with theirs:
-            # Set here and not once, because the fork server belongs to the whole program, which may use it too.
+            # The fork server belongs to the whole program. If that has started it already, this does nothing, and the
+            # worker imports the module by itself.
             self._context.set_forkserver_preload([PRELOAD])
             # A daemon, so that a program that exits without closing the proxy does not wait for its workers.
             process = self._context.Process(target=serve, args=(theirs, self._settings), daemon=True)  # type: ignore[attr-defined]
@@ -82,7 +83,7 @@ class Worker:
         self._process = process
         return self._connection
 
-    def _call(self, method: str, *args: object) -> object:
+    def _call_worker(self, method: str, *args: object) -> object:
         """Call a method of the worker's `Work`; None if the process dies or takes longer than `PATIENCE`."""
         try:
             connection = self._send((method, args))

@@ -1,4 +1,4 @@
-"""Who may ask: programs that mean this proxy; nobody from another site, and nobody from elsewhere without the token."""
+"""Settings, and the guard: other sites are refused, and so are other machines without the token."""
 
 import socket
 from collections.abc import Callable
@@ -37,13 +37,13 @@ def test_a_page_of_another_site_is_refused_before_anything_is_sent(proxy_to: Pro
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
-def test_programs_of_this_machine_need_no_token(proxy_to: ProxyTo, name: str) -> None:
+def test_local_programs_need_no_token(proxy_to: ProxyTo, name: str) -> None:
     with serving(always(answer())) as upstream:
         url = proxy_to(upstream.url).url.replace("127.0.0.1", name)
         assert httpx.post(f"{url}/v1/messages", content=body(2)).status_code == 200
 
 
-def test_on_an_open_address_every_request_needs_the_token_and_it_is_not_passed_on(proxy_to: ProxyTo) -> None:
+def test_on_an_open_address_each_request_needs_the_token_which_is_not_forwarded(proxy_to: ProxyTo) -> None:
     with serving(always(answer())) as upstream:
         url = proxy_to(upstream.url, host="0.0.0.0", token="a secret").url.replace("0.0.0.0", "127.0.0.1")
         for headers in ({}, {"x-autoprune-token": "another"}):
@@ -76,7 +76,7 @@ def test_the_page_needs_the_token_on_the_loopback_too():
         ({"upstream": "https://user:password@gateway.example"}, "have the client send them in a header"),
     ],
 )
-def test_settings_that_cannot_be_used_are_refused_at_the_start(settings: dict[str, str], said: str) -> None:
+def test_unusable_settings_are_refused(settings: dict[str, str], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         Settings(**settings)
 
@@ -84,7 +84,7 @@ def test_settings_that_cannot_be_used_are_refused_at_the_start(settings: dict[st
 @pytest.mark.parametrize(
     ("name", "value"), [("ALL_PROXY", "socks9://127.0.0.1:1"), ("HTTPS_PROXY", "x://y"), ("SSL_CERT_FILE", "/none")]
 )
-def test_an_environment_that_cannot_be_used_is_an_error_at_the_start(
+def test_an_unusable_environment_is_an_error_at_the_start(
     proxy_to: ProxyTo, monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
     monkeypatch.setenv(name, value)
@@ -93,18 +93,18 @@ def test_an_environment_that_cannot_be_used_is_an_error_at_the_start(
 
 
 @pytest.mark.parametrize("host", ["999.1.1.1", "a b", "a" * 100, "::zz", "192.0.2.1"])
-def test_an_address_of_no_machine_or_another_is_an_error_that_says_so(proxy_to: ProxyTo, host: str) -> None:
+def test_listening_on_an_address_of_another_machine_is_an_error(proxy_to: ProxyTo, host: str) -> None:
     with pytest.raises(SettingsError, match=f"cannot listen on {host}:0: the host must be an address of this machine"):
         proxy_to(None, host=host, port=0)
 
 
-def test_an_address_that_is_taken_is_an_error_that_says_so(proxy_to: ProxyTo) -> None:
+def test_listening_on_a_port_in_use_is_an_error(proxy_to: ProxyTo) -> None:
     first = proxy_to(None)
     with pytest.raises(SettingsError, match="cannot listen on 127"):
         proxy_to(None, port=int(first.url.rpartition(":")[2]))
 
 
-def test_pieces_of_an_answer_do_not_wait_for_each_other():
+def test_accepted_connections_do_not_delay_small_writes():
     with open_socket(Settings()) as listening, socket.create_connection(listening.getsockname()):
         accepted, _ = listening.accept()
         with accepted:

@@ -1,4 +1,4 @@
-"""The sums over what went through: they stay when conversations go, and their labels stay few."""
+"""Conversations and the sums over them: what is counted, dropped, limited and shown."""
 
 from dataclasses import replace
 
@@ -22,56 +22,56 @@ CLEARED = Cleared(request=0, tool="read", target="a.py", tokens=50, reason="over
 
 
 def went_through(sessions: Sessions, name: str, requests: int = 1, *, model: str = "m", client: str = "mini/1") -> None:
-    """Let requests of a conversation go through, each of which cleared 50 of 100 tokens in 20 ms."""
+    """Enter requests of a conversation, each of which cleared 50 of 100 tokens in 20 ms."""
     job, outcome = Job("/v1/chat/completions", {}, b"", "", 0.0), Outcome(conversation=name, seconds=0.02)
     figures = Account(model, 60, 1, 0.0, 100, 50, Sent(PROMPT, PROMPT), DEFAULT, (CLEARED,), 1, ())
     for _ in range(requests):
-        sessions.match(outcome, job, client).record(figures, outcome, job)
+        sessions.match(outcome, job, client).enter_request(figures, outcome, job)
 
 
-def test_what_a_conversation_came_to_stays_in_the_sums_when_it_goes():
+def test_dropped_conversations_stay_in_the_sums():
     sessions = Sessions()
     for at in range(MOST_SESSIONS + 5):
         went_through(sessions, f"{at}", 2)
-    ((label, found),) = sessions.figures().items()
+    ((label, found),) = sessions.sums_by_label().items()
     whole = MOST_SESSIONS + 5
     assert (label, len(list(sessions))) == (("mini", "m"), MOST_SESSIONS)
     assert (found.sessions, found.requests, found.before, found.after) == (whole, 2 * whole, 200 * whole, 100 * whole)
     assert (found.cleared, sum(found.times), found.times[2]) == (2 * whole, 2 * whole, 2 * whole)
 
 
-def test_requests_whose_points_are_gone_are_counted():
+def test_requests_without_points_are_counted():
     sessions = Sessions()
     went_through(sessions, "long", MOST_POINTS + 3)
     (session,) = sessions
-    assert (len(session.points), session.figures.requests) == (MOST_POINTS, MOST_POINTS + 3)
+    assert (len(session.points), session.sums.requests) == (MOST_POINTS, MOST_POINTS + 3)
 
 
-def test_what_was_cleared_has_the_number_of_the_request_that_cleared_it():
+def test_cleared_results_have_the_number_of_the_request_that_cleared_them():
     sessions = Sessions()
     went_through(sessions, "one", 3)
     (session,) = sessions
     assert [each.request for each in session.cleared] == [each.request for each in session.points] == [1, 2, 3]
 
 
-def test_a_conversation_whose_first_request_is_on_its_way_is_not_there_yet():
+def test_a_conversation_without_an_accounted_request_is_not_listed():
     sessions = Sessions()
     sessions.match(Outcome(conversation="new"), Job("/", {}, b"", "", 0.0), "mini/1")
-    assert (list(sessions), sessions.figures()) == ([], {})
+    assert (list(sessions), sessions.sums_by_label()) == ([], {})
 
 
 @pytest.mark.parametrize("stay", [True, False])
-def test_labels_are_few_whatever_clients_say(stay: bool):
+def test_the_number_of_labels_is_limited(stay: bool):
     sessions = Sessions()
     for at in range(MOST_LABELS + 20 if stay else 3 * MOST_SESSIONS):
         went_through(sessions, f"{at}", client=f"client{at}/1")
-    found = sessions.figures()
+    found = sessions.sums_by_label()
     assert len(found) == MOST_LABELS + 1
     assert found[OTHERS, OTHERS].sessions == (20 if stay else 3 * MOST_SESSIONS - MOST_LABELS)
     assert metrics(sessions).count("autoprune_sessions_total{") == MOST_LABELS + 1
 
 
-def test_the_usage_of_an_answer_is_entered_once():
+def test_the_usage_of_an_answer_enters_the_ledger_once():
     sessions = Sessions()
     went_through(sessions, "one")
     (session,) = sessions
@@ -80,17 +80,17 @@ def test_the_usage_of_an_answer_is_entered_once():
     assert len(session.ledger.reported) == 1
 
 
-def test_what_was_saved_at_cold_requests_is_counted_and_said():
+def test_savings_at_cold_requests_are_counted_and_shown():
     sessions = Sessions()
     went_through(sessions, "one", 2)
     (session,) = sessions
     job, outcome = Job("/v1/chat/completions", {}, b"", "", 0.0), Outcome(conversation="one")
     cut = Account("m", 60, 1, 301.0, 100, 50, Sent(PROMPT, [("shorter", 50)]), DEFAULT, (CLEARED,), 1, (), "as asked")
-    session.record(cut, outcome, job)
+    session.enter_request(cut, outcome, job)
     assert (
         [each.is_cold for each in session.points] == [each.is_cold for each in session.cleared] == [False, False, True]
     )
-    ((_, found),) = sessions.figures().items()
+    ((_, found),) = sessions.sums_by_label().items()
     assert (found.cold, found.saved_cold) == (1, session.ledger.cold.net)
     assert found.saved_cold == found.saved == pytest.approx(1.25 * 50)
     text = metrics(sessions)
@@ -112,10 +112,10 @@ def test_a_retry_of_a_cold_request_counts_once(seconds: float, is_answered: bool
     outcome = Outcome(conversation="one")
     account = Account("m", 60, 3, 301.0, 100, 50, Sent(PROMPT, [("shorter", 50)]), DEFAULT, (CLEARED,), 1, ())
     for at in (301.0, 301.0 + seconds):
-        session.record(account, outcome, Job("/v1/chat/completions", {}, b"", "", at))
+        session.enter_request(account, outcome, Job("/v1/chat/completions", {}, b"", "", at))
         if not is_answered:
             session.take_back(session.requests)
-    assert (session.requests, session.figures.cold) == (3, cold)
+    assert (session.requests, session.sums.cold) == (3, cold)
     assert f'autoprune_cold_requests_total{{client="mini",model="m"}} {cold}' in metrics(sessions)
 
 
@@ -128,12 +128,12 @@ def test_a_retry_of_a_cold_request_counts_once(seconds: float, is_answered: bool
         ("colder than before", "colder than before; cold: the rewrite was paid for anyway"),
     ],
 )
-def test_why_something_was_cleared_at_a_cold_request(reason: str, said: str):
+def test_the_reason_at_a_cold_request_says_that_the_rewrite_was_paid_for(reason: str, said: str):
     assert explain(replace(CLEARED, reason=reason, is_cold=True)) == said
     assert explain(replace(CLEARED, reason=reason)) == reason
 
 
-def test_a_request_that_was_not_answered_is_not_in_the_ledger():
+def test_an_unanswered_request_is_not_in_the_ledger():
     sessions = Sessions()
     went_through(sessions, "one", 2)
     (session,) = sessions
@@ -149,13 +149,13 @@ def test_a_request_that_was_not_answered_is_not_in_the_ledger():
     assert (session.ledger.requests, len(session.ledger.reported), session.usage) == (3, 1, None)
 
 
-def test_a_label_is_short_whatever_clients_say():
+def test_the_length_of_labels_is_limited():
     sessions = Sessions()
     went_through(sessions, "one", client="c" * 100_000)
-    assert [len(client) for client, _ in sessions.figures()] == [LONGEST_LABEL]
+    assert [len(client) for client, _ in sessions.sums_by_label()] == [LONGEST_LABEL]
 
 
-def test_every_request_makes_another_revision():
+def test_every_request_changes_the_state_tag():
     sessions, seen = Sessions(), set()
     for at in range(MOST_SESSIONS + 5):
         sessions.requests += 1
@@ -174,10 +174,10 @@ def test_every_request_makes_another_revision():
         ("/", "unknown"),
     ],
 )
-def test_a_client_is_known_by_its_name_without_version_and_platform(agent: str, name: str):
+def test_a_clients_name_has_no_version_and_no_platform(agent: str, name: str):
     assert client_name(agent) == name
 
 
-def test_decisions_count_requests_from_1_as_the_page_does():
+def test_decisions_are_renumbered_from_1():
     assert count_from_one("request 14: over zone: request 3") == "request 15: over zone: request 3"
     assert count_from_one("what is worth under 2.6 may go") == "what is worth under 2.6 may go"

@@ -1,4 +1,4 @@
-"""The usage in an answer is read as it passes, however it is cut into pieces."""
+"""Requests are decompressed up to a limit, and usage is read from answers however they are split."""
 
 import gzip
 import json
@@ -12,9 +12,11 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
+from proxy.conftest import body
+from tables import each_row
 
 from autoprune.apps.proxy import _bodies
-from autoprune.apps.proxy._bodies import UsageReader
+from autoprune.apps.proxy._bodies import MOST_REQUEST, UnreadError, UsageReader, decompress
 from autoprune.tokens import prompt_tokens
 
 ANTHROPIC = (
@@ -48,7 +50,7 @@ def events(said: tuple[object, ...]) -> bytes:
 
 
 @pytest.mark.parametrize("said", [ANTHROPIC, CHAT, RESPONSES, GEMINI])
-def test_a_stream_is_read_however_it_is_cut(said: tuple[object, ...]) -> None:
+def test_usage_is_read_from_a_stream_however_it_is_split(said: tuple[object, ...]) -> None:
     whole = events(said) + b"data: [DONE]\n\n"
 
     @examples(15)
@@ -78,13 +80,13 @@ def test_a_stream_is_read_however_it_is_cut(said: tuple[object, ...]) -> None:
         ("application/json", "", b'{"message": ' * 100_000),
     ],
 )
-def test_what_says_no_usage_or_cannot_be_read_is_passed_over(kind: str, encoding: str, data: bytes) -> None:
+def test_answers_without_readable_usage_are_skipped(kind: str, encoding: str, data: bytes) -> None:
     reader = UsageReader(kind, encoding)
     reader.feed(data)
     assert reader.end() == {}
 
 
-def test_figures_inside_others_are_read_and_zeros_take_none_of_them_away():
+def test_nested_figures_are_read_and_zeros_do_not_overwrite_them():
     for said, expected in (
         (
             WRITTEN_FIRST,
@@ -104,7 +106,7 @@ def test_figures_inside_others_are_read_and_zeros_take_none_of_them_away():
         assert stream.end() == expected
 
 
-def test_a_long_event_is_put_together_once():
+def test_a_long_event_is_joined_once():
     reader, started = UsageReader("text/event-stream", ""), time.process_time()
     for _ in range(500):
         reader.feed(b"=" * 65_536)
@@ -114,7 +116,7 @@ def test_a_long_event_is_put_together_once():
 
 
 @pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
-def test_what_is_too_long_is_not_kept(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_is_too_long_is_not_kept(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_bodies, "MOST_ANSWER", 1_000)
     reader = UsageReader(kind, "")
     for piece in (b'data: {"image": "', b"=" * 1_000, b'", "usage": {"input_tokens": 1}}\n\n'):
@@ -123,7 +125,7 @@ def test_what_is_too_long_is_not_kept(kind: str, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "zstd"])
-def test_an_answer_that_unpacks_to_a_machines_memory_is_not_unpacked_whole(encoding: str) -> None:
+def test_a_decompression_bomb_is_not_decompressed_completely(encoding: str) -> None:
     pack = {"gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstandard.compress}[encoding]
     bomb = pack(b'{"usage": {"input_tokens": 1}, "more": "' + bytes(200_000_000) + b'"}')
     reader = UsageReader("application/json", encoding)
@@ -141,7 +143,7 @@ def test_usage_is_found_however_deep_it_is():
     assert reader.end() == {"input_tokens": 95}
 
 
-def test_the_name_of_an_encoding_may_be_written_in_capitals():
+def test_the_name_of_an_encoding_is_case_insensitive():
     reader = UsageReader("application/json", "GZIP")
     reader.feed(gzip.compress(b'{"usage": {"input_tokens": 95}}'))
     assert reader.end() == {"input_tokens": 95}
@@ -151,3 +153,40 @@ def test_a_list_of_answers_in_one_body_is_read():
     reader = UsageReader("application/json", "")
     reader.feed(json.dumps(GEMINI).encode())
     assert reader.end() == {"promptTokenCount": 95, "candidatesTokenCount": 42}
+
+
+# Requests
+
+
+def test_a_body_of_several_compressed_frames_is_read_completely():
+    said = body(3)
+    half = len(said) // 2
+    for packed in (
+        gzip.compress(said),
+        gzip.compress(said[:half]) + gzip.compress(said[half:]),
+        gzip.compress(said) + gzip.compress(b""),
+    ):
+        assert decompress(packed, "gzip") == decompress(packed, " X-GZIP") == said
+    frames = zstandard.compress(said[:half]) + zstandard.compress(said[half:])
+    assert decompress(frames, "zstd") == said
+    assert decompress(said, "") == decompress(said, "identity") == said
+
+
+@each_row(
+    "packed, encoding, words",
+    [
+        (gzip.compress(body(3))[:-4], "gzip", "cannot be decompressed: Compressed file ended before"),
+        (gzip.compress(body(3)) + b"more", "gzip", "cannot be decompressed: Not a gzipped file"),
+        (gzip.compress(body(3))[:-8] + b"12345678", "gzip", "cannot be decompressed: CRC check failed"),
+        (body(3), "gzip", "cannot be decompressed: Not a gzipped file"),
+        (body(3), "zstd", "cannot be decompressed: zstd decompress error"),
+        (body(3), "br", "'br' is not supported"),
+        (body(3), "gzip, gzip", "'gzip, gzip' is not supported"),
+        (bytes(MOST_REQUEST + 1), "", "is larger than 32,000,000 bytes"),
+        (gzip.compress(bytes(MOST_REQUEST + 1)), "gzip", "is larger than 32,000,000 bytes"),
+        (zstandard.compress(bytes(20 * MOST_REQUEST)), "zstd", "is larger than 32,000,000 bytes"),
+    ],
+)
+def test_a_body_that_cannot_be_decompressed_is_not_read(packed: bytes, encoding: str, words: str):
+    with pytest.raises(UnreadError, match=words):
+        decompress(packed, encoding)
