@@ -74,8 +74,8 @@ class Dialect:
 
     - `find(text, path, parser)` returns the results in the text at `path`, in order, and closes the calls they answer.
     - `spans(text)` returns where results stand, in order, with the tags or the headings that belong to them.
-    - `find_begin(text, parser)` returns where the first result can begin, -1 if none can. It must not depend on payloads,
-      since it decides between dialects, and that decision must not change when a payload is cleared.
+    - `find_begin(text, parser)` returns where the first result can begin, -1 if none can. It decides between dialects,
+      so it must not depend on payloads: that decision may not change when a payload is cleared.
     - `refuse(text, parser)` returns the reason why the text can hold no result at this point, None if it can.
     - `explain(text, parser)` returns the reason why something in the text that looks like a result is none, or None.
     - `find_below(text, path, parser)` returns the results in a text block whose heading is the block before it, None
