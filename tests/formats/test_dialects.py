@@ -53,7 +53,7 @@ class Says:
 
 
 def sample(kind: str) -> str:
-    """A result, a failed one, and what else stands around results in a dialect; the payloads hold no tags."""
+    """A result, a failed result and the other tags of a dialect; the payloads hold no tags."""
     _, answer = DIALECTS[kind]
     results = (answer(Step("read_file", {"path": "a.py"}, "words", failed)) for failed in (False, True))
     return "\n".join((*results, MORE.get(kind, "")))
