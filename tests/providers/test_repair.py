@@ -339,6 +339,8 @@ def marked_item(one: dict[str, Any], mark: Callable[[], str]) -> dict[str, Any]:
         }
     elif isinstance(one.get(name), str) and one[name].strip():
         one = {**one, name: f"{one[name]}{mark()}"}
+    elif one["role"] == "tool":  # an empty result is valid, and can be removed like any other
+        one = {**one, "mark": mark()}
     if isinstance(one.get("tool_calls"), list):
         one = {**one, "tool_calls": [{**call, "mark": mark()} for call in one["tool_calls"]]}
     return one
