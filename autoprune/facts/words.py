@@ -8,7 +8,7 @@ import autoprune.facts.harness as harness
 from autoprune.conversation.messages import fields, fields_of
 from autoprune.conversation.transcript import Entry, Path, ToolCall, ToolResult
 from autoprune.formats import find_medium
-from autoprune.formats.dialects import dialect_of, registered
+from autoprune.formats.dialects import all_dialects, dialect_of
 
 Span = tuple[int, int]
 
@@ -144,7 +144,7 @@ def _text_around(text: str, parts: Sequence[ToolResult | ToolCall]) -> str:
     """Return a text without the results and calls in it and the tags or the heading of each."""
     if not parts:
         # Cline may write the heading of a result as a block of its own.
-        is_frame = any(dialect.is_frame(text) for dialect in registered() if dialect.is_frame)
+        is_frame = any(dialect.is_frame(text) for dialect in all_dialects() if dialect.is_frame)
         return "" if is_frame else text
     wholes = {kind: _extents(text, kind) for kind in {part.kind for part in parts if isinstance(part, ToolResult)}}
     around, at = [], 0
@@ -166,7 +166,7 @@ def _extent(text: str, part: ToolResult | ToolCall, wholes: Mapping[str, Sequenc
 
 def _with_frame(text: str, start: int, stop: int) -> Span:
     """Return the offsets of a call with the tags around the block of calls that it begins or ends."""
-    for opening, closing in filter(None, (dialect.call_frame for dialect in registered())):
+    for opening, closing in filter(None, (dialect.call_frame for dialect in all_dialects())):
         before, after = text[max(0, start - NEAR) : start], text[stop : stop + NEAR]
         if before.rstrip().endswith(opening):
             start -= len(before) - len(before.rstrip()) + len(opening)

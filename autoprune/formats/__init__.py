@@ -1,14 +1,15 @@
-"""How conversations are written: one module a wire format, one a dialect of results inside texts.
+"""Formats: how APIs write messages; dialects: how agents write calls and results into texts.
 
-A format is a module, or any object, with a name and four functions (`Format`). It is given a `Parser`, which knows what
-the messages before left open. All that a new format needs is imported from here; docs/formats.md writes one as an
-example. To ship it, add its file to this folder and one line to `SHIPPED`.
+A format is a module, or any object, with a name and four functions (`Format`). It reads messages with a `Parser`, which
+knows the open calls of earlier messages. Everything that a new format needs is imported from here; docs/formats.md has
+an example. To ship a format, add its file to this folder and one line to `SHIPPED`. A package that registers one under
+the entry point group `autoprune.formats` offers it by its name, as in `PruneArgs(format="name")`.
 
     anthropic_messages, bedrock_converse, gemini_contents, openai_chat, openai_responses    the formats that ship
-    texts              results and calls inside texts, which four dialects write
-    xml_tool_result    the XML dialect; the others are private
+    texts              reads calls and results inside texts
+    dialects           `Dialect`, and how to add one
+    xml_tool_result    the XML dialect; the other shipped dialects are private
     parsing            `Format`, `Parser`, `parse`
-    words, harness     what a summarizer reads of a message, and what of that is the user's own
 """
 
 from autoprune.conversation.messages import fields, fields_of, listed, nested, with_items

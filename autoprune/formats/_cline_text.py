@@ -1,8 +1,8 @@
-"""The dialect of Cline and Roo Code: `[read_file for 'a.py'] Result:` in a user's text, the payload below it.
+"""The dialect of Cline and Roo Code: `[read_file for 'a.py'] Result:` in a user's text, with the payload below it.
 
 The heading and its payload are one text, or two text blocks, one after the other. Source: cline/cline up to 3.35 and
 RooCodeInc/Roo-Code up to 3.38 send two blocks, cline/cline from 3.36 on one; some of their providers join all blocks by
-line breaks. Their calls are elements, as in `xml_tool_result`. What the user answers to a tool is no result.
+line breaks. Their calls are elements, as in `xml_tool_result`. A user's answer to a tool is no result.
 """
 
 import re
@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from autoprune.conversation.transcript import Path
-from autoprune.formats._elements import Fences, Places, is_blank, occurrences, trimmed
-from autoprune.formats._parts import after_letters
-from autoprune.formats.dialects import Dialect, Example, registered
-from autoprune.formats.parsing import Found, Parser, Standing
+from autoprune.formats._elements import Fences, Places, is_blank, occurrences, trim_line_breaks
+from autoprune.formats._parts import Found, after_letters
+from autoprune.formats._standing import Standing
+from autoprune.formats.dialects import Dialect, Example, all_dialects
+from autoprune.formats.parsing import Parser
 
 KIND = "cline"
 MARK = "] Result:"
@@ -22,7 +23,7 @@ NAME = re.compile(r"\[([A-Za-z][A-Za-z0-9_-]*)(?=[\] ])")
 LONG = re.compile(r"\[([A-Za-z][A-Za-z0-9_-]*) (?:for '|to '|in [^\n]{1,99} mode: ')")
 ENVIRONMENT, ENVIRONMENT_END = "\n<environment_details>", "</environment_details>"
 FEEDBACK = "\nThe user provided the following feedback:\n<feedback>"
-# The tools that the user answers, and how an answer to any other tool begins.
+# The tools that the user answers, and the beginning of a user's answer to any other tool.
 QUESTIONS = ("ask_followup_question", "attempt_completion", "plan_mode_respond")
 ANSWER = re.compile(r"(?:The user [^\n]{1,300}\n)?<(?:answer|feedback|user_message)>")
 FAILED, FAILED_END = "The tool execution failed with the following error:\n<error>", "</error>"
@@ -38,7 +39,7 @@ class Heading(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """A result in a text, with where its heading begins and where its payload stands."""
+    """The offsets of a result in a text: the beginning of its heading, and its payload."""
 
     begin: int
     start: int
@@ -94,8 +95,8 @@ def extents(text: str, standing: Standing | None = None) -> list[Extent]:
     headings = list(_headings(text))
     limits = [*(heading.begin for heading in headings[1:]), len(text)]
     found: list[Extent] = []
-    words: int | None = 0  # where the user's own words begin before a heading; None: there are none
-    closed = 0  # no heading counts before it
+    words: int | None = 0  # where the user's words before a heading begin; None if there are none
+    closed = 0  # headings before it do not count
     fences = Fences(text)
     for heading, limit in zip(headings, limits, strict=False):
         if heading.begin < closed:
@@ -114,8 +115,8 @@ def extents(text: str, standing: Standing | None = None) -> list[Extent]:
     return found
 
 
-def begin(text: str, parser: Parser) -> int:
-    """Return where the first result can begin; -1 for nowhere."""
+def find_begin(text: str, parser: Parser) -> int:
+    """Return where the first result can begin; -1 if none can."""
     headings = (one.begin for one in _headings(text) if parser.standing.refusal(one.tool) is None)
     return next(headings, -1)
 
@@ -154,13 +155,13 @@ def _payload_end(at: int, limit: int, places: Places) -> tuple[int, int | None]:
 
 def _extent(text: str, heading: Heading, stop: int) -> Extent | None:
     """Return the result below a heading; None if it is empty or the user's words."""
-    start, stop = trimmed(text, heading.end, stop)
+    start, stop = trim_line_breaks(text, heading.end, stop)
     if start == stop or heading.tool in QUESTIONS or ANSWER.match(text, start, stop):
         return None
     end = text.rfind(FAILED_END, start, stop) if text.startswith(FAILED, start, stop) else -1
     if end < 0:
         return Extent(heading.begin, start, stop, heading.tool, None)
-    start, stop = trimmed(text, start + len(FAILED), end)
+    start, stop = trim_line_breaks(text, start + len(FAILED), end)
     return Extent(heading.begin, start, stop, heading.tool, True)
 
 
@@ -180,7 +181,7 @@ def _headings(text: str) -> Iterator[Heading]:
 
 
 def _short_heading(text: str, begin: int, at: int, end: int) -> Heading | None:
-    """Return a heading of one line. A bare name needs an underscore: `[main] Result:` is a line of somebody's log."""
+    """Return a heading of one line. A bare name needs an underscore: `[main] Result:` may be a line of a log."""
     name = NAME.match(text, begin, at + 1)
     if name is None or (text[name.end()] == "]" and name.end() != at):
         return None
@@ -200,7 +201,7 @@ def _long_heading(text: str, edge: int, begin: int, end: int) -> Heading | None:
 
 
 def _has_other_mark(text: str, start: int, stop: int) -> bool:
-    return any(text.find(other.mark, start, stop) >= 0 for other in registered() if other.kind != KIND)
+    return any(text.find(other.mark, start, stop) >= 0 for other in all_dialects() if other.kind != KIND)
 
 
 def _first_heading(text: str) -> Heading | None:
@@ -235,7 +236,7 @@ CLINE = Dialect(
     find=find,
     find_below=find_below,
     spans=spans,
-    begin=begin,
+    find_begin=find_begin,
     refuse=refuse,
     explain=explain,
     is_frame=is_frame,

@@ -14,8 +14,17 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from autoprune.conversation.transcript import Location, Path, ToolCall, ToolInput
-from autoprune.formats._elements import MOST_ARGUMENTS, First, Span, begins_line, elements, end_tags, in_turn, trimmed
-from autoprune.formats._parts import after_letters, argument
+from autoprune.formats._elements import (
+    MOST_ARGUMENTS,
+    First,
+    Span,
+    begins_line,
+    elements,
+    end_tags,
+    pair_in_turn,
+    trim_line_breaks,
+)
+from autoprune.formats._parts import UNKNOWN, Found, after_letters, argument
 from autoprune.formats.dialects import Example, element_dialect, read_raw
 from autoprune.formats.parsing import UNKNOWN, Found, Parser
 
@@ -166,7 +175,7 @@ def _read_result(text: str, match: re.Match[str], limit: int) -> Block:
     stop = text.rfind(f"</{body}>", match.end(), limit) if body else limit
     is_closed = stop >= 0
     start = match.end() if is_closed else match.start("body") - 1
-    start, stop = trimmed(text, start, stop if is_closed else limit)
+    start, stop = trim_line_breaks(text, start, stop if is_closed else limit)
     return Block(cut, start, stop, (match["tool"] or "").strip(), True if is_closed and body == "error" else None)
 
 
@@ -175,7 +184,7 @@ def _read_whole_block(text: str, span: Span) -> Block:
     match = FAILURE.match(text, span.start, span.stop)
     stop = text.rfind(f"</{match[1]}>", match.end(), span.stop) if match else -1
     begin, end, is_error = (match.end(), stop, True) if match and stop >= 0 else (span.start, span.stop, None)
-    return Block(after_letters(text, span.begin + 1), *trimmed(text, begin, end), "", is_error)
+    return Block(after_letters(text, span.begin + 1), *trim_line_breaks(text, begin, end), "", is_error)
 
 
 class Invocation(NamedTuple):
@@ -246,7 +255,7 @@ FUNCTION_RESULTS = element_dialect(
     ),
     read_element=_read_results,
     # Results do not nest, so that no text in a block has a say in where the block ends.
-    pair=in_turn,
+    pair=pair_in_turn,
     inner_tags=("result", "stdout", "output", "error", "system", "tool_name", "name"),
     calls=_invoke_calls,
     call_mark=CALLS,

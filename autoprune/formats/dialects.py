@@ -34,9 +34,18 @@ from typing import TypeAlias
 
 from autoprune.conversation.transcript import Path, ToolCall, as_text
 from autoprune.errors import SettingsError
-from autoprune.formats._elements import Span, Tag, first_start, outermost, tags, trimmed, unfenced, why_missed
-from autoprune.formats._parts import after_letters
-from autoprune.formats.parsing import UNKNOWN, Found, Parser
+from autoprune.formats._elements import (
+    Span,
+    Tag,
+    explain_miss,
+    first_start,
+    outside_fences,
+    pair_outermost,
+    tags,
+    trim_line_breaks,
+)
+from autoprune.formats._parts import UNKNOWN, Found, after_letters
+from autoprune.formats.parsing import Parser
 
 PAYLOAD = "@"  # stands for the payload in an example
 ELEMENT = re.compile(r"<([A-Za-z][\w-]*)[^<>]*>")
@@ -65,7 +74,8 @@ class Dialect:
 
     - `find(text, path, parser)` returns the results in the text at `path`, in order, and closes the calls they answer.
     - `spans(text)` returns where results stand, in order, with the tags or the headings that belong to them.
-    - `begin(text, parser)` returns where the first result can begin, -1 for nowhere. It may not depend on payloads.
+    - `find_begin(text, parser)` returns where the first result can begin, -1 if none can. It decides between dialects,
+      so it must not depend on payloads: that decision may not change when a payload is cleared.
     - `refuse(text, parser)` returns the reason why the text can hold no result at this point, None if it can.
     - `explain(text, parser)` returns the reason why something in the text that looks like a result is none, or None.
     - `find_below(text, path, parser)` returns the results in a text block whose heading is the block before it, None
@@ -83,7 +93,7 @@ class Dialect:
     example: Example
     find: Callable[[str, Path, Parser], Sequence[Found]]
     spans: Callable[[str], Sequence[tuple[int, int]]]
-    begin: Callable[[str, Parser], int]
+    find_begin: Callable[[str, Parser], int]
     refuse: Callable[[str, Parser], str | None]
     explain: Callable[[str, Parser], str | None]
     headings: tuple[str, ...] = ()
@@ -100,7 +110,7 @@ def element_dialect(
     answers: str,
     example: Example,
     read_element: ReadElement | None = None,
-    pair: Callable[[Iterable[Tag]], list[Span]] = outermost,
+    pair: Callable[[Iterable[Tag]], list[Span]] = pair_outermost,
     inner_tags: Iterable[str] = (),
     calls: Callable[[str, Path, Parser], Iterable[ToolCall]] | None = None,
     call_mark: str = "",
@@ -108,14 +118,14 @@ def element_dialect(
 ) -> Dialect:
     """Make the dialect whose results are elements `<name>…</name>` that begin a line or follow an end tag.
 
-    A text holds results only if the model's last message has an opening tag that begins with `<answers`.
-    `read_element` returns the results in one element; without it, the whole payload is one, of the next open call.
-    `pair` makes elements of tags: `outermost` lets them nest, `in_turn` does not. `inner_tags` are the names of the
-    elements that divide one.
+    A text holds results only if the model's last message has the opening tag `<answers`. `read_element` returns the
+    results in one element; by default, its whole payload is the result of the next open call. `pair` makes elements of
+    tags: `pair_outermost` lets them nest, `pair_in_turn` does not. `inner_tags` are the names of the elements that
+    divide an element into results.
     """
 
     def pair_tags(text: str) -> list[Span]:
-        return unfenced(text, pair(tags(text, name)))
+        return outside_fences(text, pair(tags(text, name)))
 
     def find(text: str, path: Path, parser: Parser) -> list[Found]:
         read = read_element or partial(_read_raw, name)
@@ -124,7 +134,7 @@ def element_dialect(
     def explain(text: str, parser: Parser) -> str | None:
         known = [*tags(text, name)]
         refused = parser.standing.refusal(answers)
-        return why_missed(text, known, pair(known), refused, wants="it does not begin a line")
+        return explain_miss(text, known, pair(known), refused, wants="it does not begin a line")
 
     return Dialect(
         kind=name,
@@ -134,7 +144,7 @@ def element_dialect(
         example=example,
         find=find,
         spans=lambda text: [(span.begin, span.end) for span in pair_tags(text)],
-        begin=lambda text, parser: first_start(tags(text, name)),
+        find_begin=lambda text, parser: first_start(tags(text, name)),
         refuse=lambda text, parser: parser.standing.refusal(answers),
         explain=explain,
         calls=calls,
@@ -149,7 +159,7 @@ def _read_raw(name: str, text: str, span: Span, parser: Parser) -> list[Found]:
 
 def read_raw(name: str, text: str, span: Span, call: ToolCall | None, tool: str = "") -> Found:
     """Return all of an element `<name>` as one result, of a `tool`, or else of the tool that the `call` names."""
-    start, stop = trimmed(text, span.start, span.stop)
+    start, stop = trim_line_breaks(text, span.start, span.stop)
     # Cut in the middle, a payload that holds another element of the name might be read as that one.
     is_plain = name not in text[start:stop]
     tool = tool or (call.name if call else UNKNOWN)
@@ -159,16 +169,18 @@ def read_raw(name: str, text: str, span: Span, call: ToolCall | None, tool: str 
 _registered: tuple[Dialect, ...] = ()
 
 
-def register(dialect: Dialect) -> None:
+def register(dialect: Dialect, *, is_checked: bool = False) -> None:
     """Read a dialect in all texts from now on, in the whole process. Call it before anything is pruned.
 
+    `is_checked` skips the check of its example, for the shipped ones: the tests check these, and lxml loads lazily.
     Raises SettingsError if its kind is taken, or if its example lacks the mark, cannot be read by its `spans`, or holds
     an element that `tags` does not name.
     """
     global _registered
     if dialect_of(dialect.kind):
         raise SettingsError(f"there is a dialect {dialect.kind!r} already: give another kind")
-    _check(dialect)
+    if not is_checked:
+        _check_complete(dialect)
     _registered = (*_registered, dialect)
 
 
@@ -178,7 +190,7 @@ def unregister(kind: str) -> None:
     _registered = tuple(dialect for dialect in _registered if dialect.kind != kind)
 
 
-def registered() -> tuple[Dialect, ...]:
+def all_dialects() -> tuple[Dialect, ...]:
     """The registered dialects, in the order in which they were registered."""
     return _registered
 
@@ -188,7 +200,7 @@ def dialect_of(kind: str) -> Dialect | None:
     return next((dialect for dialect in _registered if dialect.kind == kind), None)
 
 
-def _check(dialect: Dialect) -> None:
+def _check_complete(dialect: Dialect) -> None:
     called, sample = f"the dialect {dialect.kind!r}", dialect.example.result
     if not dialect.mark or dialect.mark not in sample or PAYLOAD not in sample:
         raise SettingsError(f"the example of {called} must hold its mark {dialect.mark!r}, and {PAYLOAD!r} as payload")

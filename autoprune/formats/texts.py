@@ -17,14 +17,15 @@ from autoprune.conversation.messages import fields_of
 from autoprune.conversation.transcript import Path, ToolCall, ToolResult
 from autoprune.formats._cline_text import CLINE
 from autoprune.formats._element_dialects import FUNCTION_RESULTS, TOOL_RESPONSE
-from autoprune.formats._parts import TEXT_BLOCKS, read
-from autoprune.formats.dialects import Dialect, register, registered, with_escape
-from autoprune.formats.parsing import Found, Parser
+from autoprune.formats._parts import Found, read
+from autoprune.formats._payloads import TEXT_BLOCKS
+from autoprune.formats.dialects import Dialect, all_dialects, register, with_escape
+from autoprune.formats.parsing import Parser
 from autoprune.formats.xml_tool_result import XML_DIALECT
 
 SHIPPED_DIALECTS = (CLINE, XML_DIALECT, TOOL_RESPONSE, FUNCTION_RESULTS)
 for _dialect in SHIPPED_DIALECTS:
-    register(_dialect)
+    register(_dialect, is_checked=True)
 
 
 def user_content(content: object, path: Path, parser: Parser) -> tuple[tuple[ToolResult, ...], int]:
@@ -53,10 +54,10 @@ def user_block(item: object, path: Path, parser: Parser) -> tuple[tuple[ToolResu
 
 def user_text(text: str, path: Path, parser: Parser) -> tuple[tuple[ToolResult, ...], int]:
     """Return the results in a user's text, and its tokens. All are of one dialect: the first that may begin here."""
-    for dialect in registered() if parser.heading else ():
+    for dialect in all_dialects() if parser.heading else ():
         if dialect.find_below and (below := dialect.find_below(text, path, parser)) is not None:
             return _results(text, below, path, parser, dialect)
-    possible = [dialect for dialect in registered() if dialect.mark in text]
+    possible = [dialect for dialect in all_dialects() if dialect.mark in text]
     if not possible:
         return (), parser.count(text)
     chosen = _choose_dialect(possible, text, parser)
@@ -80,7 +81,7 @@ def _choose_dialect(possible: Sequence[Dialect], text: str, parser: Parser) -> D
     if len(allowed) < 2:
         return allowed[0] if allowed else None
     # The choice depends on no payload, so that it stays when payloads are cleared.
-    begins = [(dialect.begin(text, parser), at) for at, dialect in enumerate(allowed)]
+    begins = [(dialect.find_begin(text, parser), at) for at, dialect in enumerate(allowed)]
     return allowed[min((found for found in begins if found[0] >= 0), default=(0, 0))[1]]
 
 
@@ -103,7 +104,7 @@ def calls(text: object, path: Path, parser: Parser) -> Sequence[ToolCall]:
 
 def _first_calls(text: str, path: Path, parser: Parser) -> Sequence[ToolCall]:
     # The last registered dialect goes first: XML takes any element of elements for a call, so it must not win a tie.
-    dialects = (dialect for dialect in reversed(registered()) if dialect.calls and dialect.call_mark in text)
+    dialects = (dialect for dialect in reversed(all_dialects()) if dialect.calls and dialect.call_mark in text)
     read_calls = [[*dialect.calls(text, path, parser)] for dialect in dialects if dialect.calls]
     found = [calls for calls in read_calls if calls]
     return min(found, key=lambda calls: text.index("<", calls[0].location.start or 0), default=())

@@ -38,18 +38,18 @@ class PruningMiddleware(AgentMiddleware):
     ) -> ModelResponse | AIMessage:
         """Prune the request and pass it on. If the pruner raises an error, nothing is sent."""
         return handler(
-            _with_result(request, self._pruner.prune(request.messages, _model(request), _texts_beside(request)))
+            _with_result(request, self._pruner.prune(request.messages, _model_name(request), _texts_beside(request)))
         )
 
     async def awrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], Awaitable[ModelResponse]]
     ) -> ModelResponse | AIMessage:
         """Prune the request and pass it on, as `wrap_model_call` does."""
-        result = await self._pruner.aprune(request.messages, _model(request), _texts_beside(request))
+        result = await self._pruner.aprune(request.messages, _model_name(request), _texts_beside(request))
         return await handler(_with_result(request, result))
 
 
-def _model(request: ModelRequest) -> str | None:
+def _model_name(request: ModelRequest) -> str | None:
     """Return the name of a request's model; None if its class has no such field."""
     said = (getattr(request.model, name, None) for name in MODEL_NAMES)
     return next((name for name in said if isinstance(name, str) and name), None)

@@ -89,18 +89,18 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
     who = speaker(message)
     content = listed(message.get("content"))
     if who is Speaker.TOOL:
-        return _result(message, content, at, parser)
+        return _read_result(message, content, at, parser)
     name = message.get("name")
     weight = MESSAGE_TOKENS + (NAME_TOKENS + parser.count(name) if isinstance(name, str) else 0)
     if who is Speaker.USER:
         results, spent = texts.user_content(content, (at, "content"), parser)
         return Entry(who, weight + spent, results)
     if who is Speaker.MODEL:
-        return _answer(message, content, at, weight, parser)
+        return _read_answer(message, content, at, weight, parser)
     return Entry(who, weight + parser.tokens(content))
 
 
-def _result(message: Mapping[str, object], content: object, at: int, parser: Parser) -> Entry:
+def _read_result(message: Mapping[str, object], content: object, at: int, parser: Parser) -> Entry:
     """Return the entry of a tool's message, whose name is not sent."""
     name = message.get("name")
     call = parser.answered(message.get("tool_call_id", name))
@@ -110,9 +110,9 @@ def _result(message: Mapping[str, object], content: object, at: int, parser: Par
     return Entry(Speaker.TOOL, MESSAGE_TOKENS + held.tokens, (result,))
 
 
-def _answer(message: Mapping[str, object], content: object, at: int, weight: int, parser: Parser) -> Entry:
+def _read_answer(message: Mapping[str, object], content: object, at: int, weight: int, parser: Parser) -> Entry:
     """Return the entry of the model's message."""
-    calls, spent = _calls(message, at, parser)
+    calls, spent = _read_calls(message, at, parser)
     blocks = content if isinstance(content, list) else [] if content is None else [content]
     repeated = CALL_BLOCKS if calls else frozenset[str]()
     weight += spent + sum(_block_tokens(block, parser) for block in blocks if _kind(block) not in repeated)
@@ -120,7 +120,7 @@ def _answer(message: Mapping[str, object], content: object, at: int, weight: int
     return Entry(Speaker.MODEL, weight, (), (*calls, *said), _thinking(content, (at, "content"), parser))
 
 
-def _calls(message: Mapping[str, object], at: int, parser: Parser) -> tuple[list[ToolCall], int]:
+def _read_calls(message: Mapping[str, object], at: int, parser: Parser) -> tuple[list[ToolCall], int]:
     """Return the calls of a message, and their tokens."""
     found: list[ToolCall] = []
     spent = 0

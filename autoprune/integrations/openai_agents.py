@@ -31,7 +31,7 @@ def call_model_input_filter(
 
     def filter_input(data: CallModelData[Any]) -> ModelInputData:
         given = data.model_data
-        beside = {"instructions": given.instructions, "tools": _schemas(data.agent), "model": _model(data.agent)}
+        beside = {"instructions": given.instructions, "tools": _schemas(data.agent), "model": _model_name(data.agent)}
         sent = prune_body(pruner, strategy, {**beside, "input": given.input}, PATH)
         return ModelInputData(input=sent.body["input"], instructions=given.instructions)
 
@@ -43,6 +43,6 @@ def _schemas(agent: Agent[Any]) -> list[dict[str, Any]]:
     return [{"name": tool.name, "description": tool.description, "parameters": tool.params_json_schema} for tool in own]
 
 
-def _model(agent: Agent[Any]) -> object:
+def _model_name(agent: Agent[Any]) -> object:
     """Return the name of an agent's model. The pruner ignores anything but a string."""
     return getattr(agent.model, "model", agent.model)

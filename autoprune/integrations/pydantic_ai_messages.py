@@ -53,7 +53,7 @@ def seen(message: Mapping[str, object]) -> str | None:
 def speaker(message: Mapping[str, object]) -> Speaker:
     """Return who a message comes from; a request that holds only results comes from the tools."""
     who = KINDS.get(str(message.get("kind")), Speaker.OTHER)
-    parts = [fields_of(part) for part in _parts(message)]
+    parts = [fields_of(part) for part in _parts_of(message)]
     if who is Speaker.USER and parts and all(part.get("part_kind") == "system-prompt" for part in parts):
         return Speaker.SYSTEM
     return Speaker.TOOL if who is Speaker.USER and parts and all(map(_is_result, parts)) else who
@@ -94,7 +94,7 @@ def _has_metadata(value: Any) -> bool:
 def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
     """Return the entry of a message. Each result counts as a message, and everything else as one more."""
     who = speaker(message)
-    parts = _parts(message)
+    parts = _parts_of(message)
     entry_of = _read_answer_part if who is Speaker.MODEL else _read_request_part
     read = [entry_of(fields_of(part), (at, "parts", index), parser) for index, part in enumerate(parts)]
     return Entry(
@@ -118,7 +118,7 @@ def media(block: Mapping[str, object], count: Count) -> int | None:
     return by_rule({"type": URLS.get(str(kind), known), "mime_type": form, **held}, count)
 
 
-def _parts(message: Mapping[str, object]) -> Sequence[object]:
+def _parts_of(message: Mapping[str, object]) -> Sequence[object]:
     parts = message.get("parts")
     return parts if isinstance(parts, list | tuple) else ()
 
@@ -132,7 +132,7 @@ def _is_result(part: Mapping[str, object]) -> bool:
 def _read_request_part(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
     """Return the entry of one part of a request."""
     if _is_result(part):
-        return _result(part, path, parser)
+        return _read_result(part, path, parser)
     content = part.get("content")
     if part.get("part_kind") != "user-prompt":
         return Entry(Speaker.USER, parser.tokens(content))
@@ -151,9 +151,9 @@ def _item_tokens(item: object, parser: Parser) -> int:
     return parser.tokens(held["content"] if isinstance(held.get("content"), str) else item)
 
 
-def _result(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
+def _read_result(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
     """Return the entry of a result. It is fixed if the framework reads it again."""
-    payload = _payload(part.get("content"), parser)
+    payload = _result_payload(part.get("content"), parser)
     tool = part.get("tool_name")
     result = native_result(
         parser,
@@ -167,7 +167,7 @@ def _result(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
     return Entry(Speaker.TOOL, MESSAGE_TOKENS + payload.tokens, (result,))
 
 
-def _payload(content: object, parser: Parser) -> Payload:
+def _result_payload(content: object, parser: Parser) -> Payload:
     """Return the payload of a result: a text, or any other value as JSON, with its files counted."""
     if content is None or isinstance(content, str):
         return Payload(content or "", parser.count(content or ""), is_fixed=content is None)

@@ -275,7 +275,7 @@ class _AnthropicShape(Shape):
         """Return a copy of a call or a result with another id."""
         return with_item(found, "id" if fields_of(found).get("type") == "tool_use" else "tool_use_id", call_id)
 
-    def repaired_result(self, found: object) -> object:
+    def repair_result(self, found: object) -> object:
         """Return a copy of a result without its empty texts."""
         parts = [
             part for part in items_of(fields_of(found).get("content")) if not is_empty_text(fields_of(part).get("text"))

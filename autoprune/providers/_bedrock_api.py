@@ -209,7 +209,7 @@ class _BedrockShape(Shape):
         name = "toolUse" if fields_of(found).get("toolUse") is not None else "toolResult"
         return with_item(found, name, with_item(fields_of(found)[name], "toolUseId", call_id))
 
-    def repaired_result(self, found: object) -> object:
+    def repair_result(self, found: object) -> object:
         """Return a copy of a result without its blank texts."""
         result = fields_of(found)["toolResult"]
         parts = [

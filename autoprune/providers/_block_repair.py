@@ -96,7 +96,7 @@ class Shape(ABC):
         return found
 
     @abstractmethod
-    def repaired_result(self, found: object) -> object:
+    def repair_result(self, found: object) -> object:
         """Return a copy of a result without what the API refuses in it."""
 
 
@@ -162,7 +162,7 @@ def split_by_role(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Draft
     for one in drafts:
         problems = {int(problem.path[2]): problem for problem in log.problems_at(one.at, *MISPLACED)}
         roles = _target_roles(one, problems, shape)
-        kept += _split(one, roles, shape) if problems else [one]
+        kept += _split_groups(one, roles, shape) if problems else [one]
         for at, problem in problems.items():
             log.add(problem, _describe_move(roles[at], shape))
     return kept
@@ -187,7 +187,7 @@ def _target_roles(one: Draft, problems: Mapping[int, Problem], shape: Shape) -> 
     return roles
 
 
-def _split(one: Draft, roles: Mapping[int, str | None], shape: Shape) -> list[Draft]:
+def _split_groups(one: Draft, roles: Mapping[int, str | None], shape: Shape) -> list[Draft]:
     """Return a draft for each group of blocks of one role. The first group of the message's own role stays in it."""
     staying = [(at, block) for at, block in one.blocks if roles.get(at, "") is not None]
     groups = [(role, list(group)) for role, group in groupby(staying, key=lambda each: roles.get(each[0]) or one.role)]
@@ -240,7 +240,7 @@ def _remove_empty(one: Draft, shape: Shape, log: Log) -> Draft:
             changed.add(int(problem.path[2]))
             log.add(problem, MENDED[problem.rule])
     kept = [(at, block) for at, block in one.blocks if at not in removed]
-    return one.replace_blocks([(at, shape.repaired_result(block) if at in changed else block) for at, block in kept])
+    return one.replace_blocks([(at, shape.repair_result(block) if at in changed else block) for at, block in kept])
 
 
 def _settle_empty_messages(drafts: Sequence[Draft], shape: Shape, log: Log, *, alternates: bool) -> list[Draft]:

@@ -221,7 +221,7 @@ class _GeminiShape(Shape):
         named = {name: value for name in ("id", "name") if (value := fields_of(found).get(name)) is not None}
         return {RESPONSE[CALL.index(spelled)]: {**named, "response": {"error": reason}}}
 
-    def repaired_result(self, found: object) -> object:
+    def repair_result(self, found: object) -> object:
         """Return a copy of a response in which the value is an object."""
         ((_, spelled, response),) = find_first([fields_of(found)], RESPONSE)
         output = {"output": fields_of(response)["response"]}

@@ -21,7 +21,7 @@ from autoprune import AgenticConversationPruner, ConversationPruner
 from autoprune.errors import SettingsError
 from autoprune.facts.words import texts
 from autoprune.formats import new_parser, parse
-from autoprune.formats.dialects import Dialect, Example, dialect_of, element_dialect, register, registered, unregister
+from autoprune.formats.dialects import Dialect, Example, all_dialects, dialect_of, element_dialect, register, unregister
 from autoprune.strategies import Replace, View
 
 TAG = re.compile(r"</?([A-Za-z_]+)[^<>]*>")
@@ -30,7 +30,7 @@ MORE = {
     "cline": "<environment_details></environment_details><feedback></feedback><answer></answer><user_message>",
     "function_results": "<result><output></output></result><system></system>",
 }
-KINDS = [dialect.kind for dialect in registered()]
+KINDS = [dialect.kind for dialect in all_dialects()]
 # A dialect that nothing in the package knows.
 MADE_UP = element_dialect(
     "observation",
@@ -53,7 +53,7 @@ class Says:
 
 
 def sample(kind: str) -> str:
-    """A result, a failed one, and what else stands around results in a dialect; the payloads hold no tags."""
+    """A result, a failed result and the other tags of a dialect; the payloads hold no tags."""
     _, answer = DIALECTS[kind]
     results = (answer(Step("read_file", {"path": "a.py"}, "words", failed)) for failed in (False, True))
     return "\n".join((*results, MORE.get(kind, "")))
@@ -75,10 +75,10 @@ TAGS = [shape.format(name) for name in NAMES for shape in SHAPES]
 
 def test_every_registered_dialect_has_a_sample():
     assert sorted(KINDS) == sorted(DIALECTS)
-    assert [kind for kind, dialect in zip(KINDS, registered(), strict=True) if dialect.mark not in sample(kind)] == []
+    assert [kind for kind, dialect in zip(KINDS, all_dialects(), strict=True) if dialect.mark not in sample(kind)] == []
 
 
-@pytest.fixture(params=[*registered(), MADE_UP], ids=lambda dialect: dialect.kind)
+@pytest.fixture(params=[*all_dialects(), MADE_UP], ids=lambda dialect: dialect.kind)
 def dialect(request: pytest.FixtureRequest) -> Iterator[Dialect]:
     """Each registered dialect, and one that is registered for the test."""
     if request.param is MADE_UP:
@@ -119,8 +119,8 @@ def test_a_summarizer_reads_neither_results_nor_the_tags_around_them(dialect: Di
 
 def test_no_tag_or_heading_of_any_dialect_ends_the_result_of_an_example(dialect: Dialect):
     own = (shape.format(name) for name in sorted(dialect.tags) for shape in SHAPES)
-    headings = (heading for each in registered() for heading in each.headings)
-    for hostile in (*own, *headings, *(each.example.result for each in registered())):
+    headings = (heading for each in all_dialects() for heading in each.headings)
+    for hostile in (*own, *headings, *(each.example.result for each in all_dialects())):
         check_example(dialect, f"first\n{hostile} last")
 
 
@@ -129,7 +129,7 @@ def test_no_tag_or_heading_of_any_dialect_ends_the_result_of_an_example(dialect:
 def test_no_text_of_hostile_pieces_ends_the_result_of_an_example(data: st.DataObject):
     register(MADE_UP)
     try:
-        dialect = data.draw(st.sampled_from(registered()))
+        dialect = data.draw(st.sampled_from(all_dialects()))
         own = [shape.format(name) for name in sorted(dialect.tags) for shape in SHAPES]
         pieces = data.draw(st.lists(st.sampled_from((*own, *TAGS, *WORDS, *dialect.headings)), max_size=6))
         check_example(dialect, f"first {''.join(pieces)} last")
@@ -167,7 +167,7 @@ def test_a_dialect_that_is_not_registered_is_text():
 def test_a_dialect_that_is_not_complete_is_refused(incomplete: Dialect, why: str):
     with pytest.raises(SettingsError, match=why):
         register(incomplete)
-    assert [dialect.kind for dialect in registered()] == KINDS
+    assert [dialect.kind for dialect in all_dialects()] == KINDS
 
 
 def payloads(messages: list[Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the formats have in common: the same conversation counts the same and clears the same results in each."""
+"""The same conversation has the same tokens and the same cleared results in every format."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ TOLD = ("turn", "request", "tool", "tokens", "tokens_after", "cleared", "reason"
 
 
 def told(result: Result) -> list[list[object]]:
-    """What a report says about each result and each call, but for the message that it stands in."""
+    """The report's rows without the indexes of messages."""
     return [[row[name] for name in TOLD if name in row] for row in (*result.report.rows, *result.report.input_rows)]
 
 
@@ -46,7 +46,7 @@ def safe_zones(messages: list[Any], strategy: Strategy) -> list[int]:
 
 
 def parts(result: Result) -> list[Part]:
-    """What could be edited, in the order in which it stands in every format."""
+    """The parts that could be edited, in an order that is the same for every format."""
     entries = result.plan.transcript.entries
     return [
         part for entry in entries for part in (*(one for call in entry.calls for one in call.inputs), *entry.results)

@@ -1,4 +1,4 @@
-"""One message with thousands of results: the work grows with it, and no faster. Steps are counted, not seconds."""
+"""The work for one message with thousands of results grows linearly with it. Steps are counted, not seconds."""
 
 import sys
 from collections.abc import Callable

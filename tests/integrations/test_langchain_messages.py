@@ -1,4 +1,4 @@
-"""LangChain's messages are read as what their models are sent."""
+"""LangChain's messages are read like the requests that its models send."""
 
 from typing import Any
 
@@ -74,7 +74,7 @@ def test_thinking_counts_by_its_text(block: Any):
     assert count(AIMessage([block])) == count(AIMessage("Hm."))
 
 
-def test_what_the_model_never_gets_does_not_count():
+def test_unsent_fields_do_not_count():
     meta = {"response_metadata": {"model": LONG}, "additional_kwargs": {"note": LONG}, "id": LONG}
     result = ToolMessage("x", tool_call_id="c")
     assert count(AIMessage("Done.", **meta), result.model_copy(update={"artifact": LONG, "name": LONG})) == count(

@@ -1,4 +1,4 @@
-"""Pydantic AI's messages are read as what their models are sent."""
+"""Pydantic AI's messages are read like the requests that its models send."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -66,7 +66,7 @@ def test_arguments_as_json_count_as_arguments_as_a_mapping():
     assert count(ModelResponse([replace(CALL, args='{"path": "a.py"}')])) == count(ModelResponse([CALL]))
 
 
-def test_what_the_providers_own_tools_did_counts_and_stays():
+def test_results_of_the_providers_tools_count_and_stay():
     own = [NativeToolCallPart("search", {"query": "x"}, "s"), NativeToolReturnPart("search", LONG, "s")]
     message = ModelResponse(own)
     assert count(message) > 600
@@ -75,7 +75,7 @@ def test_what_the_providers_own_tools_did_counts_and_stays():
 
 @dataclass
 class Found:
-    """What a tool may return."""
+    """A value that a tool may return."""
 
     lines: list[str]
 
@@ -117,7 +117,7 @@ def test_thinking_is_taken_out_of_a_message_with_metadata():
     assert got[2] == replace(thought, parts=thought.parts[1:])
 
 
-def test_a_file_in_a_return_counts_by_rule_and_goes_with_it():
+def test_a_file_in_a_return_counts_by_rule_and_is_cleared_with_it():
     picture = BinaryContent(b"x" * 50_000, media_type="image/png")
     request = ModelRequest([ToolReturnPart("read", ["Here.", picture], "c")])
     assert 85 < count(request) < 1_000
@@ -136,7 +136,7 @@ def test_the_outcome_of_a_return_is_read(outcome: Any, failed: bool | None):
     assert (row["tool"], row["target"], row["failed"], row["cleared"]) == ("read", "a.py", failed, True)
 
 
-def test_the_users_items_count_as_what_is_sent_of_them():
+def test_the_users_items_count_only_what_is_sent():
     def said(*items: Any) -> int:
         return count(ModelRequest([UserPromptPart([*items])]))
 
