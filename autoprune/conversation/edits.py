@@ -211,9 +211,10 @@ def rewrite(message: object, edits: Sequence[Replace]) -> object:
     """Return a message with its edits made."""
     if len(edits) == 1 and type(message) is dict:
         (edit,) = edits
-        name = edit.part.location.path[-1]
-        if len(edit.part.location.path) == 2 and isinstance(message[name], str):
-            return {**message, name: _put(message[name], edits)}
+        location, name = edit.part.location, edit.part.location.path[-1]
+        if len(location.path) == 2 and isinstance(message[name], str):
+            is_whole = location.start is None and edit.part.put is as_text
+            return {**message, name: edit.text if is_whole else _put(message[name], edits)}
     return _changed(message, [(edit.part.location.path[1:], edit) for edit in edits], _put)
 
 
@@ -246,8 +247,7 @@ def _by_name(placed: Sequence[tuple[Path, Any]]) -> dict[int | str, list[tuple[P
 def _put(value: object, edits: Sequence[Replace]) -> object:
     """Return a payload with its edits made, in the shape that it had; a text may have several edits."""
     if edits[0].part.location.start is None:
-        put = edits[0].part.put
-        return edits[0].text if put is as_text else put(value, edits[0].text)
+        return edits[0].part.put(value, edits[0].text)
     whole, at = str(value), 0
     texts: list[str] = []
     for edit in sorted(edits, key=lambda edit: edit.part.location.start or 0):

@@ -54,8 +54,10 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
     content = listed(content) if isinstance(content, tuple) else content
     weight = MESSAGE_TOKENS + (_name_tokens(message, parser.count) if "name" in message else 0)
     if who is Speaker.TOOL:
-        is_text = type(content) is str
-        held = Payload(content, parser.count(content)) if is_text else payload(content, parser.count, text_block)
+        if isinstance(content, str):
+            held = Payload(content, parser.count(content))
+        else:
+            held = payload(content, parser.count, text_block)
         name = message.get("name")
         call = parser.answered(message.get("tool_call_id") if message["role"] == "tool" else name)
         # Only a text or a list of blocks can be cleared.

@@ -137,24 +137,20 @@ class Queue:
         """Begin without any."""
         self._all: deque[ToolCall] = deque()
         self._named: dict[str, deque[ToolCall]] = {}
-        self._closed: dict[int, ToolCall] = {}  # by identity
+        self.closed: dict[int, ToolCall] = {}  # calls that are taken no more, by identity
 
     def add(self, name: str, call: ToolCall) -> None:
         """Add a call at the end."""
         self._all.append(call)
         self._named.setdefault(name, deque()).append(call)
 
-    def close(self, call: ToolCall) -> None:
-        """Let a call be taken no more."""
-        self._closed[id(call)] = call
-
     def take(self, name: str | None = None) -> ToolCall | None:
         """Take the first open call of a name, or of any; None where there is none."""
         calls = self._all if name is None else self._named.get(name, deque())
         while calls:
             call = calls.popleft()
-            if id(call) not in self._closed:
-                self.close(call)
+            if id(call) not in self.closed:
+                self.closed[id(call)] = call
                 return call
         return None
 
@@ -191,7 +187,7 @@ class OpenCalls:
         call = calls.popleft()
         if not calls:
             del self._by_id[call_id]
-        self._by_name.close(call)
+        self._by_name.closed[id(call)] = call
         return call
 
     def answered_by_name(self, tool: str) -> ToolCall | None:
@@ -322,7 +318,9 @@ class Parser:
 
     def _read(self, known: Mapping[str, object], written_in: Format, who: Speaker, at: int) -> Entry:
         if written_in is not self._format:
-            self.use(written_in)
+            self._format = written_in
+            self.media = getattr(written_in, "media", media)
+            self._words = getattr(written_in, "words", None)
         self._at = at
         is_model = who is Speaker.MODEL
         self.begins_request = is_model and not self._follows_model
@@ -343,13 +341,8 @@ class Parser:
             self.miss(f"role {role!r}", "is not known: give 'user', 'assistant' or 'tool', or nothing in it is pruned")
         for call in entry.calls:
             self.open_calls.expect(call)
-        return self._opening(entry) if entry.results and self.standing.is_open else entry
-
-    def use(self, written_in: Format) -> None:
-        """Go by the rules of a format from now on: its own for media and words, where it has any."""
-        self._format = written_in
-        self.media = getattr(written_in, "media", media)
-        self._words = getattr(written_in, "words", None)
+        is_first = self.sent == self._requests_of_results  # the model has not been asked yet, as far as is known
+        return self._opening(entry) if entry.results and is_first and self.standing.is_open else entry
 
     def _begin_request(self) -> None:
         self.request = self.sent
@@ -381,6 +374,8 @@ class Parser:
     @property
     def notes(self) -> tuple[str, ...]:
         """What looks like a result and was not taken, and whether the conversation begins with results, in words."""
+        if not self._missed and not self._requests_of_results:
+            return ()
         found = [f"{what} in {_places(places)} {why}" for (what, why), places in self._missed.items()]
         notes = found[:MOST_NOTES]
         if len(found) > MOST_NOTES:

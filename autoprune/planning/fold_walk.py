@@ -23,7 +23,7 @@ from dataclasses import replace
 from autoprune.conversation.edits import Fold, Reason, Replace, Running, told
 from autoprune.conversation.placeholders import Placeholder, trimmed
 from autoprune.conversation.summary import overhead
-from autoprune.conversation.transcript import Entry, Path, Speaker, ToolResult, Transcript
+from autoprune.conversation.transcript import Entry, Path, Speaker, ToolResult
 from autoprune.facts import answers, harness
 from autoprune.facts.words import texts
 from autoprune.planning._groups import Groups, joined
@@ -103,8 +103,7 @@ LONGEST_SAID = 1_000  # tokens of one request that a summary's room must grow by
 
 def planned(walk: "FoldWalk", messages: Sequence[object]) -> Plan:
     """Return what a walk has come to as a plan; the summary stands apart from the messages."""
-    transcript = Transcript(list(messages), tuple(walk.entries), walk.fixed_tokens)
-    found = walk.planned_for(transcript)
+    found = walk.planned_for(list(messages), walk.fixed_tokens)
     edits = tuple(edit for edit in found.edits if edit.part.location.message not in walk.gone)
     counted = walk.planned if walk.folds else None
     folds, running = tuple(walk.folds), walk.given.running

@@ -95,9 +95,11 @@ class Protections:
         """Return whether a result is kept as the user's own words. It stays so whatever follows it."""
         return self.user_answers and is_answer(result, self.answer_tools)
 
-    def answers(self, results: Sequence[ToolResult]) -> list[ToolResult]:
-        """Return the results that are kept as the user's own words."""
-        return [result for result in results if is_answer(result, self.answer_tools)] if self.user_answers else []
+    def answers(self, entries: Sequence[Entry]) -> list[ToolResult]:
+        """Return the results in some messages that are kept as the user's own words."""
+        if not self.user_answers:
+            return []
+        return [result for entry in entries for result in entry.results if is_answer(result, self.answer_tools)]
 
     def of(self, result: ToolResult, message: object) -> Reason | None:
         """Return why a result is kept wherever it stands in the conversation; None if it is not kept."""

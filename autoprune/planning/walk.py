@@ -69,12 +69,6 @@ class Parts:
         """Offer no more what stands in messages that go."""
         self.seen = {part: known for part, known in self.seen.items() if part.location.message not in messages}
 
-    def clear(self, part: Part) -> None:
-        """Offer a part no more that was cleared, nor the arguments of a call whose outcome nothing shows now."""
-        del self.seen[part]
-        if self.tool_inputs:
-            self.useless += _inputs(part)
-
     def shorten(self, result: ToolResult, text: str, saved: int) -> None:
         """Keep a result on offer that has a text of a strategy's own in its place, as if its tool had given no more."""
         self.cut(result, text, saved)
@@ -238,10 +232,12 @@ class Walk:
         """Where the newest thinking stands that keeps all before it from being edited; () for nowhere."""
         return self.newest_thinking if self._keeps_thinking else ()
 
-    def planned_for(self, transcript: Transcript) -> Plan:
-        """Return what has been decided so far as a plan."""
+    def planned_for(self, messages: list[object], fixed_tokens: int) -> Plan:
+        """Return what has been decided so far as a plan of these messages."""
+        transcript = Transcript(messages, tuple(self.entries), fixed_tokens)
         edits, given = tuple(self.edits.values()), (self.limit, self.placeholder, self.protections, self.tool_inputs)
-        found = Plan(transcript, edits, *given, self.bound_before, told=told_by(self._stepper))
+        bound = self.newest_thinking if self._keeps_thinking else ()
+        found = Plan(transcript, edits, *given, bound, told=told_by(self._stepper))
         return (
             replace(found, stripped=tuple(self.changes.stripped), changed=self.changes.first) if self.changes else found
         )
@@ -253,8 +249,7 @@ class Walk:
 
     def extend(self, messages: Sequence[object], entries: Sequence[Entry]) -> None:
         """Take the messages that are new, with their entries, and decide for the request that stands behind them."""
-        new = [result for entry in entries for result in entry.results]
-        self._user_words.update(self.protections.answers(new))
+        self._user_words.update(self.protections.answers(entries))
         for at, entry in enumerate(entries, len(self.entries)):
             self.append(messages[at], entry)
         if self.entries:
@@ -376,7 +371,9 @@ class Walk:
                 self._parts.shorten(part, candidate.text, self.edits[part].saved)
         else:
             self._make(candidate, edit.reason if type(edit.reason) is Reason else told(edit.reason))
-            self._parts.clear(part)
+            del self._parts.seen[part]
+            if self.tool_inputs:  # nothing shows the outcome of the call now
+                self._parts.useless += _inputs(part)
 
     def _make(self, candidate: Candidate, reason: str, *, may_change: bool = False) -> None:
         """Make an edit. It takes the place of an earlier one of the same part, such as a cut."""

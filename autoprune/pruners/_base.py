@@ -22,11 +22,11 @@ from autoprune.economics import prices
 from autoprune.errors import SettingsError, is_number
 from autoprune.formats import SHIPPED, Format, Parser, named, new_parser, parse
 from autoprune.formats import xml_tool_result as xml
-from autoprune.planning.tool_inputs import ToolInputs
-from autoprune.planning.view import Strategy, option
-from autoprune.providers.thinking import ThinkingPolicy, policy
+from autoprune.planning.plan import ThinkingPolicy
+from autoprune.planning.view import Strategy
+from autoprune.providers.thinking import policy
 from autoprune.pruners.memory import REMEMBERED, Memory
-from autoprune.pruners.report import cleanup_statistics
+from autoprune.pruners.report import Report, cleanup_statistics
 from autoprune.pruners.result import BeforePrune, Callbacks, OnPruned, Result
 from autoprune.settings import (
     cache_ttl,
@@ -78,7 +78,8 @@ class Reading:
 class Terms:
     """The strategy and the settings of one prune, checked, and how it reads messages.
 
-    `limit` is the safe zone in counted tokens. `fallbacks` say what was not taken as asked. `later` is the strategy for
+    `limit` is the safe zone in counted tokens. `fallbacks` say what was not taken as asked. `wants_inputs` says
+    whether calls' arguments may be shortened. `later` is the strategy for
     other lives of the cache, each from so many messages on. Terms are equal if a conversation that was read and walked
     with the one can be continued with the other.
     """
@@ -93,12 +94,8 @@ class Terms:
     format: str | None
     thinking: ThinkingPolicy
     fallbacks: tuple[str, ...] = field(compare=False)
+    wants_inputs: bool
     later: tuple[tuple[int, Strategy], ...] = ()
-
-    def parser(self, conversation: list[Any]) -> Parser:
-        """Return a parser of a conversation that this prune is about."""
-        wants_inputs = option(self.strategy, "clear_tool_inputs", ToolInputs) is not None
-        return self.reading.parser(running(conversation), wants_inputs=wants_inputs)
 
 
 class Pruner(Copied):
@@ -290,6 +287,7 @@ class Pruner(Copied):
             text_setting(args, "format", environ),
             thinking,
             tuple(filter(None, notes)),
+            getattr(now, "clear_tool_inputs", None) is not None,
             self._later(chosen, model, cache_ttls) if cache_ttls else (),
         )
 
@@ -371,13 +369,10 @@ class Pruner(Copied):
 
     def _reading(self) -> Reading:
         """How conversations are read by the settings as they are now; a subclass may say what XML results are."""
-        return Reading(self._count()[0], self._formats(), self._is_tool_result_message, self._extract_tool_name)
-
-    def _formats(self) -> Sequence[Format]:
-        """Return the formats to choose from: the one that the settings name, or all."""
-        if text_setting(self.args, "format", self._environ) is None:
-            return self.formats
-        return resolve("format", partial(named, formats=self.formats), self.args, self._environ)
+        formats = self.formats
+        if text_setting(self.args, "format", self._environ):
+            formats = resolve("format", partial(named, formats=formats), self.args, self._environ)
+        return Reading(self._count()[0], formats, self._is_tool_result_message, self._extract_tool_name)
 
     def _callbacks(self, conversation_id: object) -> Callbacks:
         """Whom to tell of one prune, by the id that it was given or the pruner's own."""
@@ -409,3 +404,9 @@ def either(strategy_name: object, strategy: object) -> Any:
         name = OrDefault(strategy_name) if isinstance(strategy_name, str) else strategy_name
         return name if strategy is None else strategy
     raise SettingsError(f"strategy_name is {strategy_name!r} and strategy is {strategy!r}: give one of them")
+
+
+def logged(report: Report, level: str) -> None:
+    """Log a prune in one line with bound fields; silent unless the program calls `logger.enable("autoprune")`."""
+    with_fields = logger.opt(lazy=True, capture=False).patch(lambda record: record["extra"].update(report.fields))
+    with_fields.log(level, "{}", lambda: report)

@@ -1,27 +1,26 @@
 """The pruner that clears tool results."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from autoprune.conversation.edits import apply, strip
 from autoprune.conversation.messages import checked
-from autoprune.conversation.transcript import Transcript
+from autoprune.conversation.summary import running
 from autoprune.economics import checked_pauses, prices
 from autoprune.errors import SettingsError
-from autoprune.formats import parse
+from autoprune.formats import Parser
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.protections import NOTHING as NO_PROTECTIONS
 from autoprune.planning.view import Strategy, asks_always, folds, option
 from autoprune.planning.walk import Walk
 from autoprune.providers import Provider, accepted
 from autoprune.providers.thinking import NOTHING, outcome
-from autoprune.pruners._base import Pruner, Terms, fixed_tokens
+from autoprune.pruners._base import Pruner, Terms, fixed_tokens, logged
 from autoprune.pruners.memory import NO_PAUSES
 from autoprune.pruners.report import Report, cache_note
 from autoprune.pruners.report.advice import advice
-from autoprune.pruners.result import Result, archived, logged
+from autoprune.pruners.result import Result, archived
 from autoprune.settings import cache_ttl
 from autoprune.strategies.by_name import OPTIONS, available, clearing_named
 from autoprune.strategies.clearing import ToolOutputCleanup
@@ -69,32 +68,31 @@ class AgenticConversationPruner(Pruner):
         the result; the caller's messages are never changed.
         """
         started = self._clock()
-        terms, waited = (
-            self._terms(strategy, calibration, cache_ttls),
-            NO_PAUSES if pauses is None else checked_pauses(pauses),
-        )
-        fixed = fixed_tokens(conversation, terms.overhead)
+        terms = self._terms(strategy, calibration, cache_ttls)
+        waited = NO_PAUSES if pauses is None else checked_pauses(pauses)
+        # Compare: what of the conversation is known from an earlier call?
         history = self._memory.compare(terms, checked(conversation))
+        fixed, is_at_work, thinking = fixed_tokens(conversation, terms.overhead), False, NOTHING
+        notes: tuple[str, ...] = ()
         if history.is_small(conversation, terms.reading.formats, fixed, _uncounted(terms)):
-            plan_of, pruned, thinking = partial(_planned, terms, [*history.snapshots], waited), conversation, NOTHING
-            is_at_work = False
+            # Nothing to do, so nothing is counted before the report is asked.
+            pruned, plan_of = conversation, partial(_planned, terms, [*history.snapshots], waited)
         else:
-            history.read(conversation, partial(terms.parser, conversation))
+            # Read what is new, and walk on.
+            parser = history.read(conversation, partial(_parser, terms, conversation))
             walk = history.walked(conversation, partial(_walk, terms, fixed), waited)
-            plan = walk.planned_for(Transcript(list(conversation), tuple(walk.entries), fixed))
-            thinking = outcome(terms.thinking, plan) if walk.newest_thinking else NOTHING
-            plan_of = partial(thinking.applied, plan)
-            pruned = apply(conversation, plan.edits)
+            plan, is_at_work = walk.planned_for([*conversation], fixed), walk.is_at_work
+            if walk.newest_thinking:
+                thinking = outcome(terms.thinking, plan)
+            # Rewrite
+            pruned, plan_of = apply(conversation, plan.edits), partial(thinking.applied, plan)
             if thinking.stripped:
                 pruned = strip(pruned, thinking.stripped)
-            is_at_work = walk.is_at_work
-        notes = thinking.notes
+            notes = (*thinking.notes, *parser.notes) if is_at_work else thinking.notes
         if validate:
-            notes = *notes, *accepted(pruned, conversation, validate, terms.format, self.formats)
-        if is_at_work:
-            notes = *notes, *history.notes
-        report = self._report(terms, notes, started, plan_of)
-        result = Result(pruned, report, thinking.parameters)
+            notes = (*notes, *accepted(pruned, conversation, validate, terms.format, self.formats))
+        # Report
+        result = Result(pruned, self._report(terms, notes, started, plan_of), thinking.parameters)
         callbacks = self._callbacks(conversation_id) if self.before_prune or self.on_pruned else None
         refused = callbacks.refused(result, conversation) if callbacks else None
         if refused is None and self.archive is not None and pruned is not conversation:
@@ -157,11 +155,16 @@ class AgenticConversationPruner(Pruner):
 
 def _planned(terms: Terms, conversation: list[Any], pauses: Mapping[int, float]) -> Plan:
     """Read and walk a conversation from its start."""
-    transcript = parse(conversation, terms.parser(conversation), fixed_tokens(conversation, terms.overhead))
-    walk = _walk(terms, transcript.fixed_tokens)
+    fixed = fixed_tokens(conversation, terms.overhead)
+    walk = _walk(terms, fixed)
     walk.pauses = pauses
-    walk.extend(conversation, transcript.entries)
-    return walk.planned_for(replace(transcript, messages=list(conversation), entries=tuple(walk.entries)))
+    walk.extend(conversation, _parser(terms, conversation).read_on(conversation, 0))
+    return walk.planned_for([*conversation], fixed)
+
+
+def _parser(terms: Terms, conversation: list[Any]) -> Parser:
+    """Return a parser of the conversation, whose first message may hold a summary of earlier ones."""
+    return terms.reading.parser(running(conversation), wants_inputs=terms.wants_inputs)
 
 
 def _walk(terms: Terms, fixed: int) -> Walk:

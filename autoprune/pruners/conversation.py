@@ -18,12 +18,12 @@ from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.view import FoldingStrategy, Given
 from autoprune.providers import USER_FIRST, Provider, accepted, resolved
 from autoprune.providers.thinking import Outcome, drop_block, outcome
-from autoprune.pruners._base import Pruner, Reading, Terms, fixed_tokens
+from autoprune.pruners._base import Pruner, Reading, Terms, fixed_tokens, logged
 from autoprune.pruners.large_results import shortener
 from autoprune.pruners.memory import REMEMBERED
 from autoprune.pruners.report import Report
 from autoprune.pruners.report.advice import advice
-from autoprune.pruners.result import BeforePrune, Callbacks, OnPruned, Result, archived, logged
+from autoprune.pruners.result import BeforePrune, Callbacks, OnPruned, Result, archived
 from autoprune.pruners.writing import SummaryWriter
 from autoprune.settings import group_size
 from autoprune.strategies.by_name import FOLDING, available, folding_named
@@ -276,14 +276,15 @@ class ConversationPruner(Pruner):
         fixed, given = fixed_tokens(bare, terms.overhead), Given(found, self._begins_with_user)
         start = partial(FoldWalk, chosen, terms.limit, fixed, terms.placeholder, given, thinking=terms.thinking)
         history = self._memory.compare(key, bare)
-        history.read(bare, partial(terms.reading.parser, found))
+        parser = history.read(bare, partial(terms.reading.parser, found))
         walk = history.walked(bare, partial(start, reported=None if reported is None else (len(bare), reported)))
         self._memory.keep(history)
-        plan = planned(walk, bare)
+        plan, unread = planned(walk, bare), parser.notes if walk.is_at_work else ()
         aftermath = _aftermath(terms.thinking, plan, walk)
         plan = _with_summary(aftermath.applied(plan), messages, terms.reading)
         terms = replace(
-            terms, fallbacks=tuple(word for word in (*terms.fallbacks, note, unknown, *history.notes) if word)
+            terms,
+            fallbacks=tuple(word for word in (*terms.fallbacks, note, unknown, *unread) if word),
         )
         count, results = terms.placeholder.count, shortener(chosen, self.llm)
         title = getattr(chosen, "title", None) or ""
@@ -315,7 +316,7 @@ class ConversationPruner(Pruner):
         if self._text("format") in USER_FIRST or self._provider_begins_with_user:
             return True
         held = fields_of(message)
-        return any(known.NAME in USER_FIRST and known.seen(held) for known in self._formats())
+        return any(known.NAME in USER_FIRST and known.seen(held) for known in self._reading().formats)
 
     @property
     def _provider_begins_with_user(self) -> bool:

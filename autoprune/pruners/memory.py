@@ -28,7 +28,6 @@ from typing import Any
 from autoprune.conversation.edits import Replace, rewrite
 from autoprune.conversation.messages import MARK, MOST_CONTAINERS, endless, fields
 from autoprune.conversation.transcript import Entry, Part, Speaker, ToolCall
-from autoprune.errors import ConversationError
 from autoprune.formats import SHIPPED, Format, Parser, is_media, recognize
 from autoprune.formats.parsing import placed
 from autoprune.tokens import MESSAGE_TOKENS
@@ -58,11 +57,6 @@ class History:
         self.archived: dict[Part, str] = {}
         self._bound = 0.0  # no fewer than the tokens of the messages, until they are read
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What looks like a result and was not taken, as text; nothing while there is nothing to prune."""
-        return self.parser.notes if self.parser and self.walk.is_at_work else ()
-
     # Compare
 
     def changes(self, messages: list[Any]) -> Mapping[int, object] | None:
@@ -77,7 +71,7 @@ class History:
             return None
         changed, edits = {}, self._edits()
         for at, (message, before) in enumerate(zip(begun, self.snapshots, strict=True)):
-            if is_same(message, before) or is_same(now := snapshot(message), before):
+            if is_same(message, before) or is_same(now := snapshot(message, at), before):
                 continue
             if not (is_same_but_marks(now, before) or is_same_but_marks(now, rewrite(before, edits.get(at, [])))):
                 return None
@@ -117,7 +111,7 @@ class History:
 
     def _answer(self, calls: Mapping[int, ToolCall]) -> bool:
         """Let results know their calls as they are now. Return False if one of the calls has no result yet."""
-        answered = set()
+        answered: set[int] = set()
         for at, entry in enumerate(self.entries):
             if any(id(result.call) in calls for result in entry.results):
                 answered.update(id(result.call) for result in entry.results)
@@ -135,26 +129,21 @@ class History:
         for at in range(len(self.snapshots), len(messages)):
             if self._bound + fixed > limit:
                 return False
-            message = self._remember(messages[at], at)
+            message = snapshot(messages[at], at)
+            self.snapshots.append(message)
             _, written_in = recognize(messages[at], at, formats)
             # No bytes bound what a caller's own format counts for media.
             is_bounded = written_in in SHIPPED or not hasattr(written_in, "media")
             self._bound += token_bound(message) if is_bounded else math.inf
         return self._bound + fixed <= limit
 
-    def _remember(self, message: object, at: int) -> object:
-        try:
-            self.snapshots.append(snapshot(message))
-        except ConversationError as error:
-            raise placed(error, at) from error
-        return self.snapshots[at]
-
-    def read(self, messages: list[Any], start: Callable[[], Parser]) -> None:
-        """Make entries of the messages that are new; `start` gives a parser for the first of them."""
+    def read(self, messages: list[Any], start: Callable[[], Parser]) -> Parser:
+        """Make entries of the messages that are new. Return the parser, which `start` gives if there is none yet."""
         parser = self.parser = self.parser or start()
         for at in range(len(self.snapshots), len(messages)):
-            self._remember(messages[at], at)
+            self.snapshots.append(snapshot(messages[at], at))
         self.entries += parser.read_on(messages, len(self.entries))
+        return parser
 
     # Walk
 
@@ -198,8 +187,8 @@ class Memory:
             del self._kept[self._most :]
 
 
-def snapshot(message: object) -> Any:
-    """Copy a message with all dicts and lists in it; an SDK's object becomes the mapping of its fields.
+def snapshot(message: object, at: int) -> Any:
+    """Copy message number `at` with all dicts and lists in it; an SDK's object becomes the mapping of its fields.
 
     Raises ConversationError for a message that holds itself.
     """
@@ -223,7 +212,7 @@ def snapshot(message: object) -> Any:
                 copy = dict(known)
             held[name] = copy
             open_copies.append(copy)
-    raise endless()
+    raise placed(endless(), at)
 
 
 def is_same(left: object, right: object) -> bool:

@@ -8,8 +8,6 @@ from functools import partial
 from hashlib import blake2b
 from typing import Any
 
-from loguru import logger
-
 from autoprune.conversation.archive import Archive
 from autoprune.conversation.copying import Copied
 from autoprune.conversation.edits import Replace, saved_by_message
@@ -158,12 +156,6 @@ def _answer(function: Callable[[PruneEvent], object], event: PruneEvent, option:
 
 def _called(function: object) -> str:
     return str(getattr(function, "__qualname__", type(function).__qualname__))
-
-
-def logged(report: Report, level: str) -> None:
-    """Log a prune in one line with bound fields; silent unless the program calls `logger.enable("autoprune")`."""
-    with_fields = logger.opt(lazy=True, capture=False).patch(lambda record: record["extra"].update(report.fields))
-    with_fields.log(level, "{}", lambda: report)
 
 
 DIGEST_BYTES = 6

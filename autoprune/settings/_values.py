@@ -330,6 +330,9 @@ def resolve(
     SettingsError for it, the error names the variable.
     """
     value, source = _found(name, args, environ, call)
+    if source is Source.DEFAULT and name in NUMBERS:  # which needs no check
+        default: Made = value
+        return default
     if source is not Source.ENVIRONMENT:
         return make(value)
     try:
@@ -384,18 +387,16 @@ def _found(name: str, args: object, environ: Mapping[str, str], call: Call) -> t
         return value, Source.CALL
     held = args if isinstance(args, PruneArgs) else normalize(args)
     value = getattr(held, ATTRIBUTES[name], None) if name in ATTRIBUTES else None
-    if value is not None and not isinstance(value, Default) and _is_usable(name, value, held):
+    if name not in NUMBERS:
+        is_given = isinstance(value, str) and value != ""
+    else:
+        # A mock answers every attribute with another mock; an object that is no PruneArgs need not know this one.
+        is_known = name == "safe_zone" or isinstance(held, PruneArgs) or isinstance(value, Number | str)
+        is_given = is_known and value is not None and not isinstance(value, Default)
+    if is_given:
         return value, Source.ARGS
     text = environ.get(VARIABLES[name], "").strip()
     return (text, Source.ENVIRONMENT) if text else (DEFAULTS[name], Source.DEFAULT)
-
-
-def _is_usable(name: str, value: object, args: object) -> bool:
-    """Return whether the value of an attribute is a setting and no accident."""
-    if name not in NUMBERS:
-        return isinstance(value, str) and value != ""
-    # A mock answers every attribute with another mock; an object that is no PruneArgs need not know this one.
-    return name == "safe_zone" or isinstance(args, PruneArgs) or isinstance(value, Number | str)
 
 
 def _where(name: str, source: Source, args: object) -> str:
