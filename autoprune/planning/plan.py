@@ -13,7 +13,7 @@ from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.reasons import Reason
 from autoprune.conversation.transcript import Path, Speaker, Thought, ToolInput, ToolResult, Transcript
 from autoprune.planning.protections import NOTHING, Guard, Protections, guard
-from autoprune.planning.view import SILENT, Told
+from autoprune.planning.view import SILENT, Rationale
 
 
 class ThinkingPolicy(StrEnum):
@@ -73,7 +73,7 @@ class Plan(Copied):
     weights: tuple[int, ...] = ()
     head: int | None = None
     beyond: int = 0
-    told: Told = SILENT
+    told: Rationale = SILENT
 
     @cached_property
     def gone(self) -> Mapping[int, Fold]:

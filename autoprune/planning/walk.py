@@ -35,7 +35,7 @@ from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.protections import NOTHING, Guard, Protections, guard
 from autoprune.planning.tool_inputs import ToolInputs
-from autoprune.planning.view import Candidate, Strategy, asks_always, edits_of, option, repriced, stepper, told_by
+from autoprune.planning.view import Candidate, Strategy, asks_always, edits_of, option, rationale_of, repriced, stepper
 
 
 class Walk:
@@ -126,7 +126,7 @@ class Walk:
     def planned_for(self, transcript: Transcript) -> Plan:
         """Return what has been decided so far as a plan."""
         edits, given = tuple(self.edits.values()), (self.limit, self.placeholder, self.protections, self.tool_inputs)
-        found = Plan(transcript, edits, *given, self.bound_before, told=told_by(self._stepper))
+        found = Plan(transcript, edits, *given, self.bound_before, told=rationale_of(self._stepper))
         return replace(found, stripped=tuple(self.stripped), changed=self.changes.first) if self.changes else found
 
     @property

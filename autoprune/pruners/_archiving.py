@@ -40,10 +40,10 @@ def _kept(archive: Archive, edit: Replace, content: str) -> Iterator[tuple[str, 
 
     Yield the ids that failed, each with the reason: what the archive raised, or what stands in the way.
     """
-    from autoprune.summarizers.driver import tried  # loaded with the first payload: few have an archive
+    from autoprune.summarizers.driver import call_safely  # loaded with the first payload: few have an archive
 
     for id, text in _records(edit, content):
-        if (answer := tried(_put, archive, id, text)) is not None:
+        if (answer := call_safely(_put, archive, id, text)) is not None:
             yield id, str(getattr(answer, "why", answer))
 
 

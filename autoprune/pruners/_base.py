@@ -35,7 +35,7 @@ from autoprune.settings import (
     text_setting,
     variables,
 )
-from autoprune.strategies.by_name import config, description
+from autoprune.strategies.catalog import config, description
 from autoprune.tokens import Count, Memo, for_model, scaled
 
 # Of a pruner: what it can do without, and makes again.

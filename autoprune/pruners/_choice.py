@@ -7,7 +7,8 @@ from typing import Any
 from loguru import logger
 
 from autoprune.errors import SettingsError
-from autoprune.strategies.by_name import STRATEGIES, hint, is_named
+from autoprune.planning.view import folds
+from autoprune.strategies.catalog import STRATEGIES, hint, is_named, is_plugin, names_folding
 
 
 class OrDefault(str):
@@ -45,11 +46,13 @@ class Choice:
             return self.default, None
         if is_named(name, STRATEGIES) and not self._has(name):
             return self._fallback(name)
+        if is_plugin(name) and names_folding(name) != folds(self.default):
+            return self._fallback(name)
         return self._named(name), None
 
     def _has(self, text: str) -> bool:
         """Return whether a text names one of the strategies, whatever its parameters."""
-        return text in self.strategies or is_named(text, self.strategies)
+        return text in self.strategies or is_named(text, self.strategies) or is_plugin(text)
 
     def _named(self, text: str) -> Any:
         """Return the strategy that a text names. Raises SettingsError if there is none of that name."""

@@ -22,7 +22,7 @@ from autoprune.strategies.per_result import CUSTOM, SIMPLE, PerResult, cut, mark
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Summarizer, calls_model, identity_of
 from autoprune.summarizers.driver import steps_of
 from autoprune.summarizers.rendering import written_call
-from autoprune.summarizers.selection import with_instructions
+from autoprune.summarizers.selection import own_summarizer, with_instructions
 
 LEAST_TEXT = 16  # tokens; a text of fewer says less than a cut
 SLACKS = (0, 4, 16)  # tokens by which a text may have to be shorter: counts of joined texts need not add up
@@ -94,7 +94,7 @@ def shortener(strategy: object, llm: object) -> Shortener:
         return Shortener(notes=notes)
     if results.mode == CUSTOM:
         return Shortener(results.asked, notes=notes)
-    chosen = results.summarizer or getattr(strategy, "summarizer", None) or llm
+    chosen = own_summarizer(results) or own_summarizer(strategy) or llm
     limit = results.hard_limit
     if callable(chosen):
         return Shortener(with_instructions(chosen, INSTRUCTIONS), limit, notes)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from autoprune.summarizers.brief import Failed
-from autoprune.summarizers.driver import tried
+from autoprune.summarizers.driver import call_safely
 from autoprune.tokens import Count
 
 REMEMBERED = 4_096  # texts and notes in a pruner's memo
@@ -70,7 +70,7 @@ class TextStore:
 
     def _tried(self, function: Callable[..., object], *arguments: str) -> object:
         """Return what the caller's mapping gives; None where it fails, which the report says."""
-        given = tried(function, *arguments)
+        given = call_safely(function, *arguments)
         if isinstance(given, Failed):
             self.note(f"the store failed ({given.why})")
             return None

@@ -27,6 +27,7 @@ from autoprune.summarizers.brief import (
     Brief,
     Failed,
     Refused,
+    Spent,
     Steps,
     Summarizer,
     Written,
@@ -36,9 +37,8 @@ from autoprune.summarizers.brief import (
     reads_in_parts,
 )
 from autoprune.summarizers.driver import steps_of
-from autoprune.summarizers.requests import LEAVES_OUT
 from autoprune.summarizers.selection import fallbacks
-from autoprune.summarizers.spent import Spent
+from autoprune.summarizers.user_words import LEAVES_OUT
 from autoprune.tokens import Count
 
 JOINT_TOKENS = 4  # that counts of joined texts may differ by

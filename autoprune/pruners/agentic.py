@@ -28,7 +28,7 @@ from autoprune.pruners.events import logged
 from autoprune.pruners.report import Report, cache_note
 from autoprune.pruners.result import Result
 from autoprune.settings import cache_ttl
-from autoprune.strategies.by_name import available, clearing_named
+from autoprune.strategies.catalog import available, clearing_named
 from autoprune.strategies.clearing import ToolOutputCleanup
 from autoprune.tokens import ExactCounter
 

@@ -29,7 +29,7 @@ from autoprune.pruners._writing import SummaryWriter
 from autoprune.pruners.events import BeforePrune, Callbacks, OnPruned, logged
 from autoprune.pruners.result import Result
 from autoprune.settings import group_size
-from autoprune.strategies.by_name import FOLDING, available, folding_named
+from autoprune.strategies.catalog import FOLDING, available, folding_named
 from autoprune.strategies.folding import Folding
 from autoprune.summarizers.brief import Answer, identity_of
 from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, run

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from autoprune.facts.actions import Action, read_actions
     from autoprune.facts.utterances import Utterance
-    from autoprune.summarizers._one_text import asummarize_text, summarize_text
     from autoprune.summarizers.action_trace import ActionTrace
     from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Steps, Summarizer, Written
     from autoprune.summarizers.chunked import Chunked
     from autoprune.summarizers.digest import Digest
     from autoprune.summarizers.levels import Levels
-    from autoprune.summarizers.openai import OpenAISummarizer
+    from autoprune.summarizers.openai_summarizer import OpenAISummarizer
+    from autoprune.summarizers.selection import asummarize_text, summarize_text
     from autoprune.summarizers.symbols import Symbols
 
 __all__ = [
@@ -53,10 +53,10 @@ LATE = {
     "Chunked": "autoprune.summarizers.chunked",
     "Digest": "autoprune.summarizers.digest",
     "Levels": "autoprune.summarizers.levels",
-    "OpenAISummarizer": "autoprune.summarizers.openai",
+    "OpenAISummarizer": "autoprune.summarizers.openai_summarizer",
     "Symbols": "autoprune.summarizers.symbols",
     "Utterance": "autoprune.facts.utterances",
-    **dict.fromkeys(("summarize_text", "asummarize_text"), "autoprune.summarizers._one_text"),
+    **dict.fromkeys(("summarize_text", "asummarize_text"), "autoprune.summarizers.selection"),
 }
 
 

@@ -151,7 +151,7 @@ def _words(error: BaseException) -> str:
         return ""
 
 
-def tried(function: Callable[..., object], *arguments: object) -> object:
+def call_safely(function: Callable[..., object], *arguments: object) -> object:
     """Call a caller's function and return what it gives; Failed where it raises."""
     try:
         return function(*arguments)

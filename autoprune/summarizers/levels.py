@@ -21,7 +21,6 @@ from autoprune.summarizers.brief import (
     with_usage,
 )
 from autoprune.summarizers.driver import run, steps_of
-from autoprune.summarizers.requests import left_out_note
 from autoprune.summarizers.sections import (
     GOAL,
     JOINT_TOKENS,
@@ -37,6 +36,7 @@ from autoprune.summarizers.sections import (
     without_request,
     write,
 )
+from autoprune.summarizers.user_words import left_out_note
 
 TITLE = re.compile(r"Level ([1-9])")
 DEEPEST = 9  # levels: a title has one digit

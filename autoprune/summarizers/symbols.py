@@ -11,7 +11,7 @@ from autoprune.conversation.transcript import Speaker, ToolResult
 from autoprune.facts.actions import Action
 from autoprune.facts.plain_text import one_line
 from autoprune.facts.utterances import Utterance
-from autoprune.summarizers._trace import outcome
+from autoprune.summarizers.action_trace import short_outcome
 from autoprune.summarizers.brief import (
     Answer,
     Ask,
@@ -28,7 +28,6 @@ from autoprune.summarizers.brief import (
 )
 from autoprune.summarizers.driver import run
 from autoprune.summarizers.rendering import render
-from autoprune.summarizers.requests import fitted, left_out_note
 from autoprune.summarizers.sections import (
     GOAL,
     Head,
@@ -43,6 +42,7 @@ from autoprune.summarizers.sections import (
     write,
 )
 from autoprune.summarizers.selection import with_instructions
+from autoprune.summarizers.user_words import fitted, left_out_note
 from autoprune.tokens import Count
 
 TITLE = "Earlier messages, one line each"
@@ -220,7 +220,11 @@ def _result(result: ToolResult, words: int) -> str:
     action = Action(result.call, result)
     target = few_words(action.subject(LONGEST_TARGET), words // 2 - bool(action.failed))
     what = (result.tool, "failed" if action.failed else "", target)
-    how = (action.reason if action.failed else "") or outcome(action) or one_line(result.text[:SEEN], LONGEST_TARGET)
+    how = (
+        (action.reason if action.failed else "")
+        or short_outcome(action)
+        or one_line(result.text[:SEEN], LONGEST_TARGET)
+    )
     return f"{' '.join(part for part in what if part)}: {how}"
 
 

@@ -20,10 +20,10 @@ from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 from autoprune.strategies.per_result import PerResult
+from autoprune.summarizers import _snapshot
 from autoprune.summarizers.action_trace import ActionTrace
 from autoprune.summarizers.brief import Brief, Written
-from autoprune.summarizers.digest.digest import Digest
-from autoprune.summarizers.openai import _snapshot
+from autoprune.summarizers.digest import Digest
 from autoprune.summarizers.rendering import render
 from autoprune.tokens import exact
 

@@ -17,7 +17,7 @@ from autoprune.integrations._attached import Attached
 from autoprune.integrations._hooks import pruned
 from autoprune.pruners.by_name import pruner_for
 from autoprune.pruners.requests import prune_request
-from autoprune.strategies.by_name import FOLDING, folding_named
+from autoprune.strategies.catalog import FOLDING, folding_named
 from autoprune.strategies.clearing import LowWater
 from autoprune.strategies.presets import keep_last
 
@@ -154,11 +154,11 @@ NEAR_MISSES = [
     (AgenticConversationPruner, "low-water", " (did you mean low_water?)"),
     (AgenticConversationPruner, "LowWater(target=0.5)", " (did you mean low_water?)"),
     (AgenticConversationPruner, "cleanup", " (did you mean tool_output_cleanup?)"),
-    (AgenticConversationPruner, "hybrid", " (it is one of ConversationPruner)"),
+    (AgenticConversationPruner, "hybrid", " (it is for ConversationPruner)"),
     (AgenticConversationPruner, "hybird", " (did you mean hybrid?)"),
     (AgenticConversationPruner, "", ""),
     (ConversationPruner, "keep last", " (did you mean keep_last?)"),
-    (ConversationPruner, "low_water", " (it is one of AgenticConversationPruner)"),
+    (ConversationPruner, "low_water", " (it is for AgenticConversationPruner)"),
     (ConversationPruner, "cache_awear", " (did you mean cache_aware?)"),
     (ConversationPruner, "nope", ""),
 ]

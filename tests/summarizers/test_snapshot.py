@@ -15,9 +15,7 @@ from tables import each_row
 from autoprune.conversation.transcript import Speaker
 from autoprune.facts.utterances import Utterance
 from autoprune.summarizers import sections
-from autoprune.summarizers.brief import Brief, Written
-from autoprune.summarizers.digest.digest import Digest
-from autoprune.summarizers.openai._snapshot import (
+from autoprune.summarizers._snapshot import (
     LISTS,
     RESPONSE_FORMAT,
     TEXTS,
@@ -31,6 +29,8 @@ from autoprune.summarizers.openai._snapshot import (
     shorten,
     write,
 )
+from autoprune.summarizers.brief import Brief, Written
+from autoprune.summarizers.digest import Digest
 from autoprune.tokens import exact
 
 COUNT = exact()

@@ -13,11 +13,11 @@ from autoprune import Chunked, ConversationPruner, Digest, OpenAISummarizer, Pru
 from autoprune.conversation.summary import running
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import sliding_window, symbolize
+from autoprune.summarizers import _snapshot
 from autoprune.summarizers.brief import Brief, Failed, Written
 from autoprune.summarizers.driver import run, steps_of
 from autoprune.summarizers.levels import Levels
-from autoprune.summarizers.openai import _snapshot
-from autoprune.summarizers.openai.summarizer import OpenAISummarizer as Model
+from autoprune.summarizers.openai_summarizer import OpenAISummarizer as Model
 from autoprune.summarizers.sections import Section, write
 from autoprune.summarizers.selection import summarizer_of
 from autoprune.summarizers.symbols import Symbols

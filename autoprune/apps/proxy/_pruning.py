@@ -27,7 +27,7 @@ from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.requests import Place, place, prune_request
 from autoprune.pruners.result import Result
 from autoprune.settings import PruneArgs, cache_ttl, usual_zone, variables
-from autoprune.strategies.by_name import clearing_named
+from autoprune.strategies.catalog import clearing_named
 
 REMEMBERED = 64  # conversations
 MOST_MESSAGES = 50_000  # of a conversation: of more, a lane would do nothing else for a minute

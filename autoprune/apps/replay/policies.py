@@ -13,8 +13,8 @@ from autoprune.economics import Prices
 from autoprune.errors import SettingsError, did_you_mean
 from autoprune.pruners.by_name import chosen, pruner_for
 from autoprune.settings import PruneArgs, budget_tokens
-from autoprune.strategies.by_name import STRATEGIES, configured, is_named
-from autoprune.strategies.masking import ObservationMasking
+from autoprune.strategies.catalog import STRATEGIES, configured, is_named
+from autoprune.strategies.clearing import ObservationMasking
 
 REFERENCES: Mapping[str, Callable[..., Any]] = {
     "none": NoPruning,

@@ -20,7 +20,7 @@ from autoprune.pruners.report._breakdown import (
     tools,
 )
 from autoprune.pruners.report._statistics import figures
-from autoprune.summarizers.spent import NOTHING, Spent
+from autoprune.summarizers.brief import NOTHING, Spent
 from autoprune.tokens import scaled
 
 

@@ -1,5 +1,78 @@
-"""A summary that needs no model; `Digest` is its door."""
+"""Sum up messages without a model: what the user asked, what was done, what failed, what was found.
 
-from autoprune.summarizers.digest.digest import Digest
+How it works. A digest is the text of a `Contents` (`_contents`), read back from the digest before. New messages
+are read into it one by one (`_reading`): a request begins an exchange, a sentence of the assistant's may be a finding,
+and a call counts its tool, changes the lists of files, commands and errors, and may tell the state of version control
+and tests. An error goes to the resolved ones when the same command comes again and does not fail. Where the text is
+longer than its room (`_fitting`), long requests are shortened, and each list keeps as many of its newest items as its
+share of the room has place for; a line says how many older ones are left out. For example:
+
+    ## The user's first request (1 line)
+    Fix the failing test.
+
+    ## What the user asked later, and the answers (3 lines)
+    - (the first request)
+      → I found the cause: add() subtracts.
+    - Now commit it.
+
+    ## Files changed (1 line)
+    - /repo/app/sums.py → edited
+
+    ## Commands, and how they went last (1 line)
+    - pytest -q → ok (×2)
+
+    ## Errors resolved later (1 line)
+    - pytest -q → failed, exit code 1: AssertionError: 3 != 4
+
+The number of lines in each heading is what makes the text readable back, whatever stands in it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from autoprune.facts.plain_text import sendable
+from autoprune.summarizers.brief import Answer, Brief, Failed, Written
+from autoprune.summarizers.digest._contents import REQUESTS, Contents, parse_contents
+from autoprune.summarizers.digest._fitting import fit_contents
+from autoprune.summarizers.digest._reading import extend_contents
+from autoprune.summarizers.sections import read, request_of
+from autoprune.summarizers.user_words import left_out_note
 
 __all__ = ["Digest"]
+
+
+@dataclass(frozen=True)
+class Digest:
+    """Write a digest of a brief: sections with the user's requests, plan, files, commands, errors and findings.
+
+    Deterministic: the same brief gives the same text, in any process. It has at most `brief.max_tokens` tokens and is
+    not blank, unless not even a character fits. The user's words stand in it word for word as far as they fit: the
+    first request, the latest one and a summary that somebody else wrote before are the last to be shortened.
+
+    A digest that it wrote before (`brief.previous`) is read back and carried on, so that it loses nothing but what is
+    oldest and does not fit; any other text is kept as an earlier summary.
+    """
+
+    calls_model: ClassVar[bool] = False
+    keeps_request: ClassVar[bool] = True
+    fallback: ClassVar[None] = None
+
+    def __call__(self, brief: Brief) -> Answer:
+        """Return the digest."""
+        contents = extend_contents(parse_contents(sendable(brief.previous)), brief.utterances, request_of(brief))
+        text = fit_contents(contents, brief.count, brief.max_tokens)
+        return (
+            Written(text, notes=tuple(_left_out_notes(contents, text)))
+            if text
+            else Failed("there is no room for a word")
+        )
+
+
+def _left_out_notes(contents: Contents, text: str) -> Iterator[str]:
+    """Yield a note if something of the user's is not in the text."""
+    is_whole = read(text) is not None
+    shown = parse_contents(text) if is_whole else Contents(text)
+    requests = [one.request for one in shown.exchanges if one.request]
+    known = contents.left_out.get(REQUESTS, 0) + sum(bool(one.request) for one in contents.exchanges)
+    return left_out_note(contents.goal, shown.goal, requests, known - len(requests))
