@@ -1,11 +1,11 @@
-"""Summaries: who writes them, and all that a summarizer of your own needs.
+"""Summarizers, and everything needed to write one.
 
-A summarizer is anything that can be called with a `Brief` and gives a text; `Summarizer` says what else it may offer.
-Those that ship are a module or a folder each: `Digest` and `ActionTrace` need no model, `OpenAISummarizer` asks one,
-`Symbols` does with or without one, and `Chunked` and `Levels` ask another summarizer in parts, or level by level.
-`sections` and `actions` help to write one, and `by_name` is the table of the command line.
+A summarizer is any callable that takes a `Brief` and returns a text; `Summarizer` lists what else it may offer.
+`Digest` and `ActionTrace` need no model, `OpenAISummarizer` asks one, `Symbols` works with or without one, and
+`Chunked` and `Levels` ask another summarizer in parts or level by level. `sections` and `user_words` help to write one,
+and `selection` finds one by name.
 
-A name is loaded when it is first asked for, so that who folds nothing waits for nothing.
+Lazy imports: most callers never fold, and importing the summarizers is slow.
 """
 
 from importlib import import_module
@@ -61,7 +61,7 @@ LATE = {
 
 
 def __getattr__(name: str) -> Any:
-    """Return a public name, whose module is loaded when it is first asked for."""
+    """Import a name's module when the name is first used."""
     if name not in LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(LATE[name]), name)

@@ -1,4 +1,4 @@
-"""Read a summary from a model's JSON, as a snapshot of the work; keep it whole, shorten it, write it as text.
+"""A snapshot of the work: read from a model's JSON, checked, shortened, written as text.
 
 What the user asked for cannot be lost to a model that was talked into forgetting it: the first request stands in the
 snapshot word for word, constraints are only ever added, and the goal changes only where the user has spoken. What tools
@@ -41,12 +41,12 @@ BRACES = 50  # places where an answer's JSON may begin, that are tried
 
 
 class SnapshotError(ValueError):
-    """An answer that is no snapshot; the message tells the model what to mend."""
+    """The model's answer is not a snapshot; the message tells the model what to fix."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The state of the work. `request` is the user's first request, word for word; `goal` what has become of it."""
+    """The state of the work. `request` is the user's first request, word for word; `goal` is what it has become."""
 
     request: str = ""
     goal: str = ""
@@ -83,19 +83,19 @@ RESPONSE_FORMAT: Mapping[str, object] = {
 
 
 def finish(answer: str, brief: Brief) -> tuple[str, tuple[str, ...]]:
-    """Return the summary that a model's answer comes to, and notes for the report. Raise SnapshotError."""
+    """Make the summary from a model's answer, with notes for the report. Raises SnapshotError."""
     whole = keep(parse(answer), brief)
     text = shorten(whole, brief.max_tokens, brief.count)
     if text == write(whole):
         return text, ()
     size = brief.count(write(whole))
     missing = sum(_items_in(getattr(whole, name)) - _items_in(getattr(read(text), name)) for name in LISTS)
-    what = f": {sections.figure(missing, 'item')} left out" if missing else ""
+    what = f": {sections.quantity(missing, 'item')} left out" if missing else ""
     return text, (f"a snapshot had {size} tokens and was shortened to {brief.max_tokens}{what}",)
 
 
 def parse(answer: str) -> Snapshot:
-    """Return the snapshot in an answer, also with a code fence or words around it. Raise SnapshotError."""
+    """Parse the snapshot in an answer, even with a code fence or words around it. Raises SnapshotError."""
     document = _document(answer)
     problems: list[str] = []
 
@@ -114,7 +114,7 @@ def parse(answer: str) -> Snapshot:
 
 
 def keep(made: Snapshot, brief: Brief) -> Snapshot:
-    """Return the snapshot with what no model may drop, and without what only the user may say, where none spoke.
+    """Restore what no model may drop, and remove what only the user may say unless the user said it.
 
     The first request and all constraints stay. The goal stays what it was unless the user has said more; where all that
     the user said is the first request, or stays in the conversation, that is the goal, and none of the model's is
@@ -138,7 +138,7 @@ def keep(made: Snapshot, brief: Brief) -> Snapshot:
 
 
 def shorten(snapshot: Snapshot, max_tokens: int, count: Count) -> str:
-    """Return the snapshot as text of at most `max_tokens`: the oldest items go first, goal and constraints last.
+    """Write a snapshot in at most `max_tokens`: the oldest items go first, goal and constraints last.
 
     Raises SnapshotError where not a word fits.
     """
@@ -158,7 +158,7 @@ def shorten(snapshot: Snapshot, max_tokens: int, count: Count) -> str:
 
 
 def write(snapshot: Snapshot) -> str:
-    """Return the snapshot as the model reads it; `read` makes it a snapshot again."""
+    """Write a snapshot as text, which `read` parses."""
     bodies = ((title, getattr(snapshot, name)) for name, title in TITLES.items())
     return sections.write(
         sections.Section(title, body if isinstance(body, str) else "\n".join(map(_item, body)))
@@ -167,7 +167,7 @@ def write(snapshot: Snapshot) -> str:
 
 
 def read(text: str) -> Snapshot:
-    """Return the snapshot that a text shows; a text that shows none gives an empty one."""
+    """Parse the text of `write`; any other text gives an empty snapshot."""
     bodies = {section.title: section.body for section in reversed(sections.read(text) or ())}
     found = {name: bodies.get(title, "") for name, title in TITLES.items()}
     lists: dict[str, Any] = {name: _list_items(found[name]) for name in LISTS}
@@ -175,7 +175,7 @@ def read(text: str) -> Snapshot:
 
 
 def _earlier(previous: str) -> Snapshot:
-    """Return the snapshot in a text: by itself, or in a summary that was made without a model in between."""
+    """The snapshot in the previous summary: the whole of it, or an earlier part that another summarizer kept."""
     found = read(previous)
     earlier = next((one.body for one in sections.read(previous) or () if one.title == sections.EARLIER), "")
     inside = read(earlier)
@@ -188,7 +188,7 @@ def _earlier(previous: str) -> Snapshot:
 
 
 def _new_constraints(made: Snapshot, before: Snapshot, brief: Brief) -> tuple[str, ...]:
-    """Return the constraints that are new, where the user may have stated any: in words, or in a summary."""
+    """The new constraints, if the user can have stated any: in messages, or in a partial summary."""
     has_parts = any(one.speaker is Speaker.OTHER for one in brief.utterances)
     is_stated = has_parts or any(one.speaker is Speaker.USER and one.said for one in brief.utterances)
     known = {_plain(one) for one in before.constraints}
@@ -196,7 +196,7 @@ def _new_constraints(made: Snapshot, before: Snapshot, brief: Brief) -> tuple[st
 
 
 def _document(answer: str) -> Mapping[str, object]:
-    """Return the first JSON object in an answer that has a field of a snapshot."""
+    """The first JSON object in an answer that has a field of a snapshot."""
     decoder = json.JSONDecoder(strict=False)
     for brace in islice(re.finditer(r"\{", answer), BRACES):
         try:
@@ -235,7 +235,7 @@ def _items(value: object) -> tuple[str, ...]:
 
 
 def _plain(text: str) -> str:
-    """Return a text without what a copy may differ in."""
+    """Normalize a text, so that copies compare equal."""
     return " ".join(text.split()).casefold().rstrip(".")
 
 
@@ -244,12 +244,12 @@ def _item(text: str) -> str:
 
 
 def _list_items(body: str) -> tuple[str, ...]:
-    """Return the items of a list as `_item` writes them."""
+    """Parse the items that `_item` wrote."""
     return tuple(item.replace("\n  ", "\n").strip() for item in re.split(r"(?:\A|\n)- ", body) if item.strip())
 
 
 def _shorter(snapshot: Snapshot, count: Count) -> Iterable[Snapshot]:
-    """Yield the snapshot, and then shorter and shorter ones."""
+    """Yield the snapshot, then shorter and shorter ones."""
     yield snapshot
     now = snapshot
     for names in (GIVEN_UP[:-2], GIVEN_UP[-2:]):
@@ -260,7 +260,7 @@ def _shorter(snapshot: Snapshot, count: Count) -> Iterable[Snapshot]:
 
 
 def _share(value: Any, name: str, share: int, count: Count) -> Any:
-    """Return a part of a field: of a text its head and tail, of a list its last items or, in some, its first."""
+    """Shorten a field: a text to its head and tail, a list to its last items, or to its first for `FIRST_ITEMS`."""
     if isinstance(value, str):
         return sections.cut(value, count(value) // share if share else 0, count)
     items = [item for item in value if not LEFT_OUT.fullmatch(item)]
@@ -269,10 +269,10 @@ def _share(value: Any, name: str, share: int, count: Count) -> Any:
         return value
     # What an earlier summary left out is still missing.
     missing = len(items) - room + sum(int(found[1]) for item in value if (found := LEFT_OUT.fullmatch(item)))
-    mark = f"[… {sections.figure(missing, 'item')} left out …]"
+    mark = f"[… {sections.quantity(missing, 'item')} left out …]"
     return (*items[:room], mark) if name in FIRST_ITEMS else (mark, *items[len(items) - room :])
 
 
 def _items_in(value: Sequence[str]) -> int:
-    """Return the number of items in a list, without a mark for what is missing."""
+    """The number of items in a list, without the mark for missing ones."""
     return sum(not LEFT_OUT.fullmatch(item) for item in value)

@@ -35,10 +35,10 @@ from autoprune.summarizers.sections import (
     GOAL,
     Head,
     Section,
-    figure,
     first_that_fits,
     fit_head,
     most_that_fits,
+    quantity,
     read,
     resume,
     write,
@@ -60,7 +60,7 @@ TITLE = "Actions by tool, numbered in their order"
 
 @dataclass(frozen=True)
 class Total:
-    """The number of calls of a tool, or of messages of the user, and how many of them failed."""
+    """The number of a tool's calls, or of somebody's messages, and how many failed."""
 
     key: Key
     times: int = 0
@@ -68,18 +68,18 @@ class Total:
 
     @property
     def is_of_calls(self) -> bool:
-        """Whether it counts calls, and not messages."""
+        """Whether it counts calls rather than messages."""
         return self.key not in (USER, MODEL)
 
     def __str__(self) -> str:
         """Return the heading."""
         name, unit = self.key
-        return f"{name}: {figure(self.times, unit)}" + (f", {self.failed} failed" if self.failed else "")
+        return f"{name}: {quantity(self.times, unit)}" + (f", {self.failed} failed" if self.failed else "")
 
 
 @dataclass(frozen=True)
 class Line:
-    """A call with its outcome, or a message of the user, on one line.
+    """A call with its outcome, or a message, on one line.
 
     Equal lines that follow each other are one: `times` says how many, and `number` is that of the last one.
     """
@@ -93,28 +93,28 @@ class Line:
 
     @property
     def started(self) -> dict[str, str]:
-        """The command that had not ended, by what it is known by; {} for any other line."""
+        """The command that had not ended, by its id; {} for other lines."""
         match = STARTED.fullmatch(self.text)
         return {match[2]: match[1]} if match else {}
 
     @property
     def words(self) -> str:
-        """All that it says, as the user said it."""
+        """The whole text, in several lines if the user wrote it so."""
         return "\n".join((self.text, *self.details))
 
     def saying(self, words: str) -> "Line":
-        """Return the line with other words of the user's."""
+        """Return the line with other words."""
         text, *details = words.split("\n")
         return replace(self, text=text, details=tuple(details))
 
     def repeats(self, before: "Line") -> bool:
-        """Return whether it says the same as another line; the results below two calls need not be the same."""
+        """Return whether it equals another line; the results below two calls may differ."""
         details = (self.details == before.details) or self.key != USER
         return details and (self.text, self.is_failed) == (before.text, before.is_failed)
 
     @property
     def is_telling(self) -> bool:
-        """Whether it is kept for longer: an error, or what was said."""
+        """Whether it is kept for longer: an error, or somebody's words."""
         return self.is_failed or self.key in (USER, MODEL)
 
     def __str__(self) -> str:
@@ -126,7 +126,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Trace:
-    """The content of an action trace: `totals` count all that was done, `lines` are what is listed, oldest first."""
+    """The content of an action trace: `totals` count everything, `lines` are listed, oldest first."""
 
     totals: tuple[Total, ...] = ()
     lines: tuple[Line, ...] = ()
@@ -143,7 +143,7 @@ class Trace:
 
     @property
     def left_out(self) -> int:
-        """The number of messages of the user's that are not listed."""
+        """The number of the user's messages that are not listed."""
         return sum(total.times for total in self.totals if total.key == USER) - sum(line.times for line in self.said)
 
     def __str__(self) -> str:
@@ -158,12 +158,12 @@ class Trace:
 
 @dataclass(frozen=True)
 class ActionTrace:
-    """List the tool calls by tool: what they were about and how they went; and what was said in between.
+    """List the tool calls by tool, with subject and outcome, and what was said between them.
 
-    The last `keep` calls show their results, each in at most `detail_tokens` tokens. Where there is no room for that,
-    each call has one line; then the oldest lines go, errors and the model's last words in a turn later than others;
-    then only the counts are left. The user's words are the last to be shortened, and their oldest the last to go: the
-    first request stands above all. A trace that it wrote before is read back and carried on.
+    The last `keep` calls show their results, each in at most `detail_tokens` tokens. If there is no room for that, each
+    call has one line. Then the oldest lines go, errors and the model's last words in a turn later than others, until
+    only the counts are left. The user's words are shortened last, and dropped last, oldest first. The first request
+    comes above everything. A trace from the previous summary is parsed and continued.
     """
 
     keep: int = 5
@@ -173,7 +173,7 @@ class ActionTrace:
 
     @property
     def identity(self) -> str:
-        """What the text depends on beside the brief."""
+        """Everything besides the brief that the text depends on."""
         return repr(self)
 
     def __call__(self, brief: Brief, /) -> Answer:
@@ -189,7 +189,7 @@ class ActionTrace:
         )
 
     def _extend(self, known: Trace, brief: Brief, head: Head) -> Trace:
-        """Return a trace with the lines of new messages, and the results of the last calls below their lines."""
+        """Add the lines of new messages, and the results of the last calls below their lines."""
         request = next((section.body for section in head if section.title == GOAL), "")
         new = [*lines_of(known, brief.utterances, request)]
         results = {line.number: result for line, result in new if result}
@@ -205,7 +205,7 @@ class ActionTrace:
         return Trace(trace.totals, tuple(lines))
 
     def _with_details(self, line: Line, result: ToolResult | None, count: Count) -> Line:
-        """Return a line with its result below it; one of an earlier trace has none, and stays as it is."""
+        """Put the result below a line; a line of an earlier trace has none and stays unchanged."""
         if result is None or self.detail_tokens < 1:
             return line
         text = result.text.strip()
@@ -214,7 +214,7 @@ class ActionTrace:
 
 
 def _without_details(line: Line) -> Line:
-    """Return the line of a call without its result; what the user said keeps its lines."""
+    """Drop the result below the line of a call; the user's words keep their lines."""
     return replace(line, details=()) if line.key != USER else line
 
 
@@ -223,7 +223,7 @@ def _is_mine(section: Section) -> bool:
 
 
 def _shrinking_texts(head: Head, trace: Trace, brief: Brief) -> Iterator[str]:
-    """Yield the trace in less and less detail."""
+    """Yield the text of the trace in less and less detail."""
     yield _with_head(head, trace)
     shown, totals = fit_head(head, brief), trace.totals
     others = [_without_details(line) for line in trace.lines if line.key != USER]
@@ -251,14 +251,14 @@ def _with_head(head: Head, trace: Trace) -> str:
 
 
 def _fit_user_lines(said: Sequence[Line], left: int, free: int, brief: Brief) -> tuple[Line, ...]:
-    """Return the newest of the user's lines, the long ones shortened."""
+    """The newest of the user's lines that fit, the long ones shortened."""
     frame = brief.count(f"- #{said[-1].number} \n") if said else 0
     words = fitted([line.words for line in said], frame, left, free, brief.count)
     return tuple(line.saying(each) for line, each in zip(said[len(said) - len(words) :], words, strict=True))
 
 
 def _left_out_notes(text: str, head: Head, trace: Trace) -> Iterator[str]:
-    """Yield a note if something of the user's is not in the text."""
+    """Yield a note if some of the user's words are missing in the text."""
     found = {section.title: section.body for section in read(text) or ()}
     shown = read_trace(found.get(TITLE, "")) or Trace(trace.totals)
     goal = next((section.body for section in head if section.title == GOAL), "")
@@ -268,7 +268,7 @@ def _left_out_notes(text: str, head: Head, trace: Trace) -> Iterator[str]:
 
 
 def _most_telling(lines: Sequence[Line], number: int) -> list[Line]:
-    """Return the newest lines; up to two thirds of them may be older ones that tell more."""
+    """Choose the newest lines; up to two thirds may be older lines that are more telling."""
     telling = [line.number for line in lines if line.is_telling]
     kept = set(telling[len(telling) - min(-(-number * 2 // 3), len(telling)) :])
     others = [line.number for line in lines if line.number not in kept]
@@ -277,7 +277,7 @@ def _most_telling(lines: Sequence[Line], number: int) -> list[Line]:
 
 
 def _sum_totals(totals: Sequence[Total]) -> tuple[Total, ...]:
-    """Return one total for the calls of all tools, and those of what was said."""
+    """Merge the totals of all tools into one; those of messages stay."""
     calls = [total for total in totals if total.is_of_calls]
     times, failed = sum(total.times for total in calls), sum(total.failed for total in calls)
     others = tuple(total for total in totals if not total.is_of_calls)
@@ -285,7 +285,7 @@ def _sum_totals(totals: Sequence[Total]) -> tuple[Total, ...]:
 
 
 def extend_trace(trace: Trace, more: Sequence[Line]) -> Trace:
-    """Return a trace with more lines; equal ones that follow each other under their heading become one."""
+    """Add lines to a trace; equal consecutive ones under a heading become one."""
     totals = {total.key: total for total in trace.totals}
     for line in more:
         total = totals.get(line.key, Total(line.key))
@@ -302,7 +302,7 @@ def extend_trace(trace: Trace, more: Sequence[Line]) -> Trace:
 
 
 def read_trace(text: str) -> Trace | None:
-    """Return the trace that a text of `str(trace)` shows; None for any other text."""
+    """Parse the text of `str(trace)`; None for any other text."""
     totals: list[Total] = []
     lines: list[Line] = []
     for row in text.split("\n"):
@@ -320,7 +320,7 @@ def read_trace(text: str) -> Trace | None:
 
 
 def lines_of(known: Trace, utterances: Sequence[Utterance], request: str) -> Iterator[tuple[Line, ToolResult | None]]:
-    """Yield the lines of messages behind a known trace, each with its result; the first request is left out."""
+    """Yield the lines of messages after a known trace, each with its result; the first request is left out."""
     made = chain.from_iterable(_lines_by_message(known, utterances, request))
     return ((replace(line, number=number), result) for number, (line, result) in enumerate(made, known.number + 1))
 
@@ -338,7 +338,7 @@ def _lines_by_message(
 
 
 def _spoken_lines(utterances: Sequence[Utterance], at: int, request: str) -> Iterator[Line]:
-    """Yield the line of what the user said, or of what the model said last in a turn."""
+    """Yield the line of the user's words, or of the model's last words in a turn."""
     one = utterances[at]
     if one.speaker is Speaker.USER and not one.continues and (words := one.said) and words != request:
         yield Line(USER, 0, "").saying(words)
@@ -349,14 +349,14 @@ def _spoken_lines(utterances: Sequence[Utterance], at: int, request: str) -> Ite
 
 
 def _action_line(action: Action, waits_for: str) -> Line:
-    """Return the line of an action; `waits_for` is the earlier command whose output it reads."""
+    """The line of an action; `waits_for` is the earlier command that it polls."""
     tool = action.tool.lstrip("- ") or "a tool"
     text = ": ".join(part for part in (waits_for or action.subject(), short_outcome(action)) if part)
     return Line((tool, "call"), 0, _clean(text, 2 * LONGEST_SUBJECT), bool(action.failed))
 
 
 def short_outcome(action: Action) -> str:
-    """Return how an action went: as little as can be said of a success, and the reason of a failure."""
+    """The outcome of an action: minimal for a success, with the reason for a failure."""
     if action.result is None:
         return "no result"
     if action.runs_as:
@@ -368,5 +368,5 @@ def short_outcome(action: Action) -> str:
 
 
 def _clean(text: str, most: int) -> str:
-    """Return a text on one line, without the sign for repeats."""
+    """Put a text on one line, without the sign for repeats."""
     return one_line(text, most).replace("×", "x") or "()"

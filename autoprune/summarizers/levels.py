@@ -1,4 +1,4 @@
-"""Sum up in levels: several summaries of one level become one of the next, so that older things take fewer words."""
+"""Sum up in levels: several summaries of one level become one of the next, so that older things take less room."""
 
 import re
 from collections.abc import Generator, Iterator, Sequence
@@ -27,9 +27,9 @@ from autoprune.summarizers.sections import (
     Head,
     Section,
     cut,
-    figure,
     first_that_fits,
     fit_head,
+    quantity,
     read,
     request_of,
     resume,
@@ -48,16 +48,16 @@ Merging = Generator[Sequence[Ask], Sequence[Answer], Leveled]
 
 @dataclass(frozen=True)
 class Levels:
-    """Keep older things in fewer words: `inner` writes each section, and the sections stand in order, oldest first.
+    """Sum up in sections, oldest first, the older the shorter; `inner` writes each section.
 
-    What is new becomes a section of level 1. `fanout` sections of a level are summarized into one of the next, and
-    fewer where there is no room for them, up to level `depth` (at most 9). Where there is no room for these the oldest
-    is shortened, and at last left out. The user's first request stands above all and is never summarized. Where `inner`
-    fails at what is new, so does this; where it fails at sections, they stay as they are, as far as there is room. The
-    answer's notes say so.
+    New messages become a section of level 1. `fanout` sections of a level are merged into one of the next, or fewer if
+    there is no room, up to level `depth` (at most 9). If there is still no room, the oldest section is shortened and
+    finally left out. The user's first request comes above all sections and is never summarized. If `inner` fails on the
+    new messages, so does this; if it fails to merge sections, they stay unchanged as far as there is room. The answer's
+    notes say so.
 
-    An `inner` that needs no model and keeps sections of its own, such as `Digest`, reads them back and carries them on:
-    then its text is the whole summary, without levels.
+    An `inner` that needs no model and has its own sections, such as `Digest`, continues them itself: then its text is
+    the whole summary, without levels.
     """
 
     inner: Summarizer
@@ -84,7 +84,7 @@ class Levels:
         return run(self.steps(brief))
 
     def steps(self, brief: Brief) -> Steps:
-        """Ask for a section on what is new, then for one in place of several, as long as there are too many."""
+        """Ask for a section on the new messages, then merge sections as long as there are too many."""
         if not self.calls_model and keeps_request(self.inner):
             return (yield from steps_of(self.inner, brief))
         head, mine = resume(brief, _is_mine)
@@ -102,12 +102,12 @@ class Levels:
         return with_usage(text, answers, _notes(text, sections, head, answers))
 
     def _merge(self, sections: Leveled, shown: Head, brief: Brief, answers: list[Answer]) -> Merging:
-        """Return the sections, merged until they are few enough; add each answer to `answers`."""
+        """Merge sections until they are few enough; add each answer to `answers`."""
         while span := self._too_many(sections, brief.count(_text(shown, sections)) > brief.max_tokens):
             before, several, after = sections[: span[0]], sections[slice(*span)], sections[span[1] :]
             said = tuple(Utterance(Speaker.OTHER, body) for _, body in several)
             half = sum(brief.count(body) for _, body in several) // 2
-            # Older things in fewer words, so that the room is there for what is new.
+            # The merged section gets half the room, so that new messages have some.
             answer = yield from self._ask(said, max(min(half, 2 * self._share(shown, brief)), LEAST), brief)
             answers.append(answer)
             if isinstance(answer, Failed):
@@ -116,7 +116,7 @@ class Levels:
         return sections
 
     def _too_many(self, sections: Leveled, is_over: bool) -> tuple[int, int] | None:
-        """Return where the sections are that become one: the lowest level that is full, or without room has two."""
+        """The range of sections to merge: of the lowest level that is full or, without room, has two."""
         fanout = max(self.fanout, 2)
         for least, most in ((fanout, fanout), (2, len(sections))) if is_over else ((fanout, fanout),):
             for level in range(1, self._deepest):
@@ -126,14 +126,14 @@ class Levels:
         return None
 
     def _share(self, shown: Head, brief: Brief) -> int:
-        """Return the tokens that each section has when there are as many as there may be."""
+        """The tokens of each section if there are as many sections as possible."""
         most = self._deepest * (max(self.fanout, 2) - 1) + 1
         return max((brief.max_tokens - brief.count(write(shown))) // most, LEAST)
 
     def _ask(self, said: tuple[Utterance, ...], share: int, brief: Brief) -> Steps:
-        """Ask for a section about some messages, or in place of some sections.
+        """Ask for a section on messages, or in place of several sections.
 
-        An `inner` that has a section for the first request is told it, and does not take a later one for it.
+        An `inner` with a section for the first request gets it, so that it does not mistake a later one for it.
         """
         goal = write((Section(GOAL, request_of(brief)),)) if keeps_request(self.inner) else ""
         room = share + (brief.count(goal) + JOINT_TOKENS if goal else 0)
@@ -148,19 +148,19 @@ class Levels:
 
 
 def _without_goal(text: str) -> str:
-    """Return a text without its section for the first request, if anything else stands in it."""
+    """Drop the section for the first request, unless there is no other."""
     return write(section for section in read(text) or () if section.title != GOAL) or text
 
 
 def _notes(text: str, sections: Leveled, head: Head, answers: Sequence[Answer]) -> Iterator[str]:
-    """Yield a note for sections that could not be merged, were left out, or were shortened, and for the request."""
+    """Yield notes on sections that were not merged, left out or shortened, and on a shortened request."""
     for answer in answers:
         if isinstance(answer, Failed):
-            yield f"sections of the summary could not be made one ({answer.why})"
+            yield f"sections of the summary could not be merged ({answer.why})"
     found = read(text) or ()
     kept = tuple((int(section.title[-1]), section.body) for section in found if _is_mine(section))
     if len(kept) < len(sections):
-        yield f"{figure(len(sections) - len(kept), 'section')} of the summary, the oldest, had no room and went"
+        yield f"no room for the oldest of the summary: {quantity(len(sections) - len(kept), 'section')} left out"
     elif kept != tuple((level, body.strip()) for level, body in sections):
         yield "the oldest section of the summary was shortened"
     goal, shown = (next((one.body for one in each if one.title == GOAL), "") for each in (head, found))
@@ -176,7 +176,7 @@ def _text(shown: Head, sections: Leveled) -> str:
 
 
 def _shorten(sections: Leveled, head: Head, brief: Brief) -> Iterator[str]:
-    """Yield the text with less and less of its oldest section, then without it, until no section is left."""
+    """Yield the text with less and less of its oldest section, then without it, until none is left."""
     shown = fit_head(head, brief)
     while sections:
         text = _text(shown, sections)

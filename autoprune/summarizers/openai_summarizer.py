@@ -30,7 +30,7 @@ __all__ = ["OpenAISummarizer", "from_environment"]
 Message = Mapping[str, str]
 WORDS_PER_TOKEN = 0.6  # of English prose with paths and code in it; models count words better than tokens
 LEAST_WORDS = 40
-LONGEST_QUOTE = 8_000  # characters of an answer that is sent back to be mended
+LONGEST_QUOTE = 8_000  # characters of an invalid answer that are sent back
 LEAST_ROOM = 64  # tokens; with less room than this a history is not worth a request
 ROLE = """\
 You keep the memory of a coding agent. Its conversation has grown too long: the oldest part is taken out, and what you \
@@ -95,47 +95,45 @@ One summary in plain text: paragraphs that tell the request, what was done and f
 and no headings; a title is set above it."""
 FREE = "free"
 STYLES: Mapping[str, str] = {"snapshot": SNAPSHOT, "outcomes": OUTCOMES, "titled": TITLED, "prose": PROSE, FREE: ""}
-# Models that think aloud, behind servers that do not take the thoughts out.
+# Thinking in the text, from servers that do not remove it.
 THOUGHTS = re.compile(r"\s*<(think|thinking)>.*?</\1>", re.DOTALL)
 CUT_OFF: Mapping[str, str] = {
     "length": "the reply was cut off at the limit of its tokens",
     "content_filter": "the provider's filter held back the reply",
 }
-TIMEOUT = 120.0  # seconds; a summary of a long history is slow to come
+TIMEOUT = 120.0  # seconds; a summary of a long history takes long
 RETRIES = 2
 INSTRUCTION_TOKENS = 2_000  # of a window, for the instructions
 OWN_FIELDS = frozenset(("model", "messages", "stream", "extra_headers"))
-# Each request has a connection of its own: an idle one would stay bound to the event loop that it was opened in, and a
+# Each request uses a new connection: an idle one would stay bound to the event loop that it was opened in, and a
 # synchronous prune opens a loop for each awaited summary.
 HEADERS: Mapping[str, str] = {"Connection": "close"}
 Exchange: TypeAlias = Generator[list[Message], Any, Written]
 
 
 class ReplyError(ValueError):
-    """A reply that holds no summary."""
+    """A reply without a summary."""
 
 
 @dataclass(frozen=True)
 class OpenAISummarizer(Copied):
-    """Ask `model` through an `openai.OpenAI` or `openai.AsyncOpenAI` client; with the latter the summary is awaited.
+    """Ask `model` through an `openai.OpenAI` or `openai.AsyncOpenAI` client; with the latter, calls are awaitable.
 
-    `style` is what the summary looks like: "snapshot", a structured state of the work; "outcomes", sections of what
-    exists and what does not; "titled", one summary under a title; "prose", the same without the title; "free", as
-    `instructions` say. `instructions` are added to those of a style. In each style the history stands in the prompt as
-    data, and in a snapshot the user's first request, the constraints and the goal are kept by this library, whatever
+    `style` is the form of the summary: "snapshot", a structured state of the work; "outcomes", sections on what exists
+    and what does not; "titled", one summary under a title; "prose", the same without the title; "free", as
+    `instructions` say. `instructions` are added to those of a style. In every style the history is marked as data in
+    the prompt, and in a snapshot this library keeps the user's first request, the constraints and the goal, whatever
     the model says.
 
-    `timeout` is in seconds without a word from the server, for each attempt. `retries` are made, with exponential
-    back-off, after time-outs, lost connections and the statuses 408, 409, 429 and 5xx; `Retry-After` is followed. All
-    of that is the client's doing. One call makes at most two requests (besides retries): a snapshot that cannot be
-    read is asked for once more.
+    `timeout` is in seconds without data from the server, for each attempt. The client retries up to `retries` times,
+    with exponential backoff, after timeouts, lost connections and the statuses 408, 409, 429 and 5xx, and it follows
+    `Retry-After`. One call makes at most two requests (besides retries): an invalid snapshot is asked for once more.
 
-    `window` is the model's context window in tokens as the brief counts them; the history is cut to what is left of
-    it. `parameters` are further fields of the request. None are sent by default, since servers differ in what they
-    refuse: of response formats, some know only "json_object", some only "json_schema" (`RESPONSE_FORMAT`), and some
-    the one of "max_tokens" and "max_completion_tokens" and not the other. `provider` is whose prices apply, by
-    the name that genai-prices has for it; without one it is found by the client's address, and the cost is None where
-    that is not known.
+    `window` is the model's context window in tokens as the brief counts them; the history is cut to the rest of it.
+    `parameters` are further fields of the request. None are sent by default, since servers differ in what they accept:
+    some know only the response format "json_object", some only "json_schema" (`RESPONSE_FORMAT`), and some only one of
+    "max_tokens" and "max_completion_tokens". `provider` names the provider whose prices apply, as genai-prices calls
+    it; by default it is found by the client's address, and the cost is None if that is not known.
 
     A call raises what the client raises, and ValueError for a reply that cannot be used.
     """
@@ -154,7 +152,7 @@ class OpenAISummarizer(Copied):
         yield from (("client", self.client), ("parameters", self.parameters))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "OpenAISummarizer":
-        """Return a deep copy with the same client, which holds locks and connections and is made to be shared."""
+        """Return a deep copy with the same client, which has locks and connections and is made to be shared."""
         memo[id(self.client)] = self.client
         return super().__deepcopy__(memo)
 
@@ -165,7 +163,7 @@ class OpenAISummarizer(Copied):
 
     @property
     def keeps_request(self) -> bool:
-        """Whether the text has a section for the user's first request: in a snapshot."""
+        """Whether the text has a section for the user's first request: only a snapshot has."""
         return self.style == "snapshot"
 
     def with_style(self, style: str) -> "OpenAISummarizer":
@@ -173,7 +171,7 @@ class OpenAISummarizer(Copied):
         return replace(self, style=style)
 
     def with_instructions(self, instructions: str, alone: bool = False) -> "OpenAISummarizer":
-        """Return one that writes as instructions say, and then as its own do, unless they go `alone`.
+        """Return one that follows instructions, then its own ones unless `alone`.
 
         One in the free style has its instructions already, and stays as it is.
         """
@@ -183,27 +181,27 @@ class OpenAISummarizer(Copied):
         return replace(self, style=FREE, instructions="\n\n".join(filter(None, (instructions, own))))
 
     def in_parts(self) -> "OpenAISummarizer | Chunked":
-        """Return one that reads in parts what is longer than the window, if that is known and not tiny."""
+        """Return one that reads long histories in parts, if the window is known and not tiny."""
         if self.window and self.window > 2 * INSTRUCTION_TOKENS:
             return Chunked(self, self.window - INSTRUCTION_TOKENS)
         return self
 
     @cached_property
     def identity(self) -> str:
-        """The model, the style, and a hash of all else that a summary depends on. Raises SettingsError."""
+        """The model, the style, and a hash of everything else that a summary depends on. Raises SettingsError."""
         self.check()
         settings = (system_prompt(self.style, self.instructions), self.window, dict(self.parameters))
         depends_on = json.dumps(settings, sort_keys=True, default=str)
         return f"{self.model} {self.style} {sha256(depends_on.encode()).hexdigest()[:12]}"
 
     def check(self) -> None:
-        """Raise SettingsError for a style that there is not, and for numbers out of range."""
+        """Raise SettingsError for an unknown style and for numbers out of range."""
         if self.style not in STYLES:
             raise SettingsError(f"style is {self.style!r}: it is one of {', '.join(STYLES)}")
         if self.style == FREE and not (self.instructions or "").strip():
             raise SettingsError(f'style is "{FREE}" without instructions: say what the summary is to look like')
         if taken := OWN_FIELDS & self.parameters.keys():
-            raise SettingsError(f"parameters hold {min(taken)!r}, which the summarizer sets itself")
+            raise SettingsError(f"parameters contain {min(taken)!r}, which the summarizer sets itself")
         if not is_number(self.timeout, 0, int | float) or not self.timeout:
             raise SettingsError(f"timeout is {self.timeout!r}: give seconds, more than 0")
         check_number("retries", self.retries, 0)
@@ -233,7 +231,7 @@ class OpenAISummarizer(Copied):
         return create(model=self.model, messages=messages, extra_headers=HEADERS, **self.parameters)
 
     def _exchange(self, brief: Brief) -> Exchange:
-        """Yield what to send, be sent the completions, and return the summary."""
+        """Yield the requests, be sent the completions, and return the summary."""
         asked = prompt_messages(brief, system_prompt(self.style, self.instructions), self.window)
         reply = yield asked
         answer = text_of(reply)
@@ -246,7 +244,7 @@ class OpenAISummarizer(Copied):
         return self._finish(_snapshot.finish(text_of(again), brief), reply, again)
 
     def _finish(self, summary: tuple[str, tuple[str, ...]], *given: Any) -> Written:
-        """Return a summary with its notes, and with what the replies took that it was made of."""
+        """Make the answer: the summary, its notes, and the cost of all replies."""
         address = str(self.client.base_url)
         text, notes = summary
         answers = [usage_of(reply.usage, self.model, self.provider, address) for reply in given]
@@ -269,7 +267,7 @@ def from_environment(model_name: str | None, style: str = "snapshot") -> OpenAIS
 
 
 def _next_request(exchange: Exchange, reply: object) -> list[Message] | Written:
-    """Return what to send next, or the summary."""
+    """Return the next request, or the summary."""
     try:
         return exchange.send(reply)
     except StopIteration as end:
@@ -278,7 +276,7 @@ def _next_request(exchange: Exchange, reply: object) -> list[Message] | Written:
 
 
 def _cut_to_room(answer: str, brief: Brief) -> tuple[str, tuple[str, ...]]:
-    """Return the answer, cut to the room where it is longer, with a note. Raise ReplyError where no word fits."""
+    """Cut an answer to its room if it is too long, with a note. Raises ReplyError if no word fits."""
     text = sections.cut(answer, brief.max_tokens, brief.count)
     if not text:
         raise ReplyError(f"a summary of {brief.max_tokens} tokens has no room for a word")
@@ -288,15 +286,15 @@ def _cut_to_room(answer: str, brief: Brief) -> tuple[str, tuple[str, ...]]:
 
 
 def system_prompt(style: str, instructions: str | None) -> str:
-    """Return the system prompt of a style, which is the same for every brief."""
+    """The system prompt of a style, which is the same for every brief."""
     own = f"WHAT THE PERSON WHO RUNS THE AGENT ASKS OF YOU\n{instructions}" if instructions else ""
     return sendable("\n\n".join(filter(None, (ROLE, STYLES[style], own))))
 
 
 def prompt_messages(brief: Brief, instructions: str, window: int | None) -> list[Message]:
-    """Return the prompt for a brief; where the window is known, the history is cut to what is left of it.
+    """The prompt for a brief; if the window is known, the history is cut to the rest of it.
 
-    Raises ValueError where the window leaves no room for the history.
+    Raises ValueError if the window has no room for the history.
     """
     code = code_of(brief)
     room = sys.maxsize
@@ -313,13 +311,13 @@ def prompt_messages(brief: Brief, instructions: str, window: int | None) -> list
 
 
 def ask_again(answer: str, problem: str) -> list[Message]:
-    """Return what is added to a prompt whose answer cannot be used, to ask for a better one."""
+    """The messages to add to a prompt whose answer cannot be used, to ask for a better one."""
     again = f"That cannot be used: {problem}. Answer again with the one JSON object and nothing else."
     return [{"role": "assistant", "content": answer[:LONGEST_QUOTE]}, {"role": "user", "content": sendable(again)}]
 
 
 def _record(brief: Brief, code: str, history: str) -> str:
-    """Return the record, and what to do with it."""
+    """The record, and the task."""
     words = max(int(brief.max_tokens * WORDS_PER_TOKEN), LEAST_WORDS)
     parts = (
         _enclosed("the summary so far", brief.previous, code),
@@ -335,7 +333,7 @@ def _enclosed(name: str, text: str, code: str) -> str:
 
 
 def text_of(reply: Any) -> str:
-    """Return the text of a chat completion. Raise ReplyError where there is none, or not all of it."""
+    """The text of a chat completion. Raises ReplyError if it is missing or incomplete."""
     if not reply.choices:
         raise ReplyError("the reply holds no choice")
     choice = reply.choices[0]
@@ -350,7 +348,7 @@ def text_of(reply: Any) -> str:
 
 
 def _content_text(content: object) -> str:
-    """Return the words of a content: a text, or blocks as some servers send them, thoughts among them."""
+    """The text of a content: a str, or blocks as some servers send them, without thinking."""
     match content:
         case str():
             return content
@@ -363,11 +361,11 @@ def _content_text(content: object) -> str:
 
 
 def usage_of(usage: object, model: str, provider: str | None, address: str) -> Written:
-    """Return an answer without its text: what the provider says that a reply took; nothing where it does not say.
+    """The cost of a reply as an answer without text; zeros if the provider does not report it.
 
     The price is that of genai-prices: at the named provider, else at the one whose API is at `address`.
     """
-    # The client does not check what a server sends: any of these may be missing.
+    # The client does not validate replies: any of these may be missing.
     details = getattr(usage, "prompt_tokens_details", None)
     given, made = _token_number(usage, "prompt_tokens"), _token_number(usage, "completion_tokens")
     cached = min(_token_number(details, "cached_tokens"), given)
@@ -382,7 +380,7 @@ def _token_number(holder: object, name: str) -> int:
 
 
 def _price(given: int, cached: int, made: int, model: str, where: Mapping[str, Any]) -> float | None:
-    """Return dollars for the tokens of a prompt, some of them from a cache, and of an answer; None where not known."""
+    """Dollars for the tokens of a prompt, some of them cached, and of an answer; None if not known."""
     from genai_prices import Usage, calc_price
 
     usage = Usage(input_tokens=given, cache_read_tokens=cached, output_tokens=made)

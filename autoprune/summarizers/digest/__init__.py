@@ -1,11 +1,11 @@
 """Sum up messages without a model: what the user asked, what was done, what failed, what was found.
 
-How it works. A digest is the text of a `Contents` (`_contents`), read back from the digest before. New messages
-are read into it one by one (`_reading`): a request begins an exchange, a sentence of the assistant's may be a finding,
-and a call counts its tool, changes the lists of files, commands and errors, and may tell the state of version control
-and tests. An error goes to the resolved ones when the same command comes again and does not fail. Where the text is
-longer than its room (`_fitting`), long requests are shortened, and each list keeps as many of its newest items as its
-share of the room has place for; a line says how many older ones are left out. For example:
+A digest is the text of a `Contents` (`_contents`), parsed from the previous digest. New messages are read into it one
+by one (`_reading`): a request begins an exchange, a sentence of the assistant's may be a finding, and a call counts its
+tool, updates the lists of files, commands and errors, and may report the state of version control and tests
+(`_commands`). An error counts as resolved when the same command runs again and succeeds. If the text exceeds its room
+(`_fitting`), long requests are shortened, and each list keeps as many of its newest items as fit into its share of the
+room; a line says how many older ones are left out. For example:
 
     ## The user's first request (1 line)
     Fix the failing test.
@@ -24,7 +24,7 @@ share of the room has place for; a line says how many older ones are left out. F
     ## Errors resolved later (1 line)
     - pytest -q → failed, exit code 1: AssertionError: 3 != 4
 
-The number of lines in each heading is what makes the text readable back, whatever stands in it.
+The number of lines in each heading makes the text parseable, whatever it contains.
 """
 
 from collections.abc import Iterator
@@ -47,11 +47,11 @@ class Digest:
     """Write a digest of a brief: sections with the user's requests, plan, files, commands, errors and findings.
 
     Deterministic: the same brief gives the same text, in any process. It has at most `brief.max_tokens` tokens and is
-    not blank, unless not even a character fits. The user's words stand in it word for word as far as they fit: the
-    first request, the latest one and a summary that somebody else wrote before are the last to be shortened.
+    blank only if not even a character fits. The user's words are kept verbatim as far as they fit: the first request,
+    the latest one and another summarizer's earlier summary are shortened last.
 
-    A digest that it wrote before (`brief.previous`) is read back and carried on, so that it loses nothing but what is
-    oldest and does not fit; any other text is kept as an earlier summary.
+    A previous digest (`brief.previous`) is parsed and continued, so that it loses only its oldest items that do not
+    fit; any other previous text is kept as an earlier summary.
     """
 
     calls_model: ClassVar[bool] = False
@@ -70,7 +70,7 @@ class Digest:
 
 
 def _left_out_notes(contents: Contents, text: str) -> Iterator[str]:
-    """Yield a note if something of the user's is not in the text."""
+    """Yield a note if some of the user's words are missing in the text."""
     is_whole = read(text) is not None
     shown = parse_contents(text) if is_whole else Contents(text)
     requests = [one.request for one in shown.exchanges if one.request]

@@ -20,7 +20,7 @@ from itertools import islice
 from autoprune.facts import shell
 from autoprune.facts.actions import NOISE, TAGS, Action
 from autoprune.facts.plain_text import one_line
-from autoprune.summarizers.sections import figure
+from autoprune.summarizers.sections import quantity
 
 STATUS, COMMIT = "git status", "last commit"
 LONGEST_STATE = 240  # characters of a state
@@ -109,7 +109,7 @@ NAME_ANCHORS = re.compile(r"\^|\$")  # around the name of a test
 
 
 def command_states(action: Action) -> Iterator[tuple[str, str]]:
-    """Yield what a command says of version control and of tests: the kind of each, and how it stands."""
+    """Yield the states that a command's output reports: "git status", "last test run" and so on, each with its text."""
     if not action.command or not action.result:
         return
     text = _output(action.result.text)[-LOOKED_AT:]
@@ -125,14 +125,14 @@ def command_states(action: Action) -> Iterator[tuple[str, str]]:
 
 
 def has_passing_tests(action: Action) -> bool:
-    """Return whether a command printed the figures of tests, and no failure among them."""
+    """Return whether a command printed test figures without a failure."""
     text = _output(action.result.text)[-LOOKED_AT:] if action.command and action.result else ""
     found = [match[0] for match in FIGURES.finditer(text)] + [match[0] for match in GO.finditer(text)]
     return bool(found) and not any(map(FAILURES.search, found))
 
 
 def printed_value(action: Action) -> str:
-    """Return the one short line that a command printed, if it looks like a value; "" for any other."""
+    """The one short line that a command printed, if it looks like a value; "" for others."""
     is_short = len(action.name) <= LONGEST_NAME and action.result and len(action.result.text) <= LONGEST_OUTPUT
     if not action.command or not action.result or action.failed or not is_short:
         return ""
@@ -147,7 +147,7 @@ def printed_value(action: Action) -> str:
 
 
 def _output(text: str) -> str:
-    """Return what a command printed, where its result is a JSON document that holds it."""
+    """The output of a command, also if the result is a JSON document that contains it."""
     try:
         known = json.loads(text) if text[:1] == "{" and len(text) <= LOOKED_AT else None
     except (ValueError, RecursionError):
@@ -165,7 +165,7 @@ def _git_status(text: str) -> str:
         f"on {next(filter(None, branch.groups()))}" if branch else "",
         next(iter(TRACKING.findall(text)), ""),
         clean[0] if clean else "",
-        f"{figure(len(changed), 'changed file')}: {names}" if changed else "",
+        f"{quantity(len(changed), 'changed file')}: {names}" if changed else "",
     )
     return "; ".join(filter(None, parts))
 
@@ -184,7 +184,7 @@ def _last_push(text: str) -> str:
 
 
 def _test_figures(action: Action, text: str) -> str:
-    """Return the command of a test run, with its figures."""
+    """The command of a test run, with its figures."""
     command = shell.essence(action.command)
     bare = shell.QUOTED.sub("''", command)
     if not TESTING.search(bare) and not RUNNERS.search(bare):
@@ -197,23 +197,23 @@ def _test_figures(action: Action, text: str) -> str:
 
 
 def _go_packages(found: Sequence[tuple[str, str]]) -> str:
-    """Return what `go test` says of packages and tests."""
+    """The figures of `go test`: packages that passed, packages and tests that failed."""
     passed = sum(word == "ok" for word, _ in found)
     failed = [name for word, name in found if word != "ok"]
     named = f" ({', '.join(failed[:SHOWN])})" if failed else ""
-    return f"{figure(passed, 'package')} ok, {len(failed)} failed{named}" if found else ""
+    return f"{quantity(passed, 'package')} ok, {len(failed)} failed{named}" if found else ""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A program with the words that say what it does, what it does that to, and the tests that it chooses, if any."""
+    """A program with its subcommands, its targets, and the tests that it chooses, if any."""
 
     program: tuple[str, ...]
     targets: frozenset[str]
     chosen: frozenset[str]
 
     def covers(self, other: "Run") -> bool:
-        """Return whether this runs all that another one ran."""
+        """Return whether this runs everything that another one ran."""
         if self.program == ("git", "commit") and other.program[:1] == ("git",) and other.program[1] in ENDED_BY_COMMIT:
             return True
         if self.program != other.program or (self.chosen and not (other.chosen and self.chosen >= other.chosen)):
@@ -231,12 +231,12 @@ class Run:
 
 @lru_cache(maxsize=4_096)
 def runs(command: str) -> tuple[Run, ...]:
-    """Return what a command runs, in order, without what only looks, and what its output is piped to."""
+    """The runs in a script, in order, without read-only commands and filters after a pipe."""
     return tuple(_runs_of(command, 0))
 
 
 def reruns(later: Sequence[Run], name: str) -> bool:
-    """Return whether some runs cover the last one of a command, which is what a script is about."""
+    """Return whether later runs cover the last run of a command, which is the one that matters."""
     return any(run.covers(earlier) for earlier in runs(name)[-1:] for run in later)
 
 
@@ -255,7 +255,7 @@ def _runs_of(script: str, depth: int) -> Iterator[Run]:
 
 
 def _run_of(words: Sequence[str]) -> Run:
-    """Return what one command runs."""
+    """The run of one command."""
     name = words[0].rpartition("/")[2]
     name = match[1] if (match := NUMBERED.fullmatch(name)) else name
     plain, chosen = _split_arguments(words[1:])
@@ -269,7 +269,7 @@ def _run_of(words: Sequence[str]) -> Run:
 
 
 def _split_arguments(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the words that are no options, and what options choose."""
+    """Split arguments into plain words and the tests that options choose."""
     plain: list[str] = []
     chosen: list[str] = []
     left = list(words)
@@ -288,13 +288,13 @@ def _split_arguments(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _normal_target(target: str) -> str:
-    """Return a path without what does not change it; "" for all."""
+    """Normalize a target path; "" means everything."""
     path = target.removesuffix("...").removeprefix("./").rstrip("/")
     return "" if path == "." else path
 
 
 def _is_within(target: str, whole: str) -> bool:
-    """Return whether a target is another one, or part of it: a file in a folder, a test in a file."""
+    """Return whether a target equals another one or is part of it: a file in a folder, a test in a file."""
     if not whole or target == whole or target.endswith(f"/{whole}") or whole.endswith(f"/{target}"):
         return True
     return target.startswith((f"{whole}/", f"{whole}::"))

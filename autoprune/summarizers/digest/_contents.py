@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from autoprune.facts.answers import is_answer_text
-from autoprune.summarizers.sections import EARLIER, GOAL, Section, figure, read, write
+from autoprune.summarizers.sections import EARLIER, GOAL, Section, quantity, read, write
 
 REQUESTS = "What the user asked later, and the answers"
 FOLDER = "The folder that paths are in"
@@ -42,7 +42,7 @@ SHORTENED = frozenset((CHANGED, READ, COMMANDS, VALUES, OPEN, RESOLVED, LAST))
 
 @dataclass(frozen=True)
 class Exchange:
-    """A request of the user, how many times it was made in a row, and the assistant's last words to it.
+    """A request of the user, how often it was repeated, and the assistant's last words in answer.
 
     `request` is "" for the first request, which stands apart. What the user said through a tool stands here too; it has
     no answer, because it belongs to the request before it.
@@ -65,7 +65,7 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Contents:
-    """The first request, somebody else's summary, later exchanges, and lists from items to values.
+    """The first request, another summarizer's summary, later exchanges, and lists that map items to values.
 
     Paths in the lists are relative to `folder` where they stand in it. Exchanges and items are oldest first;
     `left_out` says how many older ones of each were left out.
@@ -79,7 +79,7 @@ class Contents:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """Return the text, which `parse` reads back."""
+        """Write the text that `parse_contents` parses."""
         lists = (Section(title, self._body(title, _list_lines(title, self.lists.get(title, {})))) for title in LISTS)
         folder = Section(FOLDER, self.folder)
         exchanges = Section(REQUESTS, self._body(REQUESTS, _exchange_lines(self.exchanges)))
@@ -88,11 +88,11 @@ class Contents:
     def _body(self, title: str, lines: Iterable[str]) -> str:
         shown, missing = [*lines], self.left_out.get(title, 0)
         is_said = bool(missing) and bool(shown or title == REQUESTS)  # of the user's words, even if none are left
-        return "\n".join(([f"[{figure(missing, 'older one')} left out]"] if is_said else []) + shown)
+        return "\n".join(([f"[{quantity(missing, 'older one')} left out]"] if is_said else []) + shown)
 
 
 def parse_contents(text: str) -> Contents:
-    """Return the contents that a digest was written from; any other text becomes an earlier summary in them.
+    """Parse a digest; any other text becomes the earlier summary.
 
     In the sections of another summarizer the first request is known by its title.
     """
@@ -126,7 +126,7 @@ def _list_lines(title: str, items: List) -> Iterator[str]:
 
 
 def item_line(title: str, key: str, value: str) -> str:
-    """Return an item of a list as a line."""
+    """Write an item of a list as a line."""
     return f"- {key}{TO}{value}" if title in VALUED else f"- {key}"
 
 
@@ -145,14 +145,14 @@ def _exchange_lines(exchanges: Iterable[Exchange]) -> Iterator[str]:
 
 
 def request_line(exchange: Exchange) -> str:
-    """Return a request as it stands in the text; the number of lines, and of times, comes first where above 1."""
+    """Write a request as an item; the numbers of its lines and repetitions come first if above 1."""
     text = exchange.request
     if not text:
         return f"- {FIRST}"
     if "\n" not in text and exchange.times == 1 and text[0] != "(":
         return f"- {text}"
     times = f", asked {exchange.times} times" if exchange.times > 1 else ""
-    return f"- ({figure(text.count(chr(10)) + 1, 'line')}{times}) {text}"
+    return f"- ({quantity(text.count(chr(10)) + 1, 'line')}{times}) {text}"
 
 
 def _parse_exchanges(lines: list[str]) -> Iterator[Exchange]:
@@ -169,7 +169,7 @@ def _parse_exchanges(lines: list[str]) -> Iterator[Exchange]:
 
 
 def tally(*values: str) -> str:
-    """Return words with how often each was said in several values together: "read" and "read ×2" are "read ×3"."""
+    """Add up counted words: "read" and "read ×2" give "read ×3"."""
     total: Counter[str] = Counter()
     for value in values:
         total.update({word: int(times or 1) for word, times in COUNTED.findall(value)})
@@ -177,7 +177,7 @@ def tally(*values: str) -> str:
 
 
 def make_relative(contents: Contents, worked_in: Sequence[str]) -> Contents:
-    """Return the contents with paths relative to their folder; without one they get the one that most paths are in.
+    """Make the paths relative to the contents' folder; without one, choose the folder of most paths.
 
     `worked_in` are the folders that commands were run in.
     """
@@ -192,7 +192,7 @@ def make_relative(contents: Contents, worked_in: Sequence[str]) -> Contents:
 
 
 def relative(text: str, folder: str) -> str:
-    """Return a text with the paths in a folder relative to it."""
+    """Make the paths in a text relative to a folder."""
     return _folder_prefix(folder).sub("", text) if folder and folder in text else text
 
 
@@ -202,7 +202,7 @@ def _folder_prefix(folder: str) -> re.Pattern[str]:
 
 
 def _shorten_paths(title: str, items: Mapping[str, str], folder: str) -> dict[str, str]:
-    """Return items with shorter paths; where two become one, the last, or for files what both say together."""
+    """Shorten the paths of items; if two become equal, the last wins, or for files both are added up."""
     found: dict[str, str] = {}
     for key, value in items.items():
         short = relative(key, folder)
@@ -212,7 +212,7 @@ def _shorten_paths(title: str, items: Mapping[str, str], folder: str) -> dict[st
 
 
 def _common_folder(contents: Contents, worked_in: Sequence[str]) -> str:
-    """Return the folder that most commands were run in; else the one that saves most characters, if enough."""
+    """The folder that most commands were run in; else the one that saves the most characters, if any saves enough."""
     paths = [path for title in (CHANGED, READ) for path in contents.lists.get(title, {})]
     around = Counter(folder for path in paths if path[0] == "/" for folder in _parent_folders(path))
     found = [(times * len(folder), folder) for folder, times in around.items() if times >= LEAST_PATHS]
@@ -223,7 +223,7 @@ def _common_folder(contents: Contents, worked_in: Sequence[str]) -> str:
 
 
 def _parent_folders(path: str) -> Iterator[str]:
-    """Yield the folders that a path is in, the nearest last."""
+    """Yield the parent folders of a path, the nearest last."""
     at = path.find("/", 1)
     for depth in range(1, path.count("/")):
         if depth >= LEAST_DEPTH and at <= LONGEST_FOLDER:

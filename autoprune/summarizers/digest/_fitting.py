@@ -39,7 +39,7 @@ Candidate = tuple[float, str, int]  # when it is taken, its part, and its tokens
 
 
 def fit_contents(contents: Contents, count: Count, max_tokens: int) -> str:
-    """Return the contents as a text of at most `max_tokens` tokens: at the least some of the first request."""
+    """Write the contents in at most `max_tokens` tokens; at least some of the first request remains."""
     known = Memo(count)
     whole = _sendable_contents(contents)
     for attempt in _attempts(whole, known, max_tokens):
@@ -49,7 +49,7 @@ def fit_contents(contents: Contents, count: Count, max_tokens: int) -> str:
 
 
 def _attempts(contents: Contents, count: Count, max_tokens: int) -> Iterator[str]:
-    """Yield texts of the contents, each with less in it than the one before."""
+    """Yield texts of the contents, each shorter than the one before."""
     yield str(contents)
     shorter = _with_cut_answers(_with_cut_requests(contents, count, max_tokens), count, max_tokens)
     yield str(shorter)
@@ -64,18 +64,18 @@ def _attempts(contents: Contents, count: Count, max_tokens: int) -> Iterator[str
 
 
 def _without_answer(exchange: Exchange) -> Exchange:
-    """Return an exchange without its answer: one that is over stays over."""
+    """Drop an exchange's answer; an exchange that is over stays over."""
     return replace(exchange, answer=_contents.NONE_KEPT if exchange.is_over else "")
 
 
 def _more_left_out(contents: Contents, exchanges: Sequence[Exchange]) -> Mapping[str, int]:
-    """Return how many of the user's words are left out once these are, too."""
+    """The number of the user's requests that are left out, including these."""
     missing = sum(bool(one.request) for one in exchanges)
     return {_contents.REQUESTS: contents.left_out.get(_contents.REQUESTS, 0) + missing}
 
 
 def _sendable_contents(contents: Contents) -> Contents:
-    """Return contents that can be written as UTF-8."""
+    """Replace lone surrogates, which cannot be encoded as UTF-8."""
     exchanges = tuple(Exchange(sendable(one.request), sendable(one.answer), one.times) for one in contents.exchanges)
     lists = {
         title: {sendable(key): sendable(value) for key, value in items.items()}
@@ -92,13 +92,13 @@ def _sendable_contents(contents: Contents) -> Contents:
 
 
 def _bare_words(contents: Contents) -> str:
-    """Return what matters most, without a heading."""
+    """The most important text, without a heading."""
     said = (contents.goal, contents.earlier, *(one.request for one in contents.exchanges[-1:]))
     return next(filter(None, said), NO_ROOM if str(contents) else NOTHING)
 
 
 def _with_cut_requests(contents: Contents, count: Count, max_tokens: int) -> Contents:
-    """Return the contents with the requests and the earlier summary cut to the room that the lists leave.
+    """Cut the requests and the earlier summary to the room that the lists leave.
 
     The long ones are cut first. Where each would have too little, the oldest of the user's later requests are left out.
     """
@@ -134,13 +134,13 @@ def _with_cut_requests(contents: Contents, count: Count, max_tokens: int) -> Con
 
 
 def _shorten_request(one: Exchange, room: int, count: Count) -> str:
-    """Return a request that takes at most about `room` tokens as it stands in the text."""
+    """Shorten a request so that its item has at most about `room` tokens."""
     is_whole = count(f"{request_line(one)}\n") <= room
     return one.request if is_whole else shorten(one.request, max(room - ITEM_TOKENS, 1), count)
 
 
 def _with_cut_answers(contents: Contents, count: Count, max_tokens: int) -> Contents:
-    """Return the contents with the answers and the assistant's last words cut to the room that all else leaves."""
+    """Cut the answers and the assistant's last words to the room that everything else leaves."""
     last = contents.lists.get(_contents.LAST, {})
     others = {item: "" for item in last if not item.startswith(SAID)}
     bare = tuple(replace(one, answer="") for one in contents.exchanges)
@@ -162,20 +162,20 @@ def _with_cut_answers(contents: Contents, count: Count, max_tokens: int) -> Cont
 
 
 def _shorten_line(line: str, limit: int, count: Count) -> str:
-    """Return a line of the assistant's with at most about `limit` tokens: itself, or its beginning and its end."""
+    """Shorten a line of the assistant's to its beginning and end if it exceeds about `limit` tokens."""
     return line if count(line) <= limit else one_line(shorten(line, limit, count), len(line))
 
 
 @dataclass(frozen=True)
 class _Room:
-    """Contents that do not fit, and how many of the newest items of each part do."""
+    """Contents that are too long, and the choice of the newest items of each part."""
 
     contents: Contents
     count: Count
     max_tokens: int
 
     def texts(self) -> Iterator[str]:
-        """Yield the text of what should fit, and then of ever less."""
+        """Yield the text of the chosen items, then texts with one item less each."""
         kept, order = self.choose()
         yield self._text_with(kept)
         while order:
@@ -183,7 +183,7 @@ class _Room:
             yield self._text_with(kept)
 
     def choose(self) -> tuple[dict[str, int], list[str]]:
-        """Return how many items of each part fit, and the parts in the order in which their items were taken."""
+        """Choose how many items of each part fit; also return the parts in the order of their items' choice."""
         kept = dict.fromkeys(SHARES, 0)
         taken: list[str] = []
         waiting = sorted(self._candidates())
@@ -192,7 +192,7 @@ class _Room:
         return kept, taken
 
     def _choose_round(self, kept: dict[str, int], waiting: Sequence[Candidate], taken: list[str]) -> list[Candidate]:
-        """Take the items that fit by their cost; return the others, for a round that knows what all take together."""
+        """Choose the items that fit by their estimated cost; return the others for the next round."""
         used = self.count(self._text_with(kept))
         left: list[Candidate] = []
         full: set[str] = set()
@@ -209,7 +209,7 @@ class _Room:
         return left
 
     def _candidates(self) -> Iterator[Candidate]:
-        """Yield each item of each part, newest first: when it is taken, its part, and its tokens."""
+        """Yield each item of each part, newest first: its priority, its part, and its tokens."""
         for part, lines in self._part_lines().items():
             costs = [self.count(f"\n{line}") for line in reversed(lines)]
             for total, cost in zip(accumulate(costs), costs, strict=True):

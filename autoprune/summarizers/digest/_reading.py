@@ -72,7 +72,7 @@ TASK_NUMBER = re.compile(r"#(\d{1,6})")
 
 
 def extend_contents(contents: Contents, utterances: Sequence[Utterance], goal: str) -> Contents:
-    """Return the contents with what some more messages add; `goal` is the user's first request, if it is known."""
+    """Add messages to the contents; `goal` is the user's first request, if it is known."""
     lists = {title: dict(contents.lists.get(title, {})) for title in _contents.LISTS}
     reader = _Reader(
         contents.goal or goal,
@@ -94,9 +94,9 @@ def extend_contents(contents: Contents, utterances: Sequence[Utterance], goal: s
 class _Reader:
     """The contents of a digest while messages are read into them.
 
-    An exchange is over once it has an answer: the assistant's last words before the user's next request, be that
-    request among the messages or in the conversation still. The words that stand in the list `LAST` are about the
-    exchange that is not over; if there is none, about a request that is still in the conversation.
+    An exchange is over once it has an answer: the assistant's last words before the user's next request, whether that
+    request is among the messages or stays in the conversation. The words in the list `LAST` are about the exchange
+    that is not over; if all are over, about a request that stays in the conversation.
     """
 
     goal: str
@@ -108,7 +108,7 @@ class _Reader:
     is_opening: bool  # no request has been made yet
 
     def add_message(self, one: Utterance, done: Sequence[Action]) -> None:
-        """Take in one message."""
+        """Read one message."""
         if one.after_request:
             self._end_exchange(_contents.NONE_KEPT)
             self.is_opening = False
@@ -120,15 +120,15 @@ class _Reader:
             self._note_action(action)
 
     def _append_items(self, title: str, *items: str) -> None:
-        """Put items without a value at the end of a list, wherever they stood before."""
+        """Put items without a value at the end of a list; earlier equal ones are removed."""
         for item in items:
             self.lists[title].pop(item, None)
             self.lists[title][item] = ""
 
     def _note_said(self, one: Utterance, said: str) -> None:
-        """Take in what the user said: a request ends the exchange before it.
+        """Read the user's words: a request ends the exchange before it.
 
-        An answer through a tool does not, nor do words beside results: both come while the assistant is at work.
+        An answer through a tool does not, nor do words beside results: both come while the assistant is working.
         """
         if one.is_answer or one.results:
             self.exchanges.append(Exchange(said))
@@ -139,7 +139,7 @@ class _Reader:
             self._begin_exchange(said, is_behind=one.after_request)
 
     def _begin_exchange(self, request: str, *, is_behind: bool) -> None:
-        """Begin a new exchange. `is_behind`: an earlier request is still in the conversation."""
+        """Begin a new exchange. `is_behind`: an earlier request stays in the conversation."""
         open_before = self._open_exchange() is not None
         self._end_exchange()
         if not open_before and (is_behind or self.is_opening):
@@ -156,20 +156,20 @@ class _Reader:
             self.exchanges.append(exchange)
 
     def _take_repeated(self, request: str) -> Exchange | None:
-        """Take away a long request that was made before in the same words; return it, made once more."""
+        """Remove a long request that was made before in the same words; return it with one more repetition."""
         same = [exchange for exchange in self.exchanges if len(request) >= LONG_REQUEST and exchange.request == request]
         self.exchanges = [exchange for exchange in self.exchanges if exchange not in same]
         return _repeat(same[-1], sum(exchange.times for exchange in same) + 1) if same else None
 
     def _open_exchange(self) -> int | None:
-        """Return the number of the exchange that is not over; None if all are."""
+        """The index of the exchange that is not over; None if all are."""
         asked = [at for at, exchange in enumerate(self.exchanges) if not exchange.is_through_tool]
         return asked[-1] if asked and not self.exchanges[asked[-1]].is_over else None
 
     def _end_exchange(self, otherwise: str = "") -> None:
-        """End the exchange that is not over; the assistant's last words are its answer, `otherwise` if there are none.
+        """End the exchange that is not over; its answer are the assistant's last words, or `otherwise` without any.
 
-        The last exchange of all needs an answer: without one it is not over.
+        The very last exchange needs an answer: without one it is not over.
         """
         at = self._open_exchange()
         if at is None:
@@ -206,7 +206,7 @@ class _Reader:
         self._note_last(action)
 
     def _as_late_result(self, action: Action) -> Action:
-        """Return the action as the late result of the listed command whose output it reads, if there is one."""
+        """Turn an action that polls a listed command into that command's late result."""
         running = f"{STILL_RUNNING} {action.waits_for}" if action.waits_for else ""
         commands = self.lists[_contents.COMMANDS].items()
         name = next((name for name, how in commands if running and RUNS.sub("", how).endswith(running)), "")
@@ -215,7 +215,7 @@ class _Reader:
         return action.as_command(name) if name else action
 
     def _note_last(self, action: Action) -> None:
-        """Note the action among the last few, with the assistant's last words between them."""
+        """Add the action to the last few; the assistant's last words keep their place among them."""
         last = self.lists[_contents.LAST]
         name = self._short_name(action.name)
         last.pop(f"{name}: {NO_RESULT}", None)
@@ -225,11 +225,11 @@ class _Reader:
         self._append_items(_contents.LAST, f"{name}: {action.outcome}")
 
     def _short_name(self, text: str) -> str:
-        """Return a name or a path as it stands in the lists."""
+        """Shorten a name or a path as in the lists."""
         return one_line(relative(text, self.folder), len(text))
 
     def _listed_path(self, path: str) -> str:
-        """Return a path as the lists have it already, with more of its folders or with fewer."""
+        """The spelling of a path that the lists already have, with more folders or fewer."""
         if "/" not in path:
             return path
         listed = {**self.lists[_contents.CHANGED], **self.lists[_contents.READ]}
@@ -244,7 +244,7 @@ class _Reader:
             self._tally(_contents.CHANGED, path, does)
 
     def _note_outcome(self, action: Action) -> None:
-        """Note how it went: a command's latest outcome, an error, or that an error is no more."""
+        """Record the outcome: a command's latest one, a new error, or that an error is resolved."""
         name = self._short_name(action.name)
         if action.command and not action.is_read_only:
             times = self._take_runs(name) + (not action.is_late)
@@ -263,25 +263,25 @@ class _Reader:
                 self._forget_failed(resolved, name)
 
     def _forget_failed(self, resolved: str, name: str) -> None:
-        """Take a command whose failure was resolved by another one from the list of how commands went last."""
+        """Remove a failed command from the list of commands if another command resolved the failure."""
         if resolved != name and self.lists[_contents.COMMANDS].get(resolved, "").startswith("failed"):
             del self.lists[_contents.COMMANDS][resolved]
 
     def _take_runs(self, name: str) -> int:
-        """Take a command from the list, whatever its output was cut to; return how many times it was run."""
+        """Remove a command from the list, ignoring truncation of its output; return how many times it was run."""
         commands = self.lists[_contents.COMMANDS]
         same = [one for one in commands if shell.without_truncation(one) == shell.without_truncation(name)]
         counted = [(RUNS.search(how), how) for one in same if (how := commands.pop(one))]
         return sum(int(match[1]) if match else 1 for match, _ in counted)
 
     def _has_succeeded(self, action: Action) -> bool:
-        """Return whether a call that is not known to have failed went well, as far as anybody can tell."""
+        """Return whether a call that is not known to have failed has probably succeeded."""
         is_silent = bool(action.result and not action.result.text.strip())  # as compilers are that find no error
         is_silent = is_silent and "||" not in action.command
         return action.failed is False or not hides_failures(action.command) or has_passing_tests(action) or is_silent
 
     def _errors_rerun_by(self, action: Action, name: str) -> list[str]:
-        """Return the open errors of what an action does again: the same command, file or tool."""
+        """The open errors that an action retries: of the same command, file or tool."""
         known = self.lists[_contents.OPEN]
         done = runs(action.name) if action.command else ()
         changed = {path.rpartition("/")[2] for does, path in action.files() if does != "read"}
@@ -298,7 +298,7 @@ class _Reader:
         return [one for one in known if is_same(one)]
 
     def _note_state(self, action: Action) -> None:
-        """Note what a command says of version control and tests, and the one value that it printed."""
+        """Record the state of version control and tests, and the value that a command printed."""
         known = dict(command_states(action))
         if STATUS not in known and COMMIT in known:
             self.lists[_contents.STATE].pop(STATUS, None)  # it told of what is committed now
@@ -310,28 +310,28 @@ class _Reader:
             del self.lists[_contents.VALUES][old]
 
     def _replace_item(self, title: str, key: str, value: str) -> None:
-        """Put an item at the end of a list, in place of the one that it had before."""
+        """Put an item at the end of a list, replacing an earlier one with the same key."""
         self.lists[title].pop(key, None)
         self.lists[title][key] = value
 
     def _tally(self, title: str, key: str, *words: str) -> None:
-        """Put an item at the end of a list, and count its words in its value."""
+        """Put an item at the end of a list, and add words to its counted value."""
         self.lists[title][key] = _contents.tally(self.lists[title].pop(key, ""), *words)
 
 
 def _repeat(exchange: Exchange, times: int) -> Exchange:
-    """Return an exchange whose request is made again: its answer stays until there is another one."""
+    """Count a repetition of an exchange's request; its answer stays until there is another one."""
     answer = exchange.answer.removesuffix(_contents.AGAIN)
     return replace(exchange, times=times, answer=answer and answer + _contents.AGAIN)
 
 
 def _names_changed_file(called: re.Match[str], changed: set[str]) -> bool:
-    """Return whether a call was about one of some files, given by their names without folders."""
+    """Return whether a call names one of the changed files, which are given by their base names."""
     return not changed.isdisjoint(path.rstrip("…").rpartition("/")[2] for path in called[1].split())
 
 
 def findings(words: str) -> Iterator[str]:
-    """Yield the assistant's sentences that tell a cause, an outcome or a decision; a short one with the next."""
+    """Yield sentences that state a cause, an outcome or a decision; a short one together with the next."""
     before = ""
     for sentence in sentences(words):
         is_step = bool(STEP.match(sentence))
@@ -345,7 +345,7 @@ def findings(words: str) -> Iterator[str]:
 
 
 def sentences(words: str) -> Iterator[str]:
-    """Yield the sentences of a text, each on one line, but for fenced code and for too long or too short ones."""
+    """Yield the sentences of a text, each on one line, without fenced code and too long or too short ones."""
     text = words if len(words) <= 2 * SEARCHED else f"{words[:SEARCHED]}\n{words[-SEARCHED:]}"
     for sentence in SENTENCE_END.split(CODE.sub("\n", text)):
         plain = one_line(BULLET.sub("", sentence), 2 * LONGEST_SENTENCE)
@@ -354,7 +354,7 @@ def sentences(words: str) -> Iterator[str]:
 
 
 def update_plan(action: Action, plan: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the plan after a call: itself, a new list, or with one task more or changed."""
+    """Update the plan by a call: a new list, or one task added or changed; else it stays the same."""
     words = tool_words(action.tool)
     if not action.call or action.failed or "read" in words:
         return plan
@@ -367,7 +367,7 @@ def update_plan(action: Action, plan: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _done_first(items: list[str]) -> Mapping[str, str]:
-    """Return the items, those that are done first: they are forgotten first."""
+    """Order the items, done ones first, because the first are dropped first."""
     return dict.fromkeys(sorted(items, key=lambda item: not item.startswith("[x]")), "")
 
 
@@ -391,7 +391,7 @@ def _plan_items(value: object, depth: int) -> Iterator[str]:
 
 
 def _change_task(plan: Mapping[str, str], action: Action, known: Mapping[str, object]) -> Mapping[str, str]:
-    """Return a plan with one task more, or with another status of one; tasks are known by their numbers."""
+    """Add a task to the plan, or change the status of the task with the same number."""
     said = action.result.text if action.result else ""
     number = str(known.get("taskId") or next(iter(TASK_NUMBER.findall(said)), ""))
     before = next((item for item in plan if number and f" #{number} " in item), "")
