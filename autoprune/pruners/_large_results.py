@@ -21,7 +21,7 @@ from autoprune.planning.plan import Plan
 from autoprune.strategies.per_result import CUSTOM, SIMPLE, PerResult, cut, mark
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Summarizer, calls_model, identity_of
 from autoprune.summarizers.driver import steps_of
-from autoprune.summarizers.rendering import written_call
+from autoprune.summarizers.rendering import describe_call
 from autoprune.summarizers.selection import own_summarizer, with_instructions
 
 LEAST_TEXT = 16  # tokens; a text of fewer says less than a cut
@@ -56,7 +56,7 @@ class Shortener:
     def key(self, draft: "Draft") -> str:
         """Return what the text of a large result is known by: a hash of all that it is written from."""
         call = draft.result.call
-        made = written_call(call) if call else ""
+        made = describe_call(call) if call else ""
         name = identity_of(self.summarizer) if self.summarizer else ""
         asked = json.dumps((name, self.hard_limit, draft.room, draft.request, draft.result.tool, made))
         return sha256(f"{asked}\n{draft.result.text}".encode("utf-8", "surrogatepass")).hexdigest()

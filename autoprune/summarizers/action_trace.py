@@ -38,12 +38,12 @@ from autoprune.summarizers.sections import (
     first_that_fits,
     fit_head,
     most_that_fits,
+    parse_sections,
     quantity,
-    read,
     resume,
-    write,
+    write_sections,
 )
-from autoprune.summarizers.user_words import fitted, left_out_note, shorten
+from autoprune.summarizers.user_words import fit_texts, left_out_note, shorten
 from autoprune.tokens import Count
 
 HEADER = re.compile(r"(\S.*): ([0-9]{1,9}) (call|message)s?(?:, ([0-9]{1,9}) failed)?(?:, [0-9]{1,9} left out)?")
@@ -227,7 +227,7 @@ def _shrinking_texts(head: Head, trace: Trace, brief: Brief) -> Iterator[str]:
     yield _with_head(head, trace)
     shown, totals = fit_head(head, brief), trace.totals
     others = [_without_details(line) for line in trace.lines if line.key != USER]
-    left = brief.max_tokens - brief.count(write(shown))
+    left = brief.max_tokens - brief.count(write_sections(shown))
     free = brief.max_tokens - brief.count(_with_head(shown, Trace(totals, tuple(others))))
     said = _fit_user_lines(trace.said, left, free, brief)
 
@@ -243,23 +243,23 @@ def _shrinking_texts(head: Head, trace: Trace, brief: Brief) -> Iterator[str]:
         Trace(tuple(total for total in totals if total.key == USER)),
     ):
         yield _with_head(fit_head(head, brief, _with_head((), less)), less)
-    yield write(shown)
+    yield write_sections(shown)
 
 
 def _with_head(head: Head, trace: Trace) -> str:
-    return write((*head, Section(TITLE, str(trace))))
+    return write_sections((*head, Section(TITLE, str(trace))))
 
 
 def _fit_user_lines(said: Sequence[Line], left: int, free: int, brief: Brief) -> tuple[Line, ...]:
     """The newest of the user's lines that fit, the long ones shortened."""
     frame = brief.count(f"- #{said[-1].number} \n") if said else 0
-    words = fitted([line.words for line in said], frame, left, free, brief.count)
+    words = fit_texts([line.words for line in said], frame, left, free, brief.count)
     return tuple(line.saying(each) for line, each in zip(said[len(said) - len(words) :], words, strict=True))
 
 
 def _left_out_notes(text: str, head: Head, trace: Trace) -> Iterator[str]:
     """Yield a note if some of the user's words are missing in the text."""
-    found = {section.title: section.body for section in read(text) or ()}
+    found = {section.title: section.body for section in parse_sections(text) or ()}
     shown = read_trace(found.get(TITLE, "")) or Trace(trace.totals)
     goal = next((section.body for section in head if section.title == GOAL), "")
     return left_out_note(

@@ -122,7 +122,7 @@ class Chunked:
         sizes = self._sizes(brief)
         if sizes.partial < LEAST_PART:
             return Failed(f"a window of {self.window_tokens:,} tokens has no room for a part of the history")
-        parts = self._parts(brief, sizes)
+        parts = self._first_round(brief, sizes)
         spent: Partials = ()
         while True:
             made = yield from self._round(parts)
@@ -148,15 +148,15 @@ class Chunked:
                 made += (answer,)
         return made if len(parts) == 1 else tuple(map(_note_cut, made, parts))
 
-    def _parts(self, brief: Brief, sizes: Sizes) -> list[Brief]:
+    def _first_round(self, brief: Brief, sizes: Sizes) -> list[Brief]:
         """The questions of the first round: the brief itself if it fits, else its parts."""
         groups = _groups(brief.utterances)
-        weights = [_weight(group, brief) for group in groups]
+        weights = [_rendered_tokens(group, brief) for group in groups]
         if sum(weights) <= sizes.room - brief.max_tokens:
             return [brief]
         parts = _pack(groups, weights, sizes.room - sizes.partial, self._most_parts(sizes.fan_in))
         room = sizes.room - (sizes.partial if len(parts) > 1 else sizes.whole)
-        briefs = [replace(brief, utterances=_shorten(part, brief, room), previous="") for part in parts]
+        briefs = [replace(brief, utterances=_shorten_part(part, brief, room), previous="") for part in parts]
         briefs[0] = replace(briefs[0], previous=brief.previous)
         return [replace(one, max_tokens=sizes.partial if len(parts) > 1 else sizes.whole) for one in briefs]
 
@@ -183,7 +183,7 @@ def _groups(utterances: Utterances) -> list[Utterances]:
     return [utterances[start:stop] for start, stop in pairwise((*starts, len(utterances)))]
 
 
-def _weight(group: Utterances, brief: Brief) -> int:
+def _rendered_tokens(group: Utterances, brief: Brief) -> int:
     """The tokens of utterances as a summarizer reads them."""
     return brief.count(render(group, brief.count, sys.maxsize)) + JOINT_TOKENS
 
@@ -210,9 +210,9 @@ def _fill(groups: Sequence[Utterances], weights: Sequence[int], limit: int) -> I
     yield part
 
 
-def _shorten(part: Utterances, brief: Brief, room: int) -> Utterances:
+def _shorten_part(part: Utterances, brief: Brief, room: int) -> Utterances:
     """Shorten a part to its room: to its first request, and the rest as one shortened text."""
-    if _weight(part, brief) <= room:
+    if _rendered_tokens(part, brief) <= room:
         return part
     request = sections.cut(sections.first_request(part), room // REQUEST_SHARE, brief.count)
     rest = render(part, brief.count, room - brief.count(request) - FRAME_TOKENS)

@@ -86,7 +86,7 @@ def steps_of(summarizer: Summarizer, brief: Brief) -> Steps:
         return answer
     try:
         return as_answer((yield from own(brief)))
-    except Exception as error:  # the caller's generator, as in `_call`
+    except Exception as error:  # the caller's generator, as in `_call_summarizer`
         return as_answer(error)
 
 
@@ -116,7 +116,7 @@ async def arun(steps: Steps, concurrency: int = CONCURRENCY, budget: Budget | No
 
 def ask_once(ask: Ask, *, is_within_loop: bool = False, budget: Budget | None = None) -> Answer:
     """Ask one question; whatever the summarizer returns or raises becomes an answer."""
-    given = _call(ask)
+    given = _call_summarizer(ask)
     if not inspect.isawaitable(given):
         return as_answer(given)
     if not is_within_loop:
@@ -155,7 +155,7 @@ def call_safely(function: Callable[..., object], *arguments: object) -> object:
     """Call a caller's function; return `Failed` if it raises."""
     try:
         return function(*arguments)
-    except Exception as error:  # the caller's callable, as in `_call`
+    except Exception as error:  # the caller's callable, as in `_call_summarizer`
         return as_answer(error)
 
 
@@ -209,21 +209,21 @@ def _in_threads(asks: Sequence[Ask], concurrency: int, budget: Budget) -> list[A
                 raise given
             answers[number] = given
     finally:
-        while _next(waiting):  # start nothing more
+        while _take_job(waiting):  # start nothing more
             pass
     return [answers.get(number, budget.late) for number in range(len(asks))]
 
 
 def _work(waiting: "SimpleQueue[Job]", come: "SimpleQueue[tuple[int, Answer | BaseException]]") -> None:
     """Ask one question after the other until none is waiting."""
-    while job := _next(waiting):
+    while job := _take_job(waiting):
         try:
             come.put((job[0], job[1]()))
         except BaseException as error:  # such as a KeyboardInterrupt in the summarizer: passed on to the caller
             come.put((job[0], error))
 
 
-def _next(waiting: "SimpleQueue[Job]") -> Job | None:
+def _take_job(waiting: "SimpleQueue[Job]") -> Job | None:
     try:
         return waiting.get_nowait()
     except Empty:
@@ -260,7 +260,7 @@ async def _ask_in_thread(ask: Ask) -> object:
     def call() -> None:
         result, error = None, None
         try:
-            result = _call(ask)
+            result = _call_summarizer(ask)
         except BaseException as raised:  # as in `_work`
             error = raised
         with suppress(RuntimeError):  # the loop is closed: nobody is waiting
@@ -270,7 +270,7 @@ async def _ask_in_thread(ask: Ask) -> object:
     return await _await_value(await given)
 
 
-def _call(ask: Ask) -> object:
+def _call_summarizer(ask: Ask) -> object:
     """Call a summarizer; return the exception if it raises one."""
     try:
         return ask.summarizer(ask.brief)

@@ -29,12 +29,12 @@ from autoprune.summarizers.sections import (
     cut,
     first_that_fits,
     fit_head,
+    parse_sections,
     quantity,
-    read,
     request_of,
     resume,
     without_request,
-    write,
+    write_sections,
 )
 from autoprune.summarizers.user_words import left_out_note
 
@@ -92,23 +92,23 @@ class Levels:
         sections = tuple((min(int(section.title[-1]), self._deepest), section.body) for section in mine)
         answers: list[Answer] = []
         if new := without_request(brief, shown):
-            left = brief.max_tokens - brief.count(_text(shown, sections))
-            answers.append((yield from self._ask(new, max(left // 2, self._share(shown, brief)), brief)))
+            left = brief.max_tokens - brief.count(_levels_text(shown, sections))
+            answers.append((yield from self._ask(new, max(left // 2, self._section_share(shown, brief)), brief)))
             if isinstance(answers[-1], Failed):
                 return answers[-1]
             sections = (*sections, (1, answers[-1].text))
         sections = yield from self._merge(sections, shown, brief, answers)
-        text = first_that_fits(_shorten(sections, head, brief), head, brief)
-        return with_usage(text, answers, _notes(text, sections, head, answers))
+        text = first_that_fits(_shrinking_levels(sections, head, brief), head, brief)
+        return with_usage(text, answers, _level_notes(text, sections, head, answers))
 
     def _merge(self, sections: Leveled, shown: Head, brief: Brief, answers: list[Answer]) -> Merging:
         """Merge sections until they are few enough; add each answer to `answers`."""
-        while span := self._too_many(sections, brief.count(_text(shown, sections)) > brief.max_tokens):
+        while span := self._too_many(sections, brief.count(_levels_text(shown, sections)) > brief.max_tokens):
             before, several, after = sections[: span[0]], sections[slice(*span)], sections[span[1] :]
             said = tuple(Utterance(Speaker.OTHER, body) for _, body in several)
             half = sum(brief.count(body) for _, body in several) // 2
             # The merged section gets half the room, so that new messages have some.
-            answer = yield from self._ask(said, max(min(half, 2 * self._share(shown, brief)), LEAST), brief)
+            answer = yield from self._ask(said, max(min(half, 2 * self._section_share(shown, brief)), LEAST), brief)
             answers.append(answer)
             if isinstance(answer, Failed):
                 break
@@ -125,17 +125,17 @@ class Levels:
                     return at[0], at[0] + min(most, len(at))
         return None
 
-    def _share(self, shown: Head, brief: Brief) -> int:
+    def _section_share(self, shown: Head, brief: Brief) -> int:
         """The tokens of each section if there are as many sections as possible."""
         most = self._deepest * (max(self.fanout, 2) - 1) + 1
-        return max((brief.max_tokens - brief.count(write(shown))) // most, LEAST)
+        return max((brief.max_tokens - brief.count(write_sections(shown))) // most, LEAST)
 
     def _ask(self, said: tuple[Utterance, ...], share: int, brief: Brief) -> Steps:
         """Ask for a section on messages, or in place of several sections.
 
         An `inner` with a section for the first request gets it, so that it does not mistake a later one for it.
         """
-        goal = write((Section(GOAL, request_of(brief)),)) if keeps_request(self.inner) else ""
+        goal = write_sections((Section(GOAL, request_of(brief)),)) if keeps_request(self.inner) else ""
         room = share + (brief.count(goal) + JOINT_TOKENS if goal else 0)
         asked = replace(brief, utterances=said, previous=goal, max_tokens=room)
         answer = yield from steps_of(self.inner, asked)
@@ -149,15 +149,15 @@ class Levels:
 
 def _without_goal(text: str) -> str:
     """Drop the section for the first request, unless there is no other."""
-    return write(section for section in read(text) or () if section.title != GOAL) or text
+    return write_sections(section for section in parse_sections(text) or () if section.title != GOAL) or text
 
 
-def _notes(text: str, sections: Leveled, head: Head, answers: Sequence[Answer]) -> Iterator[str]:
+def _level_notes(text: str, sections: Leveled, head: Head, answers: Sequence[Answer]) -> Iterator[str]:
     """Yield notes on sections that were not merged, left out or shortened, and on a shortened request."""
     for answer in answers:
         if isinstance(answer, Failed):
             yield f"sections of the summary could not be merged ({answer.why})"
-    found = read(text) or ()
+    found = parse_sections(text) or ()
     kept = tuple((int(section.title[-1]), section.body) for section in found if _is_mine(section))
     if len(kept) < len(sections):
         yield f"no room for the oldest of the summary: {quantity(len(sections) - len(kept), 'section')} left out"
@@ -171,20 +171,20 @@ def _is_mine(section: Section) -> bool:
     return bool(TITLE.fullmatch(section.title))
 
 
-def _text(shown: Head, sections: Leveled) -> str:
-    return write((*shown, *(Section(f"Level {level}", body) for level, body in sections)))
+def _levels_text(shown: Head, sections: Leveled) -> str:
+    return write_sections((*shown, *(Section(f"Level {level}", body) for level, body in sections)))
 
 
-def _shorten(sections: Leveled, head: Head, brief: Brief) -> Iterator[str]:
+def _shrinking_levels(sections: Leveled, head: Head, brief: Brief) -> Iterator[str]:
     """Yield the text with less and less of its oldest section, then without it, until none is left."""
     shown = fit_head(head, brief)
     while sections:
-        text = _text(shown, sections)
-        yield _text(fit_head(head, brief, _text((), sections)), sections)
+        text = _levels_text(shown, sections)
+        yield _levels_text(fit_head(head, brief, _levels_text((), sections)), sections)
         yield text
         (level, oldest), *rest = sections
         size = brief.count(oldest)
         less = cut(oldest, min(size - 1, size + brief.max_tokens - brief.count(text)), brief.count)
         is_kept = LEAST <= brief.count(less) < size
         sections = ((level, less), *rest) if is_kept else tuple(rest)
-    yield write(shown)
+    yield write_sections(shown)

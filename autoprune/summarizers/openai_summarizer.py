@@ -238,10 +238,10 @@ class OpenAISummarizer(Copied):
         if self.style != "snapshot":
             return self._finish(_cut_to_room(answer, brief), reply)
         try:
-            return self._finish(_snapshot.finish(answer, brief), reply)
+            return self._finish(_snapshot.summary_of(answer, brief), reply)
         except _snapshot.SnapshotError as error:
             again = yield [*asked, *ask_again(answer, str(error))]
-        return self._finish(_snapshot.finish(text_of(again), brief), reply, again)
+        return self._finish(_snapshot.summary_of(text_of(again), brief), reply, again)
 
     def _finish(self, summary: tuple[str, tuple[str, ...]], *given: Any) -> Written:
         """Make the answer: the summary, its notes, and the cost of all replies."""

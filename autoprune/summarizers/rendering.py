@@ -98,7 +98,7 @@ def _message_lines(utterance: Utterance, number: int, count: Count, limit: int) 
         yield _quote(utterance.words or "[no words]")
     for call in utterance.calls:
         yield f"{MARK} {number}. call"
-        yield _quote(written_call(call))
+        yield _quote(describe_call(call))
     for result in utterance.results:
         yield f"{MARK} {number}. result of {_result_heading(result)}"
         yield _quote(
@@ -112,7 +112,7 @@ def _result_heading(result: ToolResult) -> str:
     return f"{_one_line(result.tool)}{f' ({touched})' if touched else ''}{how}"
 
 
-def written_call(call: ToolCall, longest: int = LONGEST_ARGUMENT) -> str:
+def describe_call(call: ToolCall, longest: int = LONGEST_ARGUMENT) -> str:
     """Write a call on one line, as in `read_file(path="a.py")`; arguments are cut to `longest` characters."""
     known = arguments(call)
     given = [f"{_one_line(str(name))}={_argument(value, longest)}" for name, value in known.items()]

@@ -39,13 +39,13 @@ class Section:
 Head: TypeAlias = tuple[Section, ...]
 
 
-def write(sections: Iterable[Section]) -> str:
-    """Write sections as one text that `read` parses; blank ones are left out."""
+def write_sections(sections: Iterable[Section]) -> str:
+    """Write sections as one text that `parse_sections` parses; blank ones are left out."""
     filled = (replace(section, body=section.body.strip()) for section in sections)
-    return "\n\n".join(f"## {one.title} ({lines(one.body)})\n{one.body}" for one in filled if one.body)
+    return "\n\n".join(f"## {one.title} ({line_count(one.body)})\n{one.body}" for one in filled if one.body)
 
 
-def lines(body: str) -> str:
+def line_count(body: str) -> str:
     """The number of lines of a text, as "2 lines"."""
     return quantity(body.count("\n") + 1, "line")
 
@@ -55,13 +55,13 @@ def quantity(number: int, unit: str) -> str:
     return f"{number} {unit}{'' if number == 1 else 's'}"
 
 
-def titled(text: str, title: str) -> str:
-    """Put a title above a text, which `read` skips; a blank title leaves the text unchanged."""
+def put_title(text: str, title: str) -> str:
+    """Put a title above a text, which `parse_sections` skips; a blank title leaves the text unchanged."""
     return f"# {one_line(title, LONGEST_TITLE)}\n\n{text}" if title.strip() else text
 
 
-def read(text: str) -> tuple[Section, ...] | None:
-    """Parse a text of `write`; () for a blank text or a stand-in for one, None for any other text."""
+def parse_sections(text: str) -> tuple[Section, ...] | None:
+    """Parse a text of `write_sections`; () for a blank text or a stand-in for one, None for any other text."""
     if text.strip() == NOTHING or NO_ROOM.startswith(text.strip()):
         return ()
     found: list[Section] = []
@@ -83,14 +83,14 @@ def resume(brief: Brief, is_mine: Callable[[Section], bool]) -> tuple[Head, Head
     The head contains the user's first request and the texts of others: the previous summary if another summarizer wrote
     it, and a harness's summary of an earlier conversation.
     """
-    found = read(brief.previous)
+    found = parse_sections(brief.previous)
     others = tuple(one for one in found or () if one.title != GOAL)
     earlier = [one.body for one in others if one.title == EARLIER]
     mine = tuple(one for one in others if one.title != EARLIER)
     if found is None:
         earlier = [brief.previous.strip()]
     elif not all(map(is_mine, mine)):
-        earlier, mine = [write(others)], ()
+        earlier, mine = [write_sections(others)], ()
     earlier += [said for one in brief.utterances if (said := one.continues)]
     head = (Section(GOAL, request_of(brief)), Section(EARLIER, "\n\n".join(earlier)))
     return tuple(section for section in head if section.body), mine
@@ -102,7 +102,7 @@ def request_of(brief: Brief) -> str:
     "" if it is unknown: a summary by another summarizer may contain it anywhere, and what the user says later is not
     the first request. Also "" while the request stays in the conversation.
     """
-    found = read(brief.previous)
+    found = parse_sections(brief.previous)
     known = next((section.body for section in found or () if section.title == GOAL), "")
     if known or brief.first_request is not None:
         return known or brief.first_request or ""
@@ -111,7 +111,7 @@ def request_of(brief: Brief) -> str:
 
 def may_hold_request(text: str) -> bool:
     """Return whether a summary may contain the first request without marking it."""
-    found = read(text)
+    found = parse_sections(text)
     return not is_answer_text(text) if found is None else any(section.title == EARLIER for section in found)
 
 
@@ -150,15 +150,15 @@ class Frame:
         """The tokens that the text may have."""
         return self.brief.max_tokens if self.is_kept or self._left < LEAST_TEXT else self._left
 
-    def unnested(self, text: str) -> str:
+    def remove_nested(self, text: str) -> str:
         """Remove the earlier frame from a text that repeats the whole previous summary."""
         previous = self.brief.previous.strip()
         if self.is_kept or not previous or previous not in text:
             return text
-        bodies = (section.body for section in read(previous) or () if section.title in (SUMMARY, EARLIER))
+        bodies = (section.body for section in parse_sections(previous) or () if section.title in (SUMMARY, EARLIER))
         return text.replace(previous, next(bodies, previous))
 
-    def around(self, text: str) -> str:
+    def put_around(self, text: str) -> str:
         """Put the frame around a text, within the room: cut, or the request alone if there is no room."""
         fits = (one for one in self._framed(text) if one and self.brief.count(one) <= self.brief.max_tokens)
         return next(fits, text)
@@ -172,19 +172,19 @@ class Frame:
         """Yield the text in its frame, with less and less of both."""
         goal = Section(GOAL, self.request)
         if self.is_kept:
-            found = read(text) or ()
+            found = parse_sections(text) or ()
             if found and not any(section.title == GOAL for section in found):
-                yield write((goal, *found))
-                yield write((Section(GOAL, self._half), *found))
+                yield write_sections((goal, *found))
+                yield write_sections((Section(GOAL, self._half), *found))
             return
         yield self._around(text, self.request)
         free = self.brief.max_tokens - self.brief.count(self._around(text, "…")) - JOINT_TOKENS
         yield self._around(text, cut(self.request, max(free, self.brief.count(self._half)), self.brief.count))
         yield self._around(cut(text, self._left, self.brief.count), self._half)
-        yield write((Section(GOAL, self._half),))
+        yield write_sections((Section(GOAL, self._half),))
 
     def _around(self, text: str, request: str) -> str:
-        return write((Section(GOAL, request), Section(self._title, text)))
+        return write_sections((Section(GOAL, request), Section(self._title, text)))
 
 
 def without_request(brief: Brief, head: Head) -> tuple[Utterance, ...]:
@@ -201,16 +201,16 @@ def without_request(brief: Brief, head: Head) -> tuple[Utterance, ...]:
 
 def fit_head(head: Head, brief: Brief, rest: str = "") -> Head:
     """Fit the head into half of the room, or into what the rest of the summary leaves: whole if it fits, else cut."""
-    if rest and brief.count("\n\n".join((write(head), rest))) <= brief.max_tokens:
+    if rest and brief.count("\n\n".join((write_sections(head), rest))) <= brief.max_tokens:
         return head
     sizes = [brief.count(section.body) for section in head]
-    frame = brief.count("\n\n".join((write(head), rest))) - sum(sizes) + JOINT_TOKENS
+    frame = brief.count("\n\n".join((write_sections(head), rest))) - sum(sizes) + JOINT_TOKENS
     room = max(brief.max_tokens // HEAD_SHARE, brief.max_tokens - frame if rest else 0)
-    limits = shared(sizes, [1] * len(head), room)
+    limits = share_room(sizes, [1] * len(head), room)
     return tuple(Section(one.title, cut(one.body, limit, brief.count)) for one, limit in zip(head, limits, strict=True))
 
 
-def shared(sizes: Sequence[int], weights: Sequence[float], room: int) -> list[int]:
+def share_room(sizes: Sequence[int], weights: Sequence[float], room: int) -> list[int]:
     """Share a room by weights; what one does not need of its share goes to the others."""
     rooms, waiting = list(sizes), sum(weights)
     for at in sorted(range(len(sizes)), key=lambda at: sizes[at] / weights[at]):

@@ -35,14 +35,14 @@ from autoprune.summarizers.sections import (
     first_that_fits,
     fit_head,
     most_that_fits,
+    parse_sections,
     quantity,
-    read,
     resume,
     without_request,
-    write,
+    write_sections,
 )
 from autoprune.summarizers.selection import with_instructions
-from autoprune.summarizers.user_words import fitted, left_out_note
+from autoprune.summarizers.user_words import fit_texts, left_out_note
 from autoprune.tokens import Count
 
 TITLE = "Earlier messages, one line each"
@@ -261,7 +261,7 @@ class _Lines:
         whose = f", {said_left_out} of them the user's" if said_left_out else ""
         marked = [f"… {quantity(left_out, 'earlier message')} left out{whose}"] if left_out else []
         items = ("- " + shown[at].replace("\n", f"\n{INDENT}") for at in sorted(shown))
-        return write((Section(TITLE, "\n".join((*marked, *items))),))
+        return write_sections((Section(TITLE, "\n".join((*marked, *items))),))
 
 
 def _parse_lines(body: str) -> _Lines | None:
@@ -296,29 +296,29 @@ def _shrinking_lines(head: Head, lines: _Lines, brief: Brief) -> Iterator[str]:
     most = len(lines.others)
     yield _below_head(head, lines.shown(lines.said, most))
     shown = fit_head(head, brief)
-    left = brief.max_tokens - brief.count(write(shown))
+    left = brief.max_tokens - brief.count(write_sections(shown))
     free = brief.max_tokens - brief.count(_below_head(shown, lines.shown({}, most)))
     fitting = _fit_user_words(lines.said, left - MARK_TOKENS, free, brief.count)
     number = most_that_fits(lambda number: _below_head(shown, lines.shown(fitting, number)), most, brief)
     fewer = _fit_user_words(fitting, left // 2, 0, brief.count)
     for body in (*(() if number is None else (lines.shown(fitting, number),)), lines.shown(fewer, 0)):
         yield _below_head(fit_head(head, brief, body), body)
-    yield write(shown)
+    yield write_sections(shown)
 
 
 def _below_head(head: Head, text: str) -> str:
-    return "\n\n".join(filter(None, (write(head), text)))
+    return "\n\n".join(filter(None, (write_sections(head), text)))
 
 
 def _fit_user_words(said: Mapping[int, str], left: int, free: int, count: Count) -> dict[int, str]:
     """The newest of the user's words that fit, by line number, the long ones shortened."""
-    fitting = fitted([*said.values()], count(f"- {USER}\n"), left, free, count)
+    fitting = fit_texts([*said.values()], count(f"- {USER}\n"), left, free, count)
     return dict(zip([*said][len(said) - len(fitting) :], fitting, strict=True))
 
 
 def _missing_words_notes(text: str, head: Head, lines: _Lines) -> Iterator[str]:
     """Yield a note if some of the user's words are missing in the text."""
-    found = {section.title: section.body for section in read(text) or ()}
+    found = {section.title: section.body for section in parse_sections(text) or ()}
     kept = _parse_lines(found.get(TITLE, "")) or _Lines({}, said_left_out=lines.said_left_out + len(lines.said))
     goal = next((section.body for section in head if section.title == GOAL), "")
     return left_out_note(goal, found.get(GOAL, "" if found else text), kept.said.values(), kept.said_left_out)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from autoprune.planning.clamping import is_cut
 from autoprune.planning.view import SAID_SHARE
-from autoprune.summarizers.sections import quantity, shared
+from autoprune.summarizers.sections import quantity, share_room
 from autoprune.tokens import Count
 
 LOOKED_AT = 20_000  # characters at either end of the omitted part that are searched for a sentence that asks
@@ -34,7 +34,7 @@ ASKS = re.compile(
 )
 
 
-def fitted(said: Sequence[str], frame: int, left: int, free: int, count: Count) -> list[str]:
+def fit_texts(said: Sequence[str], frame: int, left: int, free: int, count: Count) -> list[str]:
     """The newest of the user's texts that fit, the long ones shortened. Each needs `frame` more tokens around it.
 
     They get the `free` tokens, which nothing else needs, or a share of the `left` ones: a larger share if otherwise the
@@ -58,7 +58,7 @@ def _newest_that_fit(said: Sequence[str], frame: int, room: int, count: Count) -
         if least > room:
             break
         sizes.insert(0, size)
-    rooms = shared(sizes, [1] * len(sizes), room)
+    rooms = share_room(sizes, [1] * len(sizes), room)
     kept = said[len(said) - len(sizes) :]
     return [shorten(one, max(limit - frame, 1), count) for one, limit in zip(kept, rooms, strict=True)]
 
@@ -92,7 +92,7 @@ def shorten(request: str, limit: int, count: Count) -> str:
     size = count(request)
     if size <= limit:
         return request
-    first, missing, last = _parts(request)
+    first, missing, last = _around_mark(request)
     most = int(len(request) * limit / size)
     for _ in range(ROUNDS):
         text = _in_characters(first, missing, last, most)
@@ -103,7 +103,7 @@ def shorten(request: str, limit: int, count: Count) -> str:
     return text
 
 
-def _parts(request: str) -> tuple[str, int, str]:
+def _around_mark(request: str) -> tuple[str, int, str]:
     """The text before and after the mark of a shortened request, and the characters left out; else all of it, twice."""
     marks = [*MARK.finditer(request)]
     if not marks:
@@ -116,10 +116,10 @@ def _in_characters(first: str, missing: int, last: str, most: int) -> str:
     """Join the beginning of one text and the end of another in about `most` characters, with a mark between."""
     if most < 2 * LEAST:
         return first[: max(most - len(CUT), 1)].rstrip() + CUT
-    head = _begin(first, int(most * HEAD_SHARE))
+    head = _beginning(first, int(most * HEAD_SHARE))
     around = max(most - len(head) - LEAST, 0)
-    asking = [*_asking(first[len(head) :], last, around)]
-    tail = _end(last, around - sum(map(len, asking)))
+    asking = [*_asking_sentences(first[len(head) :], last, around)]
+    tail = _ending(last, around - sum(map(len, asking)))
     if not missing:  # both are the same text
         tail = "" if len(head) + len(tail) >= len(first) else tail
         left_out = len(first) - len(head) - len(tail)
@@ -130,14 +130,14 @@ def _in_characters(first: str, missing: int, last: str, most: int) -> str:
     return "\n".join(filter(None, (head.rstrip(), f"[… {max(left_out, 1):,} characters left out …]", *asking, tail)))
 
 
-def _begin(text: str, most: int) -> str:
+def _beginning(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     space = max(text.rfind("\n", most - NEAR, most), text.rfind(" ", most - NEAR, most)) if most > NEAR else -1
     return text[: space if space > 0 else most]
 
 
-def _end(text: str, most: int) -> str:
+def _ending(text: str, most: int) -> str:
     if most <= 0:
         return ""
     if len(text) <= most:
@@ -149,7 +149,7 @@ def _end(text: str, most: int) -> str:
     return text[found.end() if found else start :].strip()
 
 
-def _asking(rest: str, last: str, room: int) -> Iterator[str]:
+def _asking_sentences(rest: str, last: str, room: int) -> Iterator[str]:
     """Yield the asking sentences of a middle part: the last one, and the first one if both have room."""
     text = rest if rest and last.endswith(rest) else f"{rest}\n{last}"
     text = text if len(text) <= 2 * LOOKED_AT else f"{text[:LOOKED_AT]}\n{text[-LOOKED_AT:]}"

@@ -271,11 +271,13 @@ def test_a_model_reads_them_under_the_users_heading():
 
 
 def test_a_constraint_of_a_models_may_rest_on_them():
-    snapshot = _snapshot.parse('{"goal": "g", "constraints": ["never push"], "done": ["x"]}')
+    snapshot = _snapshot.parse_answer('{"goal": "g", "constraints": ["never push"], "done": ["x"]}')
     tools_only = [one for one in told(read()) if not one.words.strip()]
-    assert _snapshot.keep(snapshot, Brief(tuple(tools_only), request="Fix it.")).constraints == ()
+    assert _snapshot.keep_user_words(snapshot, Brief(tuple(tools_only), request="Fix it.")).constraints == ()
     with_answer = [one for one in told(refused()) if one.words.startswith("[refused") or not one.words.strip()]
-    assert _snapshot.keep(snapshot, Brief(tuple(with_answer), request="Fix it.")).constraints == ("never push",)
+    assert _snapshot.keep_user_words(snapshot, Brief(tuple(with_answer), request="Fix it.")).constraints == (
+        "never push",
+    )
 
 
 def test_a_summary_of_folded_messages_holds_them():

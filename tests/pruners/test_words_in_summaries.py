@@ -21,7 +21,7 @@ from autoprune.strategies.folding import Folding
 from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.digest._contents import parse_contents
 from autoprune.summarizers.rendering import render
-from autoprune.summarizers.sections import GOAL, read
+from autoprune.summarizers.sections import GOAL, parse_sections
 from autoprune.summarizers.user_words import LEAVES_OUT
 from autoprune.tokens import exact
 
@@ -83,7 +83,11 @@ def test_the_goal_is_the_first_request(written_in: str, talk: list[Turn], share:
             note(f"{name} {llm} {result.report}: {result.conversation}")
             assert "REQUEST0: fix part 0." in said(result)
             summary = running(result.conversation)
-            goal = next((one.body for one in read(summary.text) or () if one.title == GOAL), "") if summary else ""
+            goal = (
+                next((one.body for one in parse_sections(summary.text) or () if one.title == GOAL), "")
+                if summary
+                else ""
+            )
             assert goal.startswith("REQUEST0") or not goal
 
 

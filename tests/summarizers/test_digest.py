@@ -34,7 +34,7 @@ from autoprune.summarizers.digest import Digest
 from autoprune.summarizers.digest._contents import Contents
 from autoprune.summarizers.digest._contents import parse_contents as read_back
 from autoprune.summarizers.digest._reading import extend_contents, findings
-from autoprune.summarizers.sections import read
+from autoprune.summarizers.sections import parse_sections
 from autoprune.summarizers.user_words import shorten
 from autoprune.tokens import Count, exact
 
@@ -101,7 +101,7 @@ def written(brief: Brief) -> str:
 
 
 def sections(text: str) -> Mapping[str, list[str]]:
-    return {section.title: section.body.split("\n") for section in read(text) or ()}
+    return {section.title: section.body.split("\n") for section in parse_sections(text) or ()}
 
 
 # What is kept

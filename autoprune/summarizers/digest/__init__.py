@@ -36,7 +36,7 @@ from autoprune.summarizers.brief import Answer, Brief, Failed, Written
 from autoprune.summarizers.digest._contents import REQUESTS, Contents, parse_contents
 from autoprune.summarizers.digest._fitting import fit_contents
 from autoprune.summarizers.digest._reading import extend_contents
-from autoprune.summarizers.sections import read, request_of
+from autoprune.summarizers.sections import parse_sections, request_of
 from autoprune.summarizers.user_words import left_out_note
 
 __all__ = ["Digest"]
@@ -71,7 +71,7 @@ class Digest:
 
 def _left_out_notes(contents: Contents, text: str) -> Iterator[str]:
     """Yield a note if some of the user's words are missing in the text."""
-    is_whole = read(text) is not None
+    is_whole = parse_sections(text) is not None
     shown = parse_contents(text) if is_whole else Contents(text)
     requests = [one.request for one in shown.exchanges if one.request]
     known = contents.left_out.get(REQUESTS, 0) + sum(bool(one.request) for one in contents.exchanges)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from autoprune.facts.answers import is_answer_text
-from autoprune.summarizers.sections import EARLIER, GOAL, Section, quantity, read, write
+from autoprune.summarizers.sections import EARLIER, GOAL, Section, parse_sections, quantity, write_sections
 
 REQUESTS = "What the user asked later, and the answers"
 FOLDER = "The folder that paths are in"
@@ -83,7 +83,7 @@ class Contents:
         lists = (Section(title, self._body(title, _list_lines(title, self.lists.get(title, {})))) for title in LISTS)
         folder = Section(FOLDER, self.folder)
         exchanges = Section(REQUESTS, self._body(REQUESTS, _exchange_lines(self.exchanges)))
-        return write((Section(GOAL, self.goal), Section(EARLIER, self.earlier), exchanges, folder, *lists))
+        return write_sections((Section(GOAL, self.goal), Section(EARLIER, self.earlier), exchanges, folder, *lists))
 
     def _body(self, title: str, lines: Iterable[str]) -> str:
         shown, missing = [*lines], self.left_out.get(title, 0)
@@ -96,12 +96,12 @@ def parse_contents(text: str) -> Contents:
 
     In the sections of another summarizer the first request is known by its title.
     """
-    found = read(text)
+    found = parse_sections(text)
     if found is None:
         return Contents(earlier=text.strip())
     if not {section.title for section in found} <= {GOAL, EARLIER, REQUESTS, FOLDER, *LISTS}:
         goal = next((section.body for section in found if section.title == GOAL), "")
-        return Contents(goal, write(section for section in found if section.title != GOAL))
+        return Contents(goal, write_sections(section for section in found if section.title != GOAL))
     bodies = {section.title: section.body for section in found}
     goal, earlier, folder = (bodies.pop(title, "") for title in (GOAL, EARLIER, FOLDER))
     left_out = {title: missing for title, body in bodies.items() if (missing := _left_out_number(body))}

@@ -7,7 +7,7 @@ from itertools import accumulate
 import autoprune.summarizers.digest._contents as _contents
 from autoprune.facts.plain_text import one_line, sendable
 from autoprune.summarizers.digest._contents import ANSWER, SAID, SHORTENED, Contents, Exchange, request_line
-from autoprune.summarizers.sections import NO_ROOM, NOTHING, cut, shared
+from autoprune.summarizers.sections import NO_ROOM, NOTHING, cut, share_room
 from autoprune.summarizers.user_words import LEAST_TOKENS, MOST_SHARE, SHARE, TINY, shorten
 from autoprune.tokens import Count, Memo
 
@@ -119,7 +119,7 @@ def _with_cut_requests(contents: Contents, count: Count, max_tokens: int) -> Con
         sizes.append(size)
         weights.append(1)
     share = max_tokens if max_tokens < TINY else max(int(max_tokens * SHARE), free, int(least))
-    rooms = shared(sizes, weights, min(share, most))
+    rooms = share_room(sizes, weights, min(share, most))
     goal, request, earlier = (
         shorten(text, max(room - HEADING_TOKENS // 2, 1), count) if text else ""
         for text, room in zip(heads, rooms, strict=False)
@@ -148,7 +148,7 @@ def _with_cut_answers(contents: Contents, count: Count, max_tokens: int) -> Cont
     room = max(int(max_tokens * ANSWERS_SHARE), max_tokens - rest - 2 * HEADING_TOKENS)
     words = [*(one.answer for one in contents.exchanges), *(item for item in last if item.startswith(SAID))]
     sizes = [count(ANSWER + text) + 1 if text else 0 for text in words]
-    limits = shared(sizes, [*[1] * (len(sizes) - 1), HEAD_WEIGHT][-len(sizes) :], room) if sizes else []
+    limits = share_room(sizes, [*[1] * (len(sizes) - 1), HEAD_WEIGHT][-len(sizes) :], room) if sizes else []
     cut = [
         _shorten_line(text, max(limit - ITEM_TOKENS, LEAST_ANSWER), count)
         for text, limit in zip(words, limits, strict=True)
