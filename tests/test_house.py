@@ -19,10 +19,10 @@ MAY_SEE = {
     "conversation": {"errors", "tokens"},
     "formats": {"errors", "settings", "tokens", "conversation"},
     "facts": {"conversation", "formats"},
-    "planning": {"errors", "tokens", "conversation", "facts"},
+    "planning": {"errors", "tokens", "economics", "conversation", "facts"},
     "providers": {"errors", "conversation", "formats", "planning"},
-    "summarizers": {"errors", "tokens", "conversation", "facts", "planning"},
-    "strategies": {"errors", "economics", "conversation", "facts", "planning", "summarizers"},
+    "summarizers": {"errors", "settings", "tokens", "conversation", "facts", "planning"},
+    "strategies": {"errors", "settings", "economics", "conversation", "facts", "planning"},
     "pruners": {
         *("errors", "settings", "tokens", "economics", "conversation", "formats", "facts", "planning", "providers"),
         *("summarizers", "strategies"),

@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 from autoprune.conversation.transcript import Path
 from autoprune.formats._elements import Fences, Places, is_blank, occurrences, trim_line_breaks
-from autoprune.formats._parts import Found, after_letters
-from autoprune.formats._standing import Standing
+from autoprune.formats._parts import after_letters
 from autoprune.formats.dialects import Dialect, Example, all_dialects
-from autoprune.formats.parsing import Parser
+from autoprune.formats.parsing import Found, Parser, Standing
 
 KIND = "cline"
 MARK = "] Result:"

@@ -24,7 +24,7 @@ from autoprune.formats._elements import (
     pair_in_turn,
     trim_line_breaks,
 )
-from autoprune.formats._parts import UNKNOWN, Found, after_letters, argument
+from autoprune.formats._parts import after_letters, argument
 from autoprune.formats.dialects import Example, element_dialect, read_raw
 from autoprune.formats.parsing import UNKNOWN, Found, Parser
 

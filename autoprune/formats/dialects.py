@@ -44,8 +44,8 @@ from autoprune.formats._elements import (
     tags,
     trim_line_breaks,
 )
-from autoprune.formats._parts import UNKNOWN, Found, after_letters
-from autoprune.formats.parsing import Parser
+from autoprune.formats._parts import after_letters
+from autoprune.formats.parsing import UNKNOWN, Found, Parser
 
 PAYLOAD = "@"  # stands for the payload in an example
 ELEMENT = re.compile(r"<([A-Za-z][\w-]*)[^<>]*>")

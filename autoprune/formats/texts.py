@@ -17,10 +17,9 @@ from autoprune.conversation.messages import fields_of
 from autoprune.conversation.transcript import Path, ToolCall, ToolResult
 from autoprune.formats._cline_text import CLINE
 from autoprune.formats._element_dialects import FUNCTION_RESULTS, TOOL_RESPONSE
-from autoprune.formats._parts import Found, read
-from autoprune.formats._payloads import TEXT_BLOCKS
+from autoprune.formats._parts import TEXT_BLOCKS, read
 from autoprune.formats.dialects import Dialect, all_dialects, register, with_escape
-from autoprune.formats.parsing import Parser
+from autoprune.formats.parsing import Found, Parser
 from autoprune.formats.xml_tool_result import XML_DIALECT
 
 SHIPPED_DIALECTS = (CLINE, XML_DIALECT, TOOL_RESPONSE, FUNCTION_RESULTS)

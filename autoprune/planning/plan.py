@@ -12,7 +12,7 @@ from autoprune.conversation.edits import Fold, Reason, Replace, Running, saved_b
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.transcript import Path, Speaker, Thought, ToolInput, ToolResult, Transcript
 from autoprune.planning.protections import NOTHING, Guard, Protections, guard
-from autoprune.planning.view import SILENT, Told
+from autoprune.planning.view import SILENT, Rationale
 
 
 class ThinkingPolicy(StrEnum):
@@ -72,7 +72,7 @@ class Plan(Copied):
     weights: tuple[int, ...] = ()
     head: int | None = None
     beyond: int = 0
-    told: Told = SILENT
+    told: Rationale = SILENT
 
     @cached_property
     def gone(self) -> Mapping[int, Fold]:

@@ -30,7 +30,7 @@ from autoprune.planning.clamping import Clamp, is_cut
 from autoprune.planning.plan import Plan, Shortening, ThinkingPolicy
 from autoprune.planning.protections import NOTHING, Guard, Protections, guard
 from autoprune.planning.tool_inputs import ToolInputs
-from autoprune.planning.view import Candidate, Strategy, asks_always, edits_of, option, repriced, stepper, told_by
+from autoprune.planning.view import Candidate, Strategy, asks_always, edits_of, option, rationale_of, repriced, stepper
 
 
 class Parts:
@@ -237,7 +237,7 @@ class Walk:
         transcript = Transcript(messages, tuple(self.entries), fixed_tokens)
         edits, given = tuple(self.edits.values()), (self.limit, self.placeholder, self.protections, self.tool_inputs)
         bound = self.newest_thinking if self._keeps_thinking else ()
-        found = Plan(transcript, edits, *given, bound, told=told_by(self._stepper))
+        found = Plan(transcript, edits, *given, bound, told=rationale_of(self._stepper))
         return (
             replace(found, stripped=tuple(self.changes.stripped), changed=self.changes.first) if self.changes else found
         )

@@ -23,7 +23,7 @@ from autoprune.errors import SettingsError, is_number
 from autoprune.formats import SHIPPED, Format, Parser, named, new_parser, parse
 from autoprune.formats import xml_tool_result as xml
 from autoprune.planning.plan import ThinkingPolicy
-from autoprune.planning.view import Strategy
+from autoprune.planning.view import Strategy, folds
 from autoprune.providers.thinking import policy
 from autoprune.pruners.memory import REMEMBERED, Memory
 from autoprune.pruners.report import Report, cleanup_statistics
@@ -39,7 +39,7 @@ from autoprune.settings import (
     text_setting,
     variables,
 )
-from autoprune.strategies.by_name import STRATEGIES, config, description, hint, is_named
+from autoprune.strategies.catalog import STRATEGIES, config, description, hint, is_named, is_plugin, names_folding
 from autoprune.tokens import REPLY_TOKENS, Count, Memo, exact, for_model, scaled
 
 MEMOS = ("_counters", "_memory")  # of a pruner: caches, which are not copied or pickled
@@ -332,11 +332,13 @@ class Pruner(Copied):
             return self.default, None
         if is_named(name, STRATEGIES) and not self._has(name):
             return self._fallback(name)
+        if is_plugin(name) and names_folding(name) != folds(self.default):
+            return self._fallback(name)
         return self._named(name), None
 
     def _has(self, text: str) -> bool:
         """Return whether a text names one of the strategies, whatever its parameters."""
-        return text in self.strategies or is_named(text, self.strategies)
+        return text in self.strategies or is_named(text, self.strategies) or is_plugin(text)
 
     def _named(self, text: str) -> Any:
         """Return the strategy that a text names. Raises SettingsError if there is none of that name."""

@@ -22,7 +22,7 @@ from autoprune.pruners.report import Report, cache_note
 from autoprune.pruners.report.advice import advice
 from autoprune.pruners.result import Result, archived
 from autoprune.settings import cache_ttl
-from autoprune.strategies.by_name import OPTIONS, available, clearing_named
+from autoprune.strategies.catalog import OPTIONS, available, clearing_named
 from autoprune.strategies.clearing import ToolOutputCleanup
 from autoprune.tokens import ExactCounter
 

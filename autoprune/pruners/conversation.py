@@ -26,7 +26,7 @@ from autoprune.pruners.report.advice import advice
 from autoprune.pruners.result import BeforePrune, Callbacks, OnPruned, Result, archived
 from autoprune.pruners.writing import SummaryWriter
 from autoprune.settings import group_size
-from autoprune.strategies.by_name import FOLDING, available, folding_named
+from autoprune.strategies.catalog import FOLDING, available, folding_named
 from autoprune.strategies.folding import Folding
 from autoprune.summarizers.brief import Answer, Written, identity_of
 from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, run

@@ -18,9 +18,9 @@ from autoprune.facts.utterances import Utterance
 from autoprune.planning.plan import Plan
 from autoprune.strategies.per_result import CUSTOM, SIMPLE, PerResult, cut, mark
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Summarizer, calls_model, identity_of
-from autoprune.summarizers.driver import steps_of, tried
-from autoprune.summarizers.rendering import written_call
-from autoprune.summarizers.selection import with_instructions
+from autoprune.summarizers.driver import call_safely, steps_of
+from autoprune.summarizers.rendering import describe_call
+from autoprune.summarizers.selection import own_summarizer, with_instructions
 from autoprune.tokens import Count
 
 LEAST_TEXT = 16  # tokens; a text of fewer says less than a cut
@@ -55,7 +55,7 @@ class Shortener:
     def key(self, draft: "Draft") -> str:
         """Return what the text of a large result is known by: a hash of all that it is written from."""
         call = draft.result.call
-        made = written_call(call) if call else ""
+        made = describe_call(call) if call else ""
         name = identity_of(self.summarizer) if self.summarizer else ""
         asked = json.dumps((name, self.hard_limit, draft.room, draft.request, draft.result.tool, made))
         return sha256(f"{asked}\n{draft.result.text}".encode("utf-8", "surrogatepass")).hexdigest()
@@ -93,7 +93,7 @@ def shortener(strategy: object, llm: object) -> Shortener:
         return Shortener(notes=notes)
     if results.mode == CUSTOM:
         return Shortener(results.asked, notes=notes)
-    chosen = results.summarizer or getattr(strategy, "summarizer", None) or llm
+    chosen = own_summarizer(results) or own_summarizer(strategy) or llm
     limit = results.hard_limit
     if callable(chosen):
         return Shortener(with_instructions(chosen, INSTRUCTIONS), limit, notes)
@@ -231,7 +231,7 @@ class TextStore:
         self._remember(key + FAILURE, why)
 
     def failure(self, key: str) -> Failed | None:
-        """Return why there is no text; None where that was never tried."""
+        """Return why there is no text; None where that was never call_safely."""
         why = self.memo.get(key + FAILURE)
         return None if why is None else Failed(why)
 
@@ -252,7 +252,7 @@ class TextStore:
 
     def _tried(self, function: Callable[..., object], *arguments: str) -> object:
         """Return what the caller's mapping gives; None where it fails, which the report says."""
-        given = tried(function, *arguments)
+        given = call_safely(function, *arguments)
         if isinstance(given, Failed):
             self.note(f"the store failed ({given.why})")
             return None

@@ -4,14 +4,14 @@ import inspect
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from autoprune.errors import SettingsError, did_you_mean
+from autoprune.errors import SettingsError
 from autoprune.planning.view import FoldingStrategy, Strategy, folds
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.settings import PruneArgs
-from autoprune.strategies.by_name import FOLDING, OPTIONS, STRATEGIES, configured, makers
+from autoprune.strategies.catalog import FOLDING, OPTIONS, STRATEGIES, configured, is_named, makers
 from autoprune.strategies.scaffold import is_in_file, loaded
-from autoprune.summarizers.by_name import SUMMARIZERS
+from autoprune.summarizers.selection import summarizer_maker, summarizer_named
 
 AnyPruner: TypeAlias = AgenticConversationPruner | ConversationPruner
 PROBE = 7_654_321  # no default of any parameter
@@ -28,10 +28,7 @@ def chosen(text: str | None, environ: Mapping[str, str]) -> Strategy | FoldingSt
     if is_in_file(named):
         return loaded(named)
     name, bracket, rest = named.partition("(")
-    if name.strip() not in STRATEGIES:
-        near = did_you_mean(name, STRATEGIES)
-        raise SettingsError(f"there is no strategy {name.strip()!r}{near}; there are {', '.join(STRATEGIES)}")
-    if bracket and not rest.rstrip().endswith(")"):
+    if is_named(named, STRATEGIES) and bracket and not rest.rstrip().endswith(")"):
         raise SettingsError(f"strategy {named!r} cannot be read: write it as {typed(name.strip())}")
     strategy: Strategy | FoldingStrategy = configured(named, makers())
     return strategy
@@ -57,15 +54,15 @@ def parameter(name: str, field: str) -> str:
 
 
 def pruner_for(strategy: object, args: PruneArgs, summarizer: str | None = None, model: str | None = None) -> AnyPruner:
-    """Return the pruner for a strategy. `summarizer` is "digest" or "openai", `model` the latter's.
+    """Return the pruner for a strategy. `summarizer` names one, `model` is the model it asks.
 
-    Raises SettingsError where it cannot be had.
+    Raises SettingsError if there is no such summarizer, or if it cannot be made.
     """
-    if summarizer is not None and summarizer not in SUMMARIZERS:
-        near = did_you_mean(summarizer, SUMMARIZERS)
-        raise SettingsError(f"there is no summarizer {summarizer!r}{near}; there are {', '.join(SUMMARIZERS)}")
+    if summarizer is not None:
+        summarizer_maker(summarizer.partition("(")[0].strip())  # an unknown name is the first error to report
     if not folds(strategy):
         if summarizer is not None:
             raise SettingsError(f"a summarizer needs a strategy that folds messages: one of {', '.join(FOLDING)}")
         return AgenticConversationPruner(args)
-    return ConversationPruner(args, SUMMARIZERS[summarizer](model) if summarizer else None)
+    is_default = summarizer in (None, "", "digest")  # a pruner without one uses the digest
+    return ConversationPruner(args, None if is_default else summarizer_named(summarizer or "", model))

@@ -257,7 +257,7 @@ def archived(
     """Return the result of a prune after the payloads that its edits replace were kept; its report says what was not.
 
     `known` are the parts for which that was done before, with the texts that were put in their place. What failed is
-    tried again with the next prune.
+    call_safely again with the next prune.
     """
     failures: dict[str, dict[str, None]] = {}  # what the archive says, with the ids
     for edit in result.plan.edits:
@@ -276,10 +276,10 @@ def _kept(archive: Archive, edit: Replace, content: str) -> Iterator[tuple[str, 
 
     Yield the ids that failed, each with the reason: what the archive raised, or what stands in the way.
     """
-    from autoprune.summarizers.driver import tried  # loaded with the first payload: few have an archive
+    from autoprune.summarizers.driver import call_safely  # loaded with the first payload: few have an archive
 
     for id, text in _records(edit, content):
-        if (answer := tried(_put, archive, id, text)) is not None:
+        if (answer := call_safely(_put, archive, id, text)) is not None:
             yield id, str(getattr(answer, "why", answer))
 
 

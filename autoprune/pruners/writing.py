@@ -35,6 +35,7 @@ from autoprune.summarizers.brief import (
     Brief,
     Failed,
     Refused,
+    Spent,
     Steps,
     Summarizer,
     Written,
@@ -44,9 +45,8 @@ from autoprune.summarizers.brief import (
     reads_in_parts,
 )
 from autoprune.summarizers.driver import steps_of
-from autoprune.summarizers.requests import LEAVES_OUT
 from autoprune.summarizers.selection import fallbacks
-from autoprune.summarizers.spent import Spent
+from autoprune.summarizers.user_words import LEAVES_OUT
 from autoprune.tokens import Count
 
 JOINT_TOKENS = 4  # that counts of joined texts may differ by
@@ -235,7 +235,7 @@ class SummaryWriter:
 
     def _asked(self, summarizer: Summarizer, brief: Brief) -> Steps:
         """Return an answer that fits, with the user's first request above it."""
-        room, heading = brief.max_tokens, sections.titled("", self.title)
+        room, heading = brief.max_tokens, sections.put_title("", self.title)
         brief = replace(brief, max_tokens=max(1, brief.max_tokens - self.count(heading))) if heading else brief
         frame = sections.Frame(brief, is_kept=keeps_request(summarizer))
         answer = yield from self._metered(steps_of(summarizer, replace(brief, max_tokens=frame.room)))
@@ -243,15 +243,15 @@ class SummaryWriter:
             return answer
         for note in answer.notes:
             self._note(note)
-        text = self._fitted(plain(sendable(frame.unnested(answer.text))), frame.room)
+        text = self._fitted(plain(sendable(frame.remove_nested(answer.text))), frame.room)
         if text is None:
             return Failed("its summary is blank, or too long for what it stands for")
-        framed = frame.around(text)
+        framed = frame.put_around(text)
         if text not in framed and not frame.is_kept:
             self._note("the summary was cut to make room for the user's first request")
         for note in frame.notes(framed):
             self._note(note)
-        whole = sections.titled(framed, self.title)
+        whole = sections.put_title(framed, self.title)
         return Written(whole if self.count(whole) <= room else framed)
 
     def _fitted(self, text: str, room: int) -> str | None:

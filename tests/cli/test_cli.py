@@ -14,7 +14,7 @@ from command_line import OPENAI, READERS, SENTENCE, SESSIONS, XML, number, run, 
 from shipped import PRESETS
 from tables import each_row
 
-from autoprune.strategies.by_name import CLEARING, STRATEGIES
+from autoprune.strategies.catalog import CLEARING, STRATEGIES
 
 CLAUDE = f"{READERS}/claude-code.jsonl"
 
@@ -311,7 +311,7 @@ def test_explain_shows_what_was_folded_before_the_results():
 
 def test_the_strategies_that_fold_are_listed_with_their_parameters():
     rows = {row["name"]: row for row in json.loads(run("strategies", "--json").stdout)}
-    assert rows["keep_last"]["description"] == "Keep the last n messages, and the system's; drop the others."
+    assert rows["keep_last"]["description"] == "Keep the last n messages and the system's; drop the others."
     settings = {"safe_zone_tokens": 51_200, "group_size": 4}
     assert rows["keep_last"]["config"] == {**settings, "over_messages": 10, "keep": 10, "drops": True}
     assert "hybrid(group_size=None, buffer=0.2, summary_tokens=None)" in run("strategies").stdout.decode().splitlines()
@@ -381,7 +381,7 @@ def test_a_model_that_cannot_be_reached_is_said_and_the_summary_is_made_without_
 @each_row(
     ("arguments", "said"),
     [
-        (BY_MODEL, "autoprune: the summarizer cannot be had: "),
+        (BY_MODEL, "autoprune: the summarizer openai cannot be used: "),
         (("--summarizer", "openai", "--strategy", "hybrid"), "the summarizer openai needs a model: --model gpt-5-mini"),
         (
             ("--summarizer", "claude", "--strategy", "hybrid"),

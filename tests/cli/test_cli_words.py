@@ -16,7 +16,7 @@ from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs
 from autoprune.apps.cli.application import app
 from autoprune.pruners.naming import chosen, parameter, typed
 from autoprune.pruners.report.drawing import Explanation
-from autoprune.strategies.by_name import CLEARING, STRATEGIES
+from autoprune.strategies.catalog import CLEARING, STRATEGIES
 
 NARROW = {"COLUMNS": "80"}
 

@@ -20,10 +20,10 @@ from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 from autoprune.strategies.per_result import PerResult
+from autoprune.summarizers import _snapshot
 from autoprune.summarizers.action_trace import ActionTrace
 from autoprune.summarizers.brief import Brief, Written
-from autoprune.summarizers.digest.digest import Digest
-from autoprune.summarizers.openai import _snapshot
+from autoprune.summarizers.digest import Digest
 from autoprune.summarizers.rendering import render
 from autoprune.tokens import exact
 
@@ -271,11 +271,13 @@ def test_a_model_reads_them_under_the_users_heading():
 
 
 def test_a_constraint_of_a_models_may_rest_on_them():
-    snapshot = _snapshot.parse('{"goal": "g", "constraints": ["never push"], "done": ["x"]}')
+    snapshot = _snapshot.parse_answer('{"goal": "g", "constraints": ["never push"], "done": ["x"]}')
     tools_only = [one for one in told(read()) if not one.words.strip()]
-    assert _snapshot.keep(snapshot, Brief(tuple(tools_only), request="Fix it.")).constraints == ()
+    assert _snapshot.keep_user_words(snapshot, Brief(tuple(tools_only), request="Fix it.")).constraints == ()
     with_answer = [one for one in told(refused()) if one.words.startswith("[refused") or not one.words.strip()]
-    assert _snapshot.keep(snapshot, Brief(tuple(with_answer), request="Fix it.")).constraints == ("never push",)
+    assert _snapshot.keep_user_words(snapshot, Brief(tuple(with_answer), request="Fix it.")).constraints == (
+        "never push",
+    )
 
 
 def test_a_summary_of_folded_messages_holds_them():

@@ -20,7 +20,7 @@ from autoprune.facts.plain_text import sendable
 from autoprune.facts.utterances import Utterance, utterances
 from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse
-from autoprune.summarizers.rendering import MARK, render, written_call
+from autoprune.summarizers.rendering import MARK, describe_call, render
 from autoprune.tokens import exact
 
 QUICK = examples(15)
@@ -300,7 +300,7 @@ def test_nothing_is_rendered_of_nothing():
     ],
 )
 def test_a_call_is_written_on_one_line(arguments: Any, call: str):
-    assert written_call(ToolCall(Location((0,)), 0, None, "t", arguments)) == call
+    assert describe_call(ToolCall(Location((0,)), 0, None, "t", arguments)) == call
 
 
 def test_a_failed_result_says_so():

@@ -69,7 +69,7 @@ def test_the_page_needs_the_token_on_the_loopback_too():
     [
         ({"upstream": "api.example"}, "upstream is 'api.example'"),
         ({"strategy": "lowwater"}, "did you mean low_water"),
-        ({"strategy": "hybrid(keep=3)"}, "it is one of ConversationPruner"),
+        ({"strategy": "hybrid(keep=3)"}, "it is for ConversationPruner"),
         ({"safe_zone": "much"}, "safe zone"),
         ({"token": ""}, "token is empty"),
         ({"host": ""}, "host is empty"),

@@ -26,12 +26,12 @@ from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import chat_summary, keep_last, sliding_window, summarize, truncate
 from autoprune.summarizers.brief import Brief, Failed, Written
 from autoprune.summarizers.chunked import Chunked
-from autoprune.summarizers.digest.digest import Digest
+from autoprune.summarizers.digest import Digest
 from autoprune.summarizers.levels import Levels
-from autoprune.summarizers.openai.summarizer import OpenAISummarizer
-from autoprune.summarizers.requests import LEAVES_OUT
+from autoprune.summarizers.openai_summarizer import OpenAISummarizer
 from autoprune.summarizers.selection import summarizer_of
 from autoprune.summarizers.symbols import Symbols
+from autoprune.summarizers.user_words import LEAVES_OUT
 from autoprune.tokens import scaled
 
 EACH = 100  # tokens of a message, by `count`

@@ -44,7 +44,7 @@ from autoprune.formats import anthropic_messages, bedrock_converse, gemini_conte
 from autoprune.planning.retention import BY_AGE, Retention
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.strategies import presets
-from autoprune.strategies.by_name import folding_named
+from autoprune.strategies.catalog import folding_named
 from autoprune.strategies.folding import Folding
 from autoprune.summarizers.brief import Brief
 

@@ -16,7 +16,7 @@ from autoprune.formats import openai_chat
 from autoprune.integrations._hooks import FrameworkPruner, prune_body
 from autoprune.pruners.naming import pruner_for
 from autoprune.pruners.requests import prune_request
-from autoprune.strategies.by_name import FOLDING, folding_named
+from autoprune.strategies.catalog import FOLDING, folding_named
 from autoprune.strategies.clearing import LowWater
 from autoprune.strategies.presets import keep_last
 
@@ -153,11 +153,11 @@ NEAR_MISSES = [
     (AgenticConversationPruner, "low-water", " (did you mean low_water?)"),
     (AgenticConversationPruner, "LowWater(target=0.5)", " (did you mean low_water?)"),
     (AgenticConversationPruner, "cleanup", " (did you mean tool_output_cleanup?)"),
-    (AgenticConversationPruner, "hybrid", " (it is one of ConversationPruner)"),
+    (AgenticConversationPruner, "hybrid", " (it is for ConversationPruner)"),
     (AgenticConversationPruner, "hybird", " (did you mean hybrid?)"),
     (AgenticConversationPruner, "", ""),
     (ConversationPruner, "keep last", " (did you mean keep_last?)"),
-    (ConversationPruner, "low_water", " (it is one of AgenticConversationPruner)"),
+    (ConversationPruner, "low_water", " (it is for AgenticConversationPruner)"),
     (ConversationPruner, "cache_awear", " (did you mean cache_aware?)"),
     (ConversationPruner, "nope", ""),
 ]

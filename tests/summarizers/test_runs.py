@@ -4,11 +4,11 @@ import pytest
 from tables import each_row
 
 from autoprune.facts import shell
-from autoprune.summarizers._runs import Run, again, runs
+from autoprune.summarizers.digest._commands import Run, reruns, runs
 
 
 def covers(later: str, earlier: str) -> bool:
-    return again(runs(shell.essence(later)), shell.essence(earlier))
+    return reruns(runs(shell.essence(later)), shell.essence(earlier))
 
 
 @each_row(

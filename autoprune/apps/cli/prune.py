@@ -22,7 +22,7 @@ from autoprune.pruners.naming import AnyPruner, chosen, pruner_for
 from autoprune.pruners.report import Report
 from autoprune.pruners.report.drawing import Explanation, statistics, summary
 from autoprune.settings import PruneArgs, text_setting, variables
-from autoprune.strategies.by_name import STRATEGIES, is_named
+from autoprune.strategies.catalog import STRATEGIES, is_named
 
 EXAMPLES = options.examples(
     "prune session.jsonl -s 50k -o pruned.json",

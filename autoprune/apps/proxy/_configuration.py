@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from autoprune.errors import SettingsError
 from autoprune.settings import UNKNOWN_ZONE, budget_tokens
-from autoprune.strategies.by_name import clearing_named
+from autoprune.strategies.catalog import clearing_named
 
 LOOPBACK = "127.0.0.1"
 LOCAL_NAMES = (LOOPBACK, "localhost", "[::1]")

@@ -26,7 +26,7 @@ from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.requests import Place, place, prune_request
 from autoprune.pruners.result import Result
 from autoprune.settings import PruneArgs, cache_ttl, usual_zone, variables
-from autoprune.strategies.by_name import clearing_named
+from autoprune.strategies.catalog import clearing_named
 
 REMEMBERED = 64  # conversations
 MOST_MESSAGES = 50_000  # in a conversation: a longer one would occupy a worker for a minute

@@ -25,7 +25,7 @@ from autoprune.facts import harness
 from autoprune.facts.answers import answer_text, is_answer
 from autoprune.facts.calls import arguments
 from autoprune.facts.words import texts
-from autoprune.strategies.at_work import AtWork
+from autoprune.strategies.worth import AtWork
 
 MOST_SOURCES = 3  # earlier results that show what an agent states
 
@@ -173,7 +173,7 @@ class _Reader:
         entry = self._transcript.entries[at]
         if entry.speaker is Speaker.USER:
             self._words += self._words_outside_results(at)
-        self._at_work.read(entry)
+        self._at_work.observe(entry)
         for result in entry.results:
             if is_answer(result):
                 self._words.append(Protected(ProtectedKind.WORDS, at, ((result.text,), (answer_text(result),))))
@@ -183,7 +183,7 @@ class _Reader:
         yield from self._words
         if failure := self._at_work.failure:
             yield self._result(ProtectedKind.FAILURE, failure)
-        for result in self._at_work.files(request):
+        for result in self._at_work.edited_files(request):
             yield self._result(ProtectedKind.FILES, result)
 
     def _result(self, kind: ProtectedKind, result: ToolResult) -> Protected:

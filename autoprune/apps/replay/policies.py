@@ -14,8 +14,8 @@ from autoprune.errors import SettingsError, did_you_mean
 from autoprune.planning.view import View
 from autoprune.pruners.naming import chosen, pruner_for
 from autoprune.settings import PruneArgs, budget_tokens
-from autoprune.strategies.by_name import STRATEGIES, configured, is_named
-from autoprune.strategies.masking import ObservationMasking
+from autoprune.strategies.catalog import STRATEGIES, configured, is_named
+from autoprune.strategies.clearing import ObservationMasking
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from autoprune.planning.view import asks_always
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.naming import pruner_for
 from autoprune.settings import UNKNOWN_ZONE, PruneArgs
-from autoprune.strategies.by_name import config
+from autoprune.strategies.catalog import config
 from autoprune.strategies.scaffold import is_in_file
 
 FOLDS = 5

@@ -21,7 +21,7 @@ from autoprune.pruners.report._figures import (
     tokens_lost,
     tools,
 )
-from autoprune.summarizers.spent import NOTHING, Spent
+from autoprune.summarizers.brief import NOTHING, Spent
 from autoprune.tokens import scaled
 
 

@@ -5,26 +5,26 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from autoprune.planning.clamping import is_cut
 from autoprune.planning.view import SAID_SHARE
-from autoprune.summarizers.sections import figure, shared
+from autoprune.summarizers.sections import quantity, share_room
 from autoprune.tokens import Count
 
-LOOKED_AT = 20_000  # characters of what is left out that are searched for a sentence that asks, at either end
+LOOKED_AT = 20_000  # characters at either end of the omitted part that are searched for a sentence that asks
 LONGEST = 300  # characters of such a sentence
 SHORTEST = 8
 MOST = 2  # sentences that ask, from what is left out
 HEAD_SHARE = 0.55  # of the characters, for the beginning
-NEAR = 60  # characters within which a cut looks for the end of a line or a word
-LEAST = 40  # characters, below which only the beginning stays
-SHARE = SAID_SHARE  # of the room, that the user's words have at least if there is no room for all
-MOST_SHARE = 0.85  # if even with the least for each they need more
-TINY = 200  # tokens of room, of which the user's words may take all
-LEAST_TOKENS = 70  # of words that are cut; if there is less for each, the oldest are left out instead
+NEAR = 60  # characters in which a cut searches for the end of a line or a word
+LEAST = 40  # characters of either end; with less room only the beginning stays
+SHARE = SAID_SHARE  # of the room, the least for the user's words if there is no room for all
+MOST_SHARE = 0.85  # if even the shortened words need more
+TINY = 200  # tokens; of a smaller room the user's words may take everything
+LEAST_TOKENS = 70  # of shortened words; with less for each, the oldest are left out instead
 LEAVES_OUT = "the summary leaves out some of the user's words"  # how a note begins
 CUT = "… [left out]"  # behind the beginning
-ROUNDS = 6  # of making it shorter: tokens are no characters
+ROUNDS = 6  # of shortening: a character limit is only an estimate of the token limit
 MARK = re.compile(r"\s*\[… ([0-9,]{1,11}) characters left out …\]\s*")
 END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
-# How a request is said, in the languages that most agents are spoken to in.
+# How requests are phrased, in the languages that are most common in sessions with agents.
 ASKS = re.compile(
     r"(?i)^(?:[-*•>\d.)\s]*)(?:please|pls|can (?:you|we)|could (?:you|we)|would you|will you|let['’]?s|make sure|never"
     r"|i(?:['’]d)? (?:want|need|like)|(?:we|you) (?:need|should|must|have to)|always|don['’]?t|do not|must|only|instead"
@@ -34,11 +34,11 @@ ASKS = re.compile(
 )
 
 
-def fitted(said: Sequence[str], frame: int, left: int, free: int, count: Count) -> list[str]:
-    """Return the newest of several texts of the user's, the long ones shortened. Around each stand `frame` tokens.
+def fit_texts(said: Sequence[str], frame: int, left: int, free: int, count: Count) -> list[str]:
+    """The newest of the user's texts that fit, the long ones shortened. Each needs `frame` more tokens around it.
 
-    They take `free` tokens, which nothing else needs, or a share of the `left` ones: more of these if otherwise the
-    oldest would be left out.
+    They get the `free` tokens, which nothing else needs, or a share of the `left` ones: a larger share if otherwise the
+    oldest texts would be left out.
     """
     kept: list[str] = []
     for share in (SHARE, MOST_SHARE, 1):
@@ -58,7 +58,7 @@ def _newest_that_fit(said: Sequence[str], frame: int, room: int, count: Count) -
         if least > room:
             break
         sizes.insert(0, size)
-    rooms = shared(sizes, [1] * len(sizes), room)
+    rooms = share_room(sizes, [1] * len(sizes), room)
     kept = said[len(said) - len(sizes) :]
     return [shorten(one, max(limit - frame, 1), count) for one, limit in zip(kept, rooms, strict=True)]
 
@@ -73,8 +73,8 @@ def left_out_note(goal: str, shown: str, said: Iterable[str], missing: int) -> I
     parts = (
         "part of the first request" if goal and shown and (shown != goal or _is_shortened(shown)) else "",
         "the first request" if goal and not shown else "",
-        f"part of {figure(shortened, 'later message')}" if shortened else "",
-        figure(missing, "later message") if missing else "",
+        f"part of {quantity(shortened, 'later message')}" if shortened else "",
+        quantity(missing, "later message") if missing else "",
     )
     if any(parts):
         yield f"{LEAVES_OUT}: {', '.join(filter(None, parts))}"
@@ -85,14 +85,14 @@ def _is_shortened(said: str) -> bool:
 
 
 def shorten(request: str, limit: int, count: Count) -> str:
-    """Return a request of at most about `limit` tokens: itself, or its head, its tail and the sentences that ask.
+    """Shorten a request to about `limit` tokens: to its head, its tail and the sentences that ask for something.
 
     A mark says how many characters are left out; one that was shortened before keeps a single mark.
     """
     size = count(request)
     if size <= limit:
         return request
-    first, missing, last = _parts(request)
+    first, missing, last = _around_mark(request)
     most = int(len(request) * limit / size)
     for _ in range(ROUNDS):
         text = _in_characters(first, missing, last, most)
@@ -103,8 +103,8 @@ def shorten(request: str, limit: int, count: Count) -> str:
     return text
 
 
-def _parts(request: str) -> tuple[str, int, str]:
-    """Return what stands before and behind the mark of a shortened request; of any other all of it, twice."""
+def _around_mark(request: str) -> tuple[str, int, str]:
+    """The text before and after the mark of a shortened request, and the characters left out; else all of it, twice."""
     marks = [*MARK.finditer(request)]
     if not marks:
         return request, 0, request
@@ -113,13 +113,13 @@ def _parts(request: str) -> tuple[str, int, str]:
 
 
 def _in_characters(first: str, missing: int, last: str, most: int) -> str:
-    """Return the beginning of one text and the end of another in about `most` characters, with a mark between."""
+    """Join the beginning of one text and the end of another in about `most` characters, with a mark between."""
     if most < 2 * LEAST:
         return first[: max(most - len(CUT), 1)].rstrip() + CUT
-    head = _begin(first, int(most * HEAD_SHARE))
+    head = _beginning(first, int(most * HEAD_SHARE))
     around = max(most - len(head) - LEAST, 0)
-    asking = [*_asking(first[len(head) :], last, around)]
-    tail = _end(last, around - sum(map(len, asking)))
+    asking = [*_asking_sentences(first[len(head) :], last, around)]
+    tail = _ending(last, around - sum(map(len, asking)))
     if not missing:  # both are the same text
         tail = "" if len(head) + len(tail) >= len(first) else tail
         left_out = len(first) - len(head) - len(tail)
@@ -130,14 +130,14 @@ def _in_characters(first: str, missing: int, last: str, most: int) -> str:
     return "\n".join(filter(None, (head.rstrip(), f"[… {max(left_out, 1):,} characters left out …]", *asking, tail)))
 
 
-def _begin(text: str, most: int) -> str:
+def _beginning(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     space = max(text.rfind("\n", most - NEAR, most), text.rfind(" ", most - NEAR, most)) if most > NEAR else -1
     return text[: space if space > 0 else most]
 
 
-def _end(text: str, most: int) -> str:
+def _ending(text: str, most: int) -> str:
     if most <= 0:
         return ""
     if len(text) <= most:
@@ -149,8 +149,8 @@ def _end(text: str, most: int) -> str:
     return text[found.end() if found else start :].strip()
 
 
-def _asking(rest: str, last: str, room: int) -> Iterator[str]:
-    """Yield the sentences that ask in what may be left out: the last one, and the first one if both have room."""
+def _asking_sentences(rest: str, last: str, room: int) -> Iterator[str]:
+    """Yield the asking sentences of a middle part: the last one, and the first one if both have room."""
     text = rest if rest and last.endswith(rest) else f"{rest}\n{last}"
     text = text if len(text) <= 2 * LOOKED_AT else f"{text[:LOOKED_AT]}\n{text[-LOOKED_AT:]}"
     found = [one for part in END.split(text) if SHORTEST <= len(one := part.strip()) <= LONGEST and ASKS.search(one)]

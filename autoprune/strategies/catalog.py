@@ -1,4 +1,8 @@
-"""Find the strategy that a text names, such as `low_water(target=0.6)`. Every strategy that ships has a line here."""
+"""Find the strategy that a text names, such as `low_water(target=0.6)`: one that ships, or an installed plugin's.
+
+An installed package offers a strategy under the entry point group `autoprune.strategies`: a class or a function that
+makes one, or a strategy itself. A strategy that ships wins over a plugin of the same name.
+"""
 
 import ast
 import dataclasses
@@ -14,20 +18,22 @@ from autoprune.planning.clamping import Clamp
 from autoprune.planning.protections import Protections
 from autoprune.planning.retention import Retention
 from autoprune.planning.tool_inputs import ToolInputs
-from autoprune.planning.view import FoldingStrategy, Strategy
+from autoprune.planning.view import FoldingStrategy, Strategy, folds
+from autoprune.settings import load_plugin, plugin_names
 
-# To ship a strategy, write its module in this package and add a line: its name, and what makes it in which module.
-CLEARING = {  # of AgenticConversationPruner; the default first
+GROUP = "autoprune.strategies"  # of entry points
+# To ship a strategy, write its module in this package and add a line: its name, then "module:maker".
+CLEARING = {  # for AgenticConversationPruner; the default first
     "tool_output_cleanup": "clearing:ToolOutputCleanup",
     "low_water": "clearing:LowWater",
     "cache_aware": "cache_aware:CacheAware",
-    "observation_masking": "masking:observation_masking",
-    "like_opencode": "masking:like_opencode",
-    "like_claude_code": "masking:like_claude_code",
-    "like_langchain": "masking:like_langchain",
-    "like_swe_agent": "masking:like_swe_agent",
+    "observation_masking": "clearing:observation_masking",
+    "like_opencode": "clearing:like_opencode",
+    "like_claude_code": "clearing:like_claude_code",
+    "like_langchain": "clearing:like_langchain",
+    "like_swe_agent": "clearing:like_swe_agent",
 }
-FOLDING = {  # of ConversationPruner, loaded when they are used; the default first
+FOLDING = {  # for ConversationPruner, imported when they are used; the default first
     "summarize": "presets:summarize",
     "truncate": "presets:truncate",
     "hybrid": "presets:hybrid",
@@ -41,18 +47,18 @@ FOLDING = {  # of ConversationPruner, loaded when they are used; the default fir
     "snapshot": "presets:snapshot",
 }
 STRATEGIES = {**CLEARING, **FOLDING}
-# The options of strategies, which are values with parameters of their own; in a text they are written as a dict.
+# Options of strategies: values with their own parameters. In a text they are written as a dict.
 OPTIONS = {"protect": Protections, "clamp": Clamp, "clear_tool_inputs": ToolInputs, "retain": Retention}
 
 Made = TypeVar("Made")
 
 
 class WrongValueError(ValueError):
-    """A value in a text that is none, or that its parameter does not take."""
+    """A value in a text that cannot be read, or that its parameter does not take."""
 
 
 def makers(names: Iterable[str] = STRATEGIES) -> dict[str, Callable[..., Any]]:
-    """Return what makes each of some strategies that ship: a class or a function with defaults, by name."""
+    """The makers of strategies that ship, by name: classes or functions with defaults."""
     return {name: _maker(*STRATEGIES[name].split(":")) for name in names}
 
 
@@ -62,7 +68,7 @@ def _maker(module: str, made_by: str) -> Callable[..., Any]:
 
 
 def available(names: Iterable[str] = CLEARING) -> dict[str, Any]:
-    """Return some strategies that ship with their defaults, by name."""
+    """Strategies that ship, with their defaults, by name."""
     return {name: make() for name, make in makers(names).items()}
 
 
@@ -70,6 +76,8 @@ def available(names: Iterable[str] = CLEARING) -> dict[str, Any]:
 def clearing_named(text: str) -> Strategy:
     """Return the strategy that `low_water` or `low_water(target=0.6)` names. Raises SettingsError for anything else."""
     strategy: Strategy = configured(text, makers(CLEARING))
+    if folds(strategy):
+        raise SettingsError(f"the strategy {text!r} is for ConversationPruner")
     return strategy
 
 
@@ -80,20 +88,46 @@ def folding_named(text: str) -> FoldingStrategy:
     return strategy
 
 
+def names_folding(text: str) -> bool:
+    """Return whether a text names a strategy for ConversationPruner. Imports a plugin to find out."""
+    return is_named(text, FOLDING) or (is_plugin(text) and folds(configured(text, makers())))
+
+
+def is_plugin(text: str) -> bool:
+    """Return whether a text names the strategy of an installed plugin. Imports nothing."""
+    return is_named(text, plugin_names(GROUP)) and not is_named(text, STRATEGIES)
+
+
+def _plugin_maker(name: str) -> Callable[..., Any] | None:
+    """The maker of a plugin's strategy; None if there is no plugin of that name."""
+    found: Any = load_plugin(GROUP, name) if is_plugin(name) else None
+    if found is None:
+        return None
+    is_strategy = not isinstance(found, type) and callable(getattr(found, "step", None))
+    if not is_strategy and not callable(found):
+        raise SettingsError(f"the plugin {name!r} offers {found!r}: give a strategy, or a class that makes one")
+    make: Callable[..., Any] = (lambda: found) if is_strategy else found
+    try:
+        inspect.signature(make).bind()
+    except TypeError as error:
+        raise SettingsError(f"the plugin {name!r} needs a default for each parameter: {error}") from error
+    return make
+
+
 def is_named(text: str, names: Container[str]) -> bool:
-    """Return whether a text begins with one of some names, as `low_water(target=0.6)` with low_water."""
+    """Return whether a text is one of the names, perhaps with parameters: `low_water(target=0.6)`."""
     return text.partition("(")[0].strip() in names
 
 
 def description(strategy: object) -> str:
-    """Return what a strategy does: what it says itself as a preset, or the first line of its class's docstring."""
+    """What a strategy does: a preset's own description, or the first line of its class's docstring."""
     return str(getattr(strategy, "does", "")) or (type(strategy).__doc__ or "").strip().partition("\n")[0]
 
 
 def config(strategy: object) -> dict[str, object]:
-    """Return a strategy's parameters; of a preset only those that are not at their default.
+    """A strategy's parameters; of a preset, only those that differ from their defaults.
 
-    An option, such as `protect`, is a dict of those of its parameters that are not at their default.
+    An option, such as `protect`, is a dict of its parameters that differ from their defaults.
     """
     if not dataclasses.is_dataclass(strategy) or isinstance(strategy, type):
         return {}
@@ -104,7 +138,7 @@ def config(strategy: object) -> dict[str, object]:
 
 
 def _as_dict(value: object) -> object:
-    """Return an option as a dict, and any other value as it is."""
+    """Turn an option into a dict; other values stay unchanged."""
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         return value
     known = {field.name: (getattr(value, field.name), field.default) for field in dataclasses.fields(value)}
@@ -112,20 +146,22 @@ def _as_dict(value: object) -> object:
 
 
 def configured(text: str, makers: Mapping[str, Callable[..., Made]]) -> Made:
-    """Return the strategy that a text names with its parameters in brackets; `makers` are those to choose from.
+    """Make the strategy that a text names, with its parameters in brackets: one of `makers`, or a plugin's.
 
-    A parameter is one of the maker's, or a field of what it makes. Raises SettingsError for anything else.
+    A parameter is one of the maker's or a field of the strategy. Raises SettingsError for anything else.
     """
     name, bracket, behind = text.strip().partition("(")
-    make = makers.get(name.rstrip())
+    make = makers.get(name.rstrip()) or _plugin_maker(name.rstrip())
     if make is None:
-        raise SettingsError(f"there is no strategy {text!r}{hint(text, makers)}; there are {', '.join(makers)}")
+        listed = ", ".join((*makers, *plugin_names(GROUP)))
+        raise SettingsError(f"there is no strategy {text!r}{hint(text, makers)}; there are {listed}")
     try:
         if bracket and not behind.endswith(")"):
             raise WrongValueError("the bracket is not closed at its end")
         values = _values(behind.removesuffix(")"))
         own = {name: values.pop(name) for name in inspect.signature(make).parameters if name in values}
-        return dataclasses.replace(make(**own), **values)  # type: ignore[type-var]
+        made: Made = make(**own)
+        return dataclasses.replace(made, **values) if values else made  # type: ignore[type-var]
     except (SyntaxError, ValueError, TypeError) as error:
         known = _parameters(make)
         names = ", ".join(f"{name}={value!r}" for name, value in known.items()) or "none"
@@ -136,33 +172,33 @@ def configured(text: str, makers: Mapping[str, Callable[..., Made]]) -> Made:
 
 
 def hint(text: str, names: Collection[str]) -> str:
-    """Return what may be meant by a text that names none of some strategies: whose strategy it is, or the nearest."""
+    """Suggest what an unknown name may mean: the other pruner's strategy, or the nearest name, plugins included."""
     name = text.partition("(")[0].strip()
     if name in STRATEGIES:
-        return f" (it is one of {'AgenticConversationPruner' if name in CLEARING else 'ConversationPruner'})"
-    return did_you_mean(name, names) or did_you_mean(name, STRATEGIES)
+        return f" (it is for {'AgenticConversationPruner' if name in CLEARING else 'ConversationPruner'})"
+    return did_you_mean(name, names) or did_you_mean(name, (*STRATEGIES, *plugin_names(GROUP)))
 
 
 def _near(arguments: str, known: Collection[str]) -> str:
-    """Return the known parameter that is nearest to the first unknown one, as a question; "" if all are known."""
+    """Suggest the parameter nearest to the first unknown one; "" if all are known."""
     words = (word for word in re.findall(r"(\w+)\s*=(?!=)", arguments) if word not in known)
     return did_you_mean(next(words, ""), known)
 
 
 def _why(error: Exception) -> str:
-    """Return what is wrong with a value, in brackets; "" if the list of the parameters shows it."""
+    """What is wrong with a value, in brackets; "" if the list of parameters shows it."""
     return f" ({error})" if isinstance(error, WrongValueError) else ""
 
 
 def _values(arguments: str) -> dict[str, object]:
-    """Return the parameters in a text such as "target=0.6, protect={'last_results': 3}", by name."""
+    """Parse the parameters in a text such as "target=0.6, protect={'last_results': 3}"."""
     call = ast.parse(f"f({arguments})", mode="eval").body
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
         raise ValueError("parameters are given by name")
     called = [each.func for each in ast.walk(call) if isinstance(each, ast.Call)]
     for each in ast.walk(call):
         if isinstance(each, ast.Name) and each not in called:
-            raise WrongValueError(f"{each.id} is no value: write a number, or a text in quotes")
+            raise WrongValueError(f"{each.id} is not a value: write a number, or a text in quotes")
     values = {str(word.arg): _value(str(word.arg), ast.literal_eval(word.value)) for word in call.keywords}
     if len(values) != len(call.keywords):
         raise ValueError("a parameter is given twice")
@@ -170,7 +206,7 @@ def _values(arguments: str) -> dict[str, object]:
 
 
 def _value(name: str, value: object) -> object:
-    """Return a parameter's value; an option is made of its dict."""
+    """A parameter's value; an option is made from its dict."""
     kind = OPTIONS.get(name)
     if kind is None or not isinstance(value, dict):
         return value
@@ -182,6 +218,6 @@ def _value(name: str, value: object) -> object:
 
 
 def _parameters(make: Callable[..., object]) -> dict[str, object]:
-    """Return the parameters of a maker, and the fields of what it makes, with their defaults."""
+    """The parameters of a maker and the fields of its strategy, with their defaults."""
     own = {name: parameter.default for name, parameter in inspect.signature(make).parameters.items()}
     return {**own, **config(make())}

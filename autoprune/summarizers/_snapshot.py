@@ -1,4 +1,4 @@
-"""Read a summary from a model's JSON, as a snapshot of the work; keep it whole, shorten it, write it as text.
+"""A snapshot of the work: read from a model's JSON, checked, shortened, written as text.
 
 What the user asked for cannot be lost to a model that was talked into forgetting it: the first request stands in the
 snapshot word for word, constraints are only ever added, and the goal changes only where the user has spoken. What tools
@@ -41,12 +41,12 @@ BRACES = 50  # places where an answer's JSON may begin, that are tried
 
 
 class SnapshotError(ValueError):
-    """An answer that is no snapshot; the message tells the model what to mend."""
+    """The model's answer is not a snapshot; the message tells the model what to fix."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The state of the work. `request` is the user's first request, word for word; `goal` what has become of it."""
+    """The state of the work. `request` is the user's first request, word for word; `goal` is what it has become."""
 
     request: str = ""
     goal: str = ""
@@ -82,21 +82,21 @@ RESPONSE_FORMAT: Mapping[str, object] = {
 }
 
 
-def finish(answer: str, brief: Brief) -> tuple[str, tuple[str, ...]]:
-    """Return the summary that a model's answer comes to, and notes for the report. Raise SnapshotError."""
-    whole = keep(parse(answer), brief)
-    text = shorten(whole, brief.max_tokens, brief.count)
-    if text == write(whole):
+def summary_of(answer: str, brief: Brief) -> tuple[str, tuple[str, ...]]:
+    """Make the summary from a model's answer, with notes for the report. Raises SnapshotError."""
+    whole = keep_user_words(parse_answer(answer), brief)
+    text = shorten_snapshot(whole, brief.max_tokens, brief.count)
+    if text == write_snapshot(whole):
         return text, ()
-    size = brief.count(write(whole))
-    missing = sum(_items_in(getattr(whole, name)) - _items_in(getattr(read(text), name)) for name in LISTS)
-    what = f": {sections.figure(missing, 'item')} left out" if missing else ""
+    size = brief.count(write_snapshot(whole))
+    missing = sum(_item_number(getattr(whole, name)) - _item_number(getattr(parse_text(text), name)) for name in LISTS)
+    what = f": {sections.quantity(missing, 'item')} left out" if missing else ""
     return text, (f"a snapshot had {size} tokens and was shortened to {brief.max_tokens}{what}",)
 
 
-def parse(answer: str) -> Snapshot:
-    """Return the snapshot in an answer, also with a code fence or words around it. Raise SnapshotError."""
-    document = _document(answer)
+def parse_answer(answer: str) -> Snapshot:
+    """Parse the snapshot in an answer, even with a code fence or words around it. Raises SnapshotError."""
+    document = _answer_object(answer)
     problems: list[str] = []
 
     def checked(name: str, read: Callable[[object], Any]) -> Any:
@@ -105,7 +105,7 @@ def parse(answer: str) -> Snapshot:
         except TypeError as error:
             problems.append(f'"{name}" {error}')
 
-    found = {name: checked(name, _text) for name in TEXTS} | {name: checked(name, _items) for name in LISTS}
+    found = {name: checked(name, _text_field) for name in TEXTS} | {name: checked(name, _list_field) for name in LISTS}
     if problems:
         raise SnapshotError("; ".join(problems))
     if not any(found[name] for name in found if name not in ("goal", "constraints")):
@@ -113,14 +113,14 @@ def parse(answer: str) -> Snapshot:
     return Snapshot(**found)
 
 
-def keep(made: Snapshot, brief: Brief) -> Snapshot:
-    """Return the snapshot with what no model may drop, and without what only the user may say, where none spoke.
+def keep_user_words(made: Snapshot, brief: Brief) -> Snapshot:
+    """Restore what no model may drop, and remove what only the user may say unless the user said it.
 
     The first request and all constraints stay. The goal stays what it was unless the user has said more; where all that
     the user said is the first request, or stays in the conversation, that is the goal, and none of the model's is
     taken. Raises SnapshotError where there is no goal at all.
     """
-    before = _earlier(brief.previous)
+    before = _earlier_snapshot(brief.previous)
     request = before.request or sections.request_of(brief)
     said = sum(one.speaker is Speaker.USER and bool(one.said) for one in brief.utterances)
     is_new = bool(request) and not before.request and any(one.asked == request for one in brief.utterances)
@@ -132,53 +132,53 @@ def keep(made: Snapshot, brief: Brief) -> Snapshot:
     return replace(
         made,
         request=request,
-        goal="" if _plain(goal) == _plain(request) else goal,
+        goal="" if _normalized(goal) == _normalized(request) else goal,
         constraints=(*before.constraints, *_new_constraints(made, before, brief)),
     )
 
 
-def shorten(snapshot: Snapshot, max_tokens: int, count: Count) -> str:
-    """Return the snapshot as text of at most `max_tokens`: the oldest items go first, goal and constraints last.
+def shorten_snapshot(snapshot: Snapshot, max_tokens: int, count: Count) -> str:
+    """Write a snapshot in at most `max_tokens`: the oldest items go first, goal and constraints last.
 
     Raises SnapshotError where not a word fits.
     """
-    if count(whole := write(snapshot)) <= max_tokens:
+    if count(whole := write_snapshot(snapshot)) <= max_tokens:
         return whole
     request = sections.cut(snapshot.request, max_tokens // REQUEST_SHARE, count)
-    for fitting in _shorter(replace(snapshot, request=request), count):
-        text = write(fitting)
+    for fitting in _shorter_snapshots(replace(snapshot, request=request), count):
+        text = write_snapshot(fitting)
         if text and count(text) <= max_tokens:
-            free = max_tokens - count(write(replace(fitting, request="…"))) - sections.JOINT_TOKENS
-            longer = write(replace(fitting, request=sections.cut(snapshot.request, free, count) or request))
+            free = max_tokens - count(write_snapshot(replace(fitting, request="…"))) - sections.JOINT_TOKENS
+            longer = write_snapshot(replace(fitting, request=sections.cut(snapshot.request, free, count) or request))
             return longer if count(longer) <= max_tokens else text
-    text = sections.cut(write(snapshot), max_tokens, count)
+    text = sections.cut(write_snapshot(snapshot), max_tokens, count)
     if not text:
         raise SnapshotError(f"a summary of {max_tokens} tokens has no room for a word")
     return text
 
 
-def write(snapshot: Snapshot) -> str:
-    """Return the snapshot as the model reads it; `read` makes it a snapshot again."""
+def write_snapshot(snapshot: Snapshot) -> str:
+    """Write a snapshot as text, which `parse_text` parses."""
     bodies = ((title, getattr(snapshot, name)) for name, title in TITLES.items())
-    return sections.write(
+    return sections.write_sections(
         sections.Section(title, body if isinstance(body, str) else "\n".join(map(_item, body)))
         for title, body in bodies
     )
 
 
-def read(text: str) -> Snapshot:
-    """Return the snapshot that a text shows; a text that shows none gives an empty one."""
-    bodies = {section.title: section.body for section in reversed(sections.read(text) or ())}
+def parse_text(text: str) -> Snapshot:
+    """Parse the text of `write_snapshot`; any other text gives an empty snapshot."""
+    bodies = {section.title: section.body for section in reversed(sections.parse_sections(text) or ())}
     found = {name: bodies.get(title, "") for name, title in TITLES.items()}
     lists: dict[str, Any] = {name: _list_items(found[name]) for name in LISTS}
     return replace(Snapshot(found["request"], found["goal"], current_state=found["current_state"]), **lists)
 
 
-def _earlier(previous: str) -> Snapshot:
-    """Return the snapshot in a text: by itself, or in a summary that was made without a model in between."""
-    found = read(previous)
-    earlier = next((one.body for one in sections.read(previous) or () if one.title == sections.EARLIER), "")
-    inside = read(earlier)
+def _earlier_snapshot(previous: str) -> Snapshot:
+    """The snapshot in the previous summary: the whole of it, or an earlier part that another summarizer kept."""
+    found = parse_text(previous)
+    earlier = next((one.body for one in sections.parse_sections(previous) or () if one.title == sections.EARLIER), "")
+    inside = parse_text(earlier)
     return replace(
         found,
         request=found.request or inside.request,
@@ -188,31 +188,33 @@ def _earlier(previous: str) -> Snapshot:
 
 
 def _new_constraints(made: Snapshot, before: Snapshot, brief: Brief) -> tuple[str, ...]:
-    """Return the constraints that are new, where the user may have stated any: in words, or in a summary."""
+    """The new constraints, if the user can have stated any: in messages, or in a partial summary."""
     has_parts = any(one.speaker is Speaker.OTHER for one in brief.utterances)
     is_stated = has_parts or any(one.speaker is Speaker.USER and one.said for one in brief.utterances)
-    known = {_plain(one) for one in before.constraints}
-    return tuple(one for one in made.constraints if is_stated and _plain(one) not in known)
+    known = {_normalized(one) for one in before.constraints}
+    return tuple(one for one in made.constraints if is_stated and _normalized(one) not in known)
 
 
-def _document(answer: str) -> Mapping[str, object]:
-    """Return the first JSON object in an answer that has a field of a snapshot."""
+def _answer_object(answer: str) -> Mapping[str, object]:
+    """The first JSON object in an answer that has a field of a snapshot."""
     decoder = json.JSONDecoder(strict=False)
     for brace in islice(re.finditer(r"\{", answer), BRACES):
         try:
             found, _ = decoder.raw_decode(answer, brace.start())
         except (ValueError, RecursionError):
             continue
-        if isinstance(found, dict) and (TITLES.keys() & (named := {_name(key): found[key] for key in found}).keys()):
+        if isinstance(found, dict) and (
+            TITLES.keys() & (named := {_field_name(key): found[key] for key in found}).keys()
+        ):
             return named
     raise SnapshotError("it holds no JSON object with the fields that were asked for")
 
 
-def _name(key: str) -> str:
+def _field_name(key: str) -> str:
     return key.strip().lower().replace(" ", "_").replace("-", "_")
 
 
-def _text(value: object) -> str:
+def _text_field(value: object) -> str:
     match value:
         case None:
             return ""
@@ -222,20 +224,20 @@ def _text(value: object) -> str:
             raise TypeError("must be a string")
 
 
-def _items(value: object) -> tuple[str, ...]:
+def _list_field(value: object) -> tuple[str, ...]:
     match value:
         case None:
             return ()
         case str():
-            return tuple(filter(None, [_text(value)]))
+            return tuple(filter(None, [_text_field(value)]))
         case list() if all(isinstance(item, str) for item in value):
-            return tuple(filter(None, map(_text, value)))
+            return tuple(filter(None, map(_text_field, value)))
         case _:
             raise TypeError("must be a list of strings")
 
 
-def _plain(text: str) -> str:
-    """Return a text without what a copy may differ in."""
+def _normalized(text: str) -> str:
+    """Normalize a text, so that copies compare equal."""
     return " ".join(text.split()).casefold().rstrip(".")
 
 
@@ -244,23 +246,23 @@ def _item(text: str) -> str:
 
 
 def _list_items(body: str) -> tuple[str, ...]:
-    """Return the items of a list as `_item` writes them."""
+    """Parse the items that `_item` wrote."""
     return tuple(item.replace("\n  ", "\n").strip() for item in re.split(r"(?:\A|\n)- ", body) if item.strip())
 
 
-def _shorter(snapshot: Snapshot, count: Count) -> Iterable[Snapshot]:
-    """Yield the snapshot, and then shorter and shorter ones."""
+def _shorter_snapshots(snapshot: Snapshot, count: Count) -> Iterable[Snapshot]:
+    """Yield the snapshot, then shorter and shorter ones."""
     yield snapshot
     now = snapshot
     for names in (GIVEN_UP[:-2], GIVEN_UP[-2:]):
         for share in SHARES:
             for name in names:
-                now = replace(now, **{name: _share(getattr(snapshot, name), name, share, count)})
+                now = replace(now, **{name: _shorten_field(getattr(snapshot, name), name, share, count)})
                 yield now
 
 
-def _share(value: Any, name: str, share: int, count: Count) -> Any:
-    """Return a part of a field: of a text its head and tail, of a list its last items or, in some, its first."""
+def _shorten_field(value: Any, name: str, share: int, count: Count) -> Any:
+    """Shorten a field: a text to its head and tail, a list to its last items, or to its first for `FIRST_ITEMS`."""
     if isinstance(value, str):
         return sections.cut(value, count(value) // share if share else 0, count)
     items = [item for item in value if not LEFT_OUT.fullmatch(item)]
@@ -269,10 +271,10 @@ def _share(value: Any, name: str, share: int, count: Count) -> Any:
         return value
     # What an earlier summary left out is still missing.
     missing = len(items) - room + sum(int(found[1]) for item in value if (found := LEFT_OUT.fullmatch(item)))
-    mark = f"[… {sections.figure(missing, 'item')} left out …]"
+    mark = f"[… {sections.quantity(missing, 'item')} left out …]"
     return (*items[:room], mark) if name in FIRST_ITEMS else (mark, *items[len(items) - room :])
 
 
-def _items_in(value: Sequence[str]) -> int:
-    """Return the number of items in a list, without a mark for what is missing."""
+def _item_number(value: Sequence[str]) -> int:
+    """The number of items in a list, without the mark for missing ones."""
     return sum(not LEFT_OUT.fullmatch(item) for item in value)
