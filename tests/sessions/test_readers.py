@@ -392,7 +392,7 @@ def test_claude_code_goes_on_from_the_newest_branch():
     assert said(load(lines(*first), "s")) == ["user:hello", "assistant:Hi.", "user:old way"]
     session = load(lines(*first, claude("4", "2", "new way")), "s")
     assert said(session) == ["user:hello", "assistant:Hi.", "user:new way"]
-    assert "lines of branches that were left, left out: 1" in session.notes
+    assert "lines of abandoned branches, left out: 1" in session.notes
 
 
 def test_claude_codes_parallel_results_come_together_though_they_hang_on_branches():
@@ -625,7 +625,7 @@ def test_reasoning_of_codex_that_nothing_came_of_is_left_out(log: list[Value], k
     session = load(codex(*log), "s")
     assert [message["type"] for message in session.messages] == kinds
     assert [note for note in session.notes if "reasoning" in note] == (
-        [f"reasoning that nothing came of, left out: {alone}"] if alone else []
+        [f"reasoning that nothing follows, left out: {alone}"] if alone else []
     )
     assert problems(session.messages, "openai_responses") == []
 
