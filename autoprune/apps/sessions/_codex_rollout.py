@@ -152,7 +152,7 @@ def _records(values: Sequence[object]) -> Iterator[Record]:
         elif text(line.get("type")):
             yield Record("response_item", line)
         else:
-            raise bad_record("is no line of a Codex session: it has neither a payload nor a type", at)
+            raise bad_record("is not a line of a Codex session: it has neither a payload nor a type", at)
 
 
 def _usage(last: Object) -> Usage | None:

@@ -88,7 +88,7 @@ def _unique_events(values: Sequence[object]) -> list[Event]:
     seen: dict[str, Event] = {}
     for at, event in enumerate(map(fields, values), 1):
         if not text(event.get("type")) or not isinstance(event.get("data"), dict):
-            raise bad_record("is no event: it has no type, or no data", at)
+            raise bad_record("is not an event: it has no type, or no data", at)
         seen.setdefault(text(event.get("id")) or str(at), event)
     return list(seen.values())
 
