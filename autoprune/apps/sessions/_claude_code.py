@@ -42,7 +42,7 @@ def read(values: Sequence[object]) -> list[Conversation]:
     lines, others = _own_lines(values)
     chain = _thread(lines)
     messages = (message for message, _ in _messages_of_thread(chain, lines))
-    return [conversation(ANTHROPIC, messages, None, (NO_SYSTEM_PROMPT, *_notes(chain, lines, others)))]
+    return [conversation(ANTHROPIC, messages, None, (NO_SYSTEM_PROMPT, *_thread_notes(chain, lines, others)))]
 
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
@@ -195,7 +195,7 @@ def _late_results(
                 yield {"role": "user", "content": results}, parse_time(line.get("timestamp"))
 
 
-def _notes(chain: Sequence[Line], lines: Mapping[str, Line], others: int) -> Iterator[str]:
+def _thread_notes(chain: Sequence[Line], lines: Mapping[str, Line], others: int) -> Iterator[str]:
     kinds = [text(fields(line.get("attachment")).get("type")) for line in chain if line.get("type") == "attachment"]
     said = sum(line.get("type") == "attachment" and bool(_queued_blocks(line)) for line in chain)
     cleared = any(listed(fields(line.get("microcompactMetadata")).get("compactedToolIds")) for line in chain)

@@ -35,7 +35,7 @@ def detect(values: Sequence[object]) -> bool:
 def read(values: Sequence[object]) -> list[Conversation]:
     """Read the one conversation. Raises SessionError for an entry that is not a message."""
     messages = map(_api_message, _messages(values))
-    return [conversation(ANTHROPIC, messages, notes=_notes(fields(values[0])))]
+    return [conversation(ANTHROPIC, messages, notes=_file_notes(fields(values[0])))]
 
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
@@ -111,7 +111,7 @@ def _result_block(part: Object) -> Object:
     return {**block, "is_error": True} if part.get("is_error") is True else block
 
 
-def _notes(whole: Object) -> Iterator[str]:
+def _file_notes(whole: Object) -> Iterator[str]:
     size = len(text(whole.get("system_prompt")))
     yield f"the system prompt is sent beside the messages: {size:,} characters" if size else NO_SYSTEM_PROMPT
     parts = [part for message in objects(whole.get("messages")) for part in objects(message.get("content"))]

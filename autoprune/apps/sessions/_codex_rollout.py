@@ -101,7 +101,7 @@ def read(values: Sequence[object]) -> list[Conversation]:
     sent = [item for item in map(_as_sent, said) if item]
     followed = _without_lone_reasoning(sent)
     alone = note("reasoning that nothing follows, left out", len(sent) - len(followed))
-    return [conversation(RESPONSES, followed, ABORTED, (*_notes(records), *_unsent_notes(said), *alone))]
+    return [conversation(RESPONSES, followed, ABORTED, (*_rollout_notes(records), *_unsent_notes(said), *alone))]
 
 
 def _without_lone_reasoning(items: Sequence[Item]) -> list[Item]:
@@ -225,7 +225,7 @@ def _plain_output(value: object) -> object:
     return content if isinstance(content, str) else compact(value)
 
 
-def _notes(records: Sequence[Record]) -> Iterator[str]:
+def _rollout_notes(records: Sequence[Record]) -> Iterator[str]:
     prompt = next((each.payload.get("base_instructions") for each in records if each.kind == "session_meta"), None)
     size = len(text(fields(prompt).get("text")))
     yield f"the system prompt is sent beside the items: {size:,} characters" if size else NO_SYSTEM_PROMPT

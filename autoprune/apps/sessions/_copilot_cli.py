@@ -38,7 +38,7 @@ def read(values: Sequence[object]) -> list[Conversation]:
     events = _unique_events(values)
     own = [event for event in events if not _is_sub_agents(event)]
     *_, said = _stretches(own)
-    return [conversation(CHAT, [message for message, _ in said], notes=list(_notes(values, events, own)))]
+    return [conversation(CHAT, [message for message, _ in said], notes=list(_event_notes(values, events, own)))]
 
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
@@ -142,7 +142,7 @@ def _summary(summarized: Sequence[Message], summary: str) -> Message:
     return _user_turn(f"{quoted}\n\n<summary>\n{summary}\n</summary>".strip())
 
 
-def _notes(values: Sequence[object], events: Sequence[Event], own: Sequence[Event]) -> Iterator[str]:
+def _event_notes(values: Sequence[object], events: Sequence[Event], own: Sequence[Event]) -> Iterator[str]:
     kinds = Counter(text(event.get("type")) for event in own)
     if not kinds["system.message"]:
         yield NO_SYSTEM_PROMPT

@@ -34,7 +34,7 @@ def _detect_inspect(values: Sequence[object]) -> bool:
 
 
 def _read_inspect(values: Sequence[object]) -> list[Conversation]:
-    """Read a conversation per sample and epoch. Raises SessionError without samples, or for a message without a role."""
+    """Read a conversation per sample and epoch. Raises SessionError for no samples and for messages without a role."""
     return [_sample_conversation(sample) for sample in _samples(values)]
 
 
@@ -79,7 +79,7 @@ def _moments(sample: Object, model: str) -> Iterator[Moment]:
             known[text(event.get("id"))] = time
         elif event.get("event") == "model":
             choices = objects(fields(event.get("output")).get("choices"))
-            answer = _recorded_answer(event, time, model)
+            answer = _event_answer(event, time, model)
             known |= {text(fields(each.get("message")).get("id")): answer for each in choices}
     for record in objects(sample.get("messages")):
         is_models = record["role"] == "assistant"
@@ -88,7 +88,7 @@ def _moments(sample: Object, model: str) -> Iterator[Moment]:
         yield found if isinstance(found, Answer) == is_models else unknown
 
 
-def _recorded_answer(event: Object, time: float | None, model: str) -> Answer:
+def _event_answer(event: Object, time: float | None, model: str) -> Answer:
     """Read the event of a model call, which holds the request as it was sent and the provider's response."""
     output, call = fields(event.get("output")), fields(event.get("call"))
     usage = _usage(fields(output.get("usage")), fields(fields(call.get("response")).get("usage")))
@@ -115,11 +115,11 @@ def _chat_message(record: Object, attachments: Object) -> Message:
         error = text(fields(record.get("error")).get("message"))
         return tool_result(text(record.get("tool_call_id")), f"Error: {error}" if error else content)
     message: Message = {"role": record["role"], "content": content}
-    calls = [_recorded_call(made) for made in objects(record.get("tool_calls"))]
+    calls = [_chat_call(made) for made in objects(record.get("tool_calls"))]
     return {**message, "content": content or None, "tool_calls": calls} if calls else message
 
 
-def _recorded_call(made: Object) -> Message:
+def _chat_call(made: Object) -> Message:
     return tool_call(text(made.get("id")), text(made.get("function")), fields(made.get("arguments")))
 
 

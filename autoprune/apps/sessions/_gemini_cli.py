@@ -39,7 +39,7 @@ def read(values: Sequence[object]) -> list[Conversation]:
     Raises SessionError for a record of another kind.
     """
     *_, (records, _) = _histories(values)
-    contents = (content for content, _ in _sent_contents(records))
+    contents = (content for content, _ in _history_contents(records))
     commands = sum(record.get("type") == "user" and _is_ignored(record) for record in records)
     notes = [NO_SYSTEM_PROMPT, *note("commands and context of the CLI's own, left out", commands)]
     return [conversation(GEMINI, contents, notes=notes)]
@@ -54,7 +54,7 @@ def _stretch(records: Sequence[Record], kept: Container[str]) -> Conversation:
     """Make a stretch of records; answers that a rewrite of the history `kept` are no new requests."""
     said = (
         (content, None if text(record.get("id")) in kept else _content_moment(record, content["role"]))
-        for content, record in _sent_contents(records)
+        for content, record in _history_contents(records)
     )
     return stretch(GEMINI, said)
 
@@ -72,7 +72,7 @@ def _content_moment(record: Record, role: object) -> Moment:
     )
 
 
-def _sent_contents(records: Sequence[Record]) -> Iterator[tuple[Message, Record]]:
+def _history_contents(records: Sequence[Record]) -> Iterator[tuple[Message, Record]]:
     """Yield the contents that are sent, each with its record."""
     done = {
         text(made.get("id")) for record in records for made in objects(record.get("toolCalls")) if made.get("result")
@@ -110,11 +110,11 @@ def _histories(values: Sequence[object]) -> Iterator[tuple[list[Record], frozens
 
 def _is_addition(old: Sequence[Record], new: Sequence[Record]) -> bool:
     """Whether a new history begins with the old one, so that nothing that was sent has changed."""
-    before, after = _sent_parts(old), _sent_parts(new)
+    before, after = _history_parts(old), _history_parts(new)
     return before == after[: len(before)]
 
 
-def _sent_parts(records: Sequence[Record]) -> list[tuple[object, Object]]:
+def _history_parts(records: Sequence[Record]) -> list[tuple[object, Object]]:
     """Return the parts of a history that are sent, each with its role."""
     messages = _stretch(records, ()).messages
     return [(message["role"], part) for message in messages for part in objects(message["parts"])]

@@ -66,7 +66,7 @@ def _stretches(events: Sequence[Event], run: Object) -> list[Conversation]:
     found: list[Conversation] = []
     for start, end in pairwise([0, *ends, len(events)]):
         kept = {id(event) for event in events[:start]}
-        said = _sent_messages(events[:end])
+        said = _view_messages(events[:end])
         timed = ((each, None if id(event) in kept else _event_moment(event, each, answered)) for event, each in said)
         found.append(stretch(CHAT, timed))
     return found
@@ -110,7 +110,7 @@ def _history(value: object) -> list[Event]:
 
 
 def _run_conversation(events: Sequence[Event]) -> Conversation:
-    messages = [message for _, message in _sent_messages(events)]
+    messages = [message for _, message in _view_messages(events)]
     context = sum(event.get("observation") == "recall" for event in _view(events))
     summaries = sum(event.get("action") == "condensation" for event in events)
     system = () if any(message["role"] == "system" for message in messages) else (NO_SYSTEM_PROMPT,)
@@ -122,7 +122,7 @@ def _run_conversation(events: Sequence[Event]) -> Conversation:
     return conversation(CHAT, messages, None, notes)
 
 
-def _sent_messages(events: Sequence[Event]) -> Iterator[tuple[Event, Message]]:
+def _view_messages(events: Sequence[Event]) -> Iterator[tuple[Event, Message]]:
     """Yield the messages that are sent, each with its event."""
     calls = {_call_id(event) for event in events if _is_bare_call(event)}
     for event in _one_action_per_response(_view(events)):
@@ -211,7 +211,7 @@ def _action(event: Event) -> Message:
         case "system":
             return {"role": "system", "content": text(args.get("content"))}
         case "message":
-            return _spoken_message(args, by_user)
+            return _user_or_agent_message(args, by_user)
         case "finish":
             return assistant(_last_words(event, args))
     if by_user:
@@ -222,7 +222,7 @@ def _action(event: Event) -> Message:
     return assistant(text(args.get("thought")), [tool_call(_call_id(event), text(event["action"]), shown)])
 
 
-def _spoken_message(args: Event, by_user: bool) -> Message:
+def _user_or_agent_message(args: Event, by_user: bool) -> Message:
     """Return a message of the user or the agent; only the user's have pictures."""
     images = args.get("image_urls") or args.get("images_urls")  # its name until October 2024
     content, urls = text(args.get("content")), [url for url in listed(images) if isinstance(url, str)]
@@ -250,7 +250,7 @@ def _call_id(event: Event, name: str = "id") -> str:
 
 def _observation(event: Event, calls: set[str]) -> Message:
     """Return a result, or a user's message if no call asked for it."""
-    content = _observed_text(event)
+    content = _observation_text(event)
     metadata = fields(event.get("tool_call_metadata"))
     if metadata:
         return tool_result(text(metadata.get("tool_call_id")), content)
@@ -259,7 +259,7 @@ def _observation(event: Event, calls: set[str]) -> Message:
     return {"role": "user", "content": content}
 
 
-def _observed_text(event: Event) -> str:
+def _observation_text(event: Event) -> str:
     """Return the text of an observation that the model sees."""
     content = text(event.get("content"))
     if event.get("observation") == "error":

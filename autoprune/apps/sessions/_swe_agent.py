@@ -6,7 +6,7 @@ each request, are not applied.
 
 from collections.abc import Iterator, Sequence
 
-from autoprune.apps.sessions._json import Object, fields, listed, objects, parse_or_none, text
+from autoprune.apps.sessions._json import Object, fields, listed, objects, text, try_parse
 from autoprune.apps.sessions._recording import (
     NO_SYSTEM_PROMPT,
     Conversation,
@@ -50,7 +50,7 @@ def _moments(records: Sequence[Object], model: str) -> list[Moment]:
 
 def _configured_model(config: object) -> str:
     """Return the model named by a run's configuration (an object or its JSON), or ""."""
-    whole = fields(parse_or_none(config) if isinstance(config, str) else config)
+    whole = fields(try_parse(config) if isinstance(config, str) else config)
     name = text(fields(fields(whole.get("agent")).get("model")).get("name"))
     return "" if name in NO_MODELS else name
 

@@ -31,15 +31,15 @@ def detect(values: Sequence[object]) -> bool:
 
 def read(values: Sequence[object]) -> list[Conversation]:
     """Read the one conversation. Raises SessionError for an exchange without messages."""
-    return [conversation(CHAT, [message for message, _ in _exchanged_messages(values)])]
+    return [conversation(CHAT, [message for message, _ in _exchange_messages(values)])]
 
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Read the one conversation as one stretch. Raises SessionError like `read`."""
-    return [[stretch(CHAT, _exchanged_messages(values))]]
+    return [[stretch(CHAT, _exchange_messages(values))]]
 
 
-def _exchanged_messages(values: Sequence[object]) -> list[tuple[Message, Moment]]:
+def _exchange_messages(values: Sequence[object]) -> list[tuple[Message, Moment]]:
     """Return the messages of all exchanges, each with what the log says about it: only answers have times."""
     whole = fields(values[0])
     said: list[tuple[Message, Moment]] = []
@@ -69,16 +69,16 @@ def _input_message(record: Object) -> Message:
     if done := fields(record.get("tool_result")):
         return _call_result(done)
     if made := fields(record.get("tool_call")):
-        return assistant("", [_exchanged_call(made)])
+        return assistant("", [_exchange_call(made)])
     return {"role": text(record.get("role")) or "user", "content": text(record.get("content"))}
 
 
 def _response_message(response: Object) -> Message:
-    calls = [_exchanged_call(made) for made in objects(response.get("tool_calls"))]
+    calls = [_exchange_call(made) for made in objects(response.get("tool_calls"))]
     return assistant(text(response.get("content")), calls)
 
 
-def _exchanged_call(made: Object) -> Message:
+def _exchange_call(made: Object) -> Message:
     return tool_call(text(made.get("call_id")), text(made.get("name")), fields(made.get("arguments")))
 
 
