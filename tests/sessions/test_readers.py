@@ -570,6 +570,13 @@ def test_codex_answers_the_call_that_was_cut_off_of_two_with_one_id():
     assert shown == ["message", "function_call", "A", "function_call", "aborted", "function_call", "B"]
 
 
+def test_a_result_that_the_log_holds_before_its_call_moves_behind_it():
+    session = load(codex(user("go"), output("a", "A"), call("a"), ANSWER), "s")
+    shown = [message.get("output") or message["type"] for message in session.messages]
+    assert shown == ["message", "function_call", "A", "message"]
+    assert not [note for note in session.notes if "call" in note]
+
+
 @each_row(
     ("payload", "expected"),
     [
@@ -697,6 +704,13 @@ PICTURE = {"inlineData": {"mimeType": "image/png", "data": "aa"}}
 def test_the_responses_to_geminis_calls_come_once_and_in_one_content(calls: list[Value], expected: list[Value]):
     session = load(gemini(record("1", "user", "go"), record("2", "gemini", "", toolCalls=calls)), "s")
     assert session.messages[2] == {"role": "user", "parts": expected}
+
+
+def test_a_response_has_the_id_of_the_call_whose_name_it_has():
+    asked = record("2", "gemini", [{"functionCall": {"name": "run", "args": {}}}], toolCalls=[ran("a", [replied("a")])])
+    session = load(gemini(record("1", "user", "go"), asked), "s")
+    response = {"name": "run", "response": {"output": "a"}}
+    assert session.messages[2] == {"role": "user", "parts": [{"functionResponse": response}]}
 
 
 def test_a_response_that_gemini_records_beside_its_call_and_as_a_message_counts_once():

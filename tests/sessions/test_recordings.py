@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tables import each_row
 
-from autoprune import AgenticConversationPruner, SessionError
+from autoprune import AgenticConversationPruner, SessionError, SettingsError
 from autoprune.apps.sessions import (
     READERS,
     Answer,
@@ -864,3 +864,8 @@ def test_a_recorded_request_is_one_that_a_pruner_finds(path: Path):
             transcript = AgenticConversationPruner("100m").plan(each.messages).transcript
             walked = [at for at in transcript.requests if at < len(each.messages)]
             assert {request.message for request in each.requests} <= set(walked)
+
+
+def test_a_conversation_for_an_unknown_api_raises():
+    with pytest.raises(SettingsError, match=r"there is no API 'antropic' \(did you mean anthropic"):
+        conversation("antropic", [])

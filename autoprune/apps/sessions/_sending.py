@@ -64,7 +64,7 @@ def conversation(
     repaired = repair(given, api, open_calls=open_calls, reason=missing or "").conversation
     made = _as_agents_send(repaired, wire)
     early = note(f"{wire.unit}s before the user's first, left out", start)
-    all_notes = (*notes, *early, *_pairing_notes(given, made, wire, is_answered=missing is not None))
+    all_notes = (*notes, *early, *_pairing_notes(given, made, wire))
     origins = [_unmark(message, wire) for message in made]
     places = {origin: place for place, origin in enumerate(origins) if origin is not None}
     return Conversation(made, all_notes, find_requests(places, moments[start:]))
@@ -163,15 +163,42 @@ def _sort_results(messages: list[Message], wire: Wire) -> None:
     Logs hold the results of parallel calls in the order in which they came, but agents send them in the order of calls.
     """
     for at, message in enumerate(messages[:-1]):
-        order = {call: place for place, call in enumerate(_call_ids(message, wire))}
-        if len(order) > 1 and wire.field is None:
-            span = slice(at + 1, at + 1 + len(objects(message["tool_calls"])))
-            messages[span] = sorted(messages[span], key=lambda each: order.get(text(each.get("tool_call_id")), 0))
-        elif order and wire.field is not None:
-            following = messages[at + 1]
-            results = [block for block in wire.blocks(following) if _is_result(block)]
-            others = [block for block in wire.blocks(following) if not _is_result(block)]
-            following[wire.field] = [*sorted(results, key=lambda each: order.get(_result_id(each), 0)), *others]
+        calls = _calls(message, wire)
+        order = {_id_or_name(call): place for place, call in enumerate(calls)}
+        if calls and wire.field is None:
+            span = slice(at + 1, at + 1 + len(calls))
+            messages[span] = sorted(messages[span], key=lambda each: _place(each, order))
+        elif calls and wire.field is not None:
+            blocks = wire.blocks(messages[at + 1])
+            results = sorted(filter(_is_result, blocks), key=lambda each: _place(each, order))
+            answers = [_with_id_of(call, result) for call, result in zip(calls, results, strict=False)]
+            others = [block for block in blocks if not _is_result(block)]
+            messages[at + 1][wire.field] = [*answers, *results[len(calls) :], *others]
+
+
+def _calls(message: Object, wire: Wire) -> list[Object]:
+    if wire.field is None:
+        return _chat_calls(message)
+    return [fields(block.get("functionCall", block)) for block in wire.blocks(message) if _count_calls(block)]
+
+
+def _id_or_name(call: Object) -> str:
+    return text(call.get("id")) or text(call.get("name"))  # Gemini's calls may have no id
+
+
+def _place(result: Object, order: Mapping[str, int]) -> int:
+    """Return the place of the call that a result answers."""
+    response = fields(result.get("functionResponse"))
+    names = (result.get("tool_use_id"), result.get("tool_call_id"), response.get("id"), response.get("name"))
+    return next((order[name] for name in map(text, names) if name and name in order), 0)
+
+
+def _with_id_of(call: Object, result: Object) -> Object:
+    """Return a Gemini response with the id of its call, by whose name it was found; any other result unchanged."""
+    response = fields(result.get("functionResponse"))
+    if not response or response.get("name") != call.get("name") or response.get("id") == call.get("id"):
+        return result
+    return {**result, **function_response(call, response.get("response"))}
 
 
 def _unmark(message: Message, wire: Wire) -> int | None:
@@ -195,36 +222,23 @@ def _count_calls(block: Object) -> int:
     return is_call or len(objects(block.get("tool_calls")))
 
 
-def _call_ids(message: Object, wire: Wire) -> list[str]:
-    if wire.field is None:
-        return [text(call.get("id")) for call in objects(message.get("tool_calls"))]
-    calls = (block.get("functionCall", block) for block in wire.blocks(message) if _count_calls(block))
-    return [text(call.get("id")) or text(call.get("name")) for call in map(fields, calls)]
-
-
-def _result_id(block: Object) -> str:
-    response = fields(block.get("functionResponse"))
-    return text(block.get("tool_use_id")) or text(response.get("id")) or text(response.get("name"))
-
-
 def _is_result(block: Object) -> bool:
     """Whether a block, or a message of Chat Completions, is a result."""
     is_typed = block.get("type") in ("tool_result", *OUTPUTS)
     return is_typed or "functionResponse" in block or block.get("role") == "tool"
 
 
-def _pairing_notes(
-    given: Sequence[Message], made: Sequence[Message], wire: Wire, *, is_answered: bool
-) -> tuple[str, ...]:
+def _pairing_notes(given: Sequence[Message], made: Sequence[Message], wire: Wire) -> tuple[str, ...]:
     """Return notes that count the calls without a result, and the results without a call, in the log."""
     before = [block for message in given for block in wire.blocks(message)]
     after = [block for message in made for block in wire.blocks(message)]
     results = [block for block in after if _is_result(block)]
     remarks = sum(ORIGIN not in block for block in results)
-    open_calls = sum(map(_count_calls, before)) - sum(map(_count_calls, after)) + remarks
+    dropped = sum(map(_count_calls, before)) - sum(map(_count_calls, after))
     strays = sum(map(_is_result, before)) - len(results) + remarks
     return (
-        *note(f"calls without a result, {'answered with a remark' if is_answered else 'left out'}", open_calls),
+        *note("calls without a result, left out", dropped),
+        *note("calls without a result, answered with a remark", remarks),
         *note("results that answer no call, or answer it again, left out", strays),
     )
 
@@ -259,7 +273,7 @@ def _check_chat(message: Object) -> str:
         return "has a content that is neither text nor blocks"
     if message.get("role") == "tool" and not isinstance(message.get("tool_call_id"), str):
         return "is a result without the id of its call"
-    for each in objects(message.get("tool_calls")):
+    for each in _chat_calls(message):
         function = fields(each.get("function"))
         if not all(
             isinstance(value, str) for value in (each.get("id"), function.get("name"), function.get("arguments"))
@@ -268,9 +282,15 @@ def _check_chat(message: Object) -> str:
     return ""
 
 
+def _chat_calls(message: Object) -> list[Object]:
+    return objects(message.get("tool_calls")) if message.get("role") == "assistant" else []
+
+
 def _clean_chat(message: Object) -> Object | None:
-    if message.get("role") == "tool" or (message.get("role") == "assistant" and objects(message.get("tool_calls"))):
+    if message.get("role") == "tool":
         return message
+    if calls := _chat_calls(message):
+        return {**message, "tool_calls": calls}
     content = message.get("content")
     is_blank = not (content.strip() if isinstance(content, str) else content)
     return None if is_blank else {name: value for name, value in message.items() if name != "tool_calls"}
@@ -323,15 +343,16 @@ def _clean_blocks(message: Object) -> Object | None:
     """Return a message without empty texts, calls in the user's name and results in the model's name."""
     elsewhere = "tool_result" if message["role"] == "assistant" else "tool_use"
     said = (each for each in objects(message["content"]) if each["type"] != elsewhere and not _is_blank(each))
-    blocks = [_with_short_id(each) for each in said]
+    blocks = [_with_valid_id(each) for each in said]
     return {**message, "content": blocks} if blocks else None
 
 
-def _with_short_id(block: Object) -> Object:
-    """Return a call or a result with an id that is not too long; `repair` mends other faults of ids."""
-    name = {"tool_use": "id", "tool_result": "tool_use_id"}.get(text(block["type"]), "")
-    call_id = text(block.get(name))
-    return {**block, name: NO_ID_CHARACTER.sub("_", call_id)[:LONGEST_ID]} if len(call_id) > LONGEST_ID else block
+def _with_valid_id(block: Object) -> Object:
+    """Return a call or a result with an id that is neither empty nor too long; `repair` mends other faults of ids."""
+    name = {"tool_use": "id", "tool_result": "tool_use_id"}.get(text(block["type"]))
+    if name is None or 0 < len(text(block[name])) <= LONGEST_ID:
+        return block
+    return {**block, name: NO_ID_CHARACTER.sub("_", text(block[name]))[:LONGEST_ID] or "call"}
 
 
 def _is_blank(block: Object) -> bool:
