@@ -13,6 +13,7 @@ tokens in front of `S` cached ones pays after `break_even(k, S)` requests.
 has saved and cost.
 """
 
+from autoprune.economics._changes import Clock, Pauses, Pruned, Sent, Weighed, checked_pauses
 from autoprune.economics._entries import Entry
 from autoprune.economics._ledger import Ledger, Reported
 from autoprune.economics._prices import (
@@ -26,7 +27,6 @@ from autoprune.economics._prices import (
     model_prices,
     prices,
 )
-from autoprune.economics._prompts import Clock, Pauses, Pruned, Sent, Weighed, checked_pauses
 
 __all__ = [
     "CACHE_LIFE",

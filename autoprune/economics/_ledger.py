@@ -19,10 +19,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from autoprune.economics._changes import Change, Previous, Pruned, Sent, checked_pauses, find_change
 from autoprune.economics._entries import Entry, table, total
 from autoprune.economics._prices import CACHE_LIFE, CALL_TOKENS, Prices
 from autoprune.economics._prices import prices as prices_of
-from autoprune.economics._prompts import Change, Previous, Pruned, Sent, checked_pauses, find_change
 from autoprune.errors import SettingsError, is_number, whole
 from autoprune.tokens import prompt_tokens
 

@@ -1,6 +1,6 @@
-"""Cline's sessions (`messages.json`, contract version 1). Read as Anthropic Messages.
+"""Reader of Cline's sessions (`messages.json`, contract version 1). Makes Anthropic messages.
 
-Its older `api_conversation_history.json` is a list of Anthropic messages as it is and needs no reader. The rules are
+Its older `api_conversation_history.json` is a plain list of Anthropic messages and needs no reader. The rules are
 those of Cline's `messages-contract-v1`, `message-builder` and `ai-sdk-format`; it also cuts results of over 8,000
 characters when it sends them, which is not done here.
 """
@@ -26,21 +26,21 @@ SHOWN = ("text", "image", "file")
 
 
 def detect(values: Sequence[object]) -> bool:
-    """Look for a session's id, a version and the kind of its agent beside messages."""
+    """Look for messages, a session's id, a version and the kind of agent in one object."""
     whole = fields(values[0]) if len(values) == 1 else {}
     is_session = isinstance(whole.get("sessionId"), str) and isinstance(whole.get("agent"), str)
     return is_session and "version" in whole and isinstance(whole.get("messages"), list)
 
 
 def read(values: Sequence[object]) -> list[Conversation]:
-    """Return the one conversation. Raises SessionError for a message that is none."""
-    messages = map(_sent, _messages(values))
-    return [conversation(ANTHROPIC, messages, notes=_notes(fields(values[0])))]
+    """Read the one conversation. Raises SessionError for an entry that is not a message."""
+    messages = map(_api_message, _messages(values))
+    return [conversation(ANTHROPIC, messages, notes=_file_notes(fields(values[0])))]
 
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
-    """Return the one conversation as one stretch. Raises SessionError as `read` does."""
-    said = ((without_thoughts(_sent(message)), _moment(message)) for message in _messages(values))
+    """Read the one conversation as one stretch. Raises SessionError like `read`."""
+    said = ((without_thoughts(_api_message(message)), _message_moment(message)) for message in _messages(values))
     return [[stretch(ANTHROPIC, said)]]
 
 
@@ -52,7 +52,7 @@ def _messages(values: Sequence[object]) -> list[Object]:
     return messages
 
 
-def _moment(message: Object) -> Moment:
+def _message_moment(message: Object) -> Moment:
     time = parse_milliseconds(message.get("ts"))
     if message["role"] == "user":
         return time
@@ -64,28 +64,28 @@ def _moment(message: Object) -> Moment:
     return Answer(time, text(fields(message.get("modelInfo")).get("id")), usage)
 
 
-def _sent(message: Object) -> Message:
-    return {"role": message["role"], "content": list(_blocks(message["content"]))}
+def _api_message(message: Object) -> Message:
+    return {"role": message["role"], "content": list(_api_blocks(message["content"]))}
 
 
-def _blocks(content: object) -> Iterator[Object]:
+def _api_blocks(content: object) -> Iterator[Object]:
     for part in [text_block(content)] if isinstance(content, str) else objects(content):
         match part.get("type"):
             case "tool_use":
                 named = {"id": text(part.get("id")), "name": text(part.get("name"))}
                 yield {"type": "tool_use", **named, "input": fields(part.get("input"))}
             case "tool_result":
-                yield _result(part)
+                yield _result_block(part)
             case "thinking" if text(part.get("signature")):
                 yield {"type": "thinking", "thinking": text(part.get("thinking")), "signature": part["signature"]}
             case "redacted_thinking":
                 yield {"type": "redacted_thinking", "data": text(part.get("data"))}
             case kind if kind in SHOWN:
-                yield _shown(part)
+                yield _shown_block(part)
 
 
-def _shown(part: Object) -> Object:
-    """Return a text, a picture, or a file as the text that it is sent as."""
+def _shown_block(part: Object) -> Object:
+    """Return a block of text or a picture; files are sent as text."""
     if part.get("type") == "image":
         source = {"type": "base64", "media_type": text(part.get("mediaType")), "data": text(part.get("data"))}
         return {"type": "image", "source": source}
@@ -95,19 +95,23 @@ def _shown(part: Object) -> Object:
     return {"type": "text", "text": text(part.get("text"))}
 
 
-def _result(part: Object) -> Object:
-    """Return a result; what a tool gave back in a structure of its own is sent as JSON."""
+def _result_block(part: Object) -> Object:
+    """Return a result; structured output of a tool is sent as JSON."""
     content = part.get("content")
     parts = objects(content)
     is_shown = parts and len(parts) == len(listed(content)) and all(each.get("type") in SHOWN for each in parts)
     payload = (
-        [_shown(each) for each in parts] if is_shown else content if isinstance(content, str) else compact(content)
+        [_shown_block(each) for each in parts]
+        if is_shown
+        else content
+        if isinstance(content, str)
+        else compact(content)
     )
     block: Object = {"type": "tool_result", "tool_use_id": text(part.get("tool_use_id")), "content": payload}
     return {**block, "is_error": True} if part.get("is_error") is True else block
 
 
-def _notes(whole: Object) -> Iterator[str]:
+def _file_notes(whole: Object) -> Iterator[str]:
     size = len(text(whole.get("system_prompt")))
     yield f"the system prompt is sent beside the messages: {size:,} characters" if size else NO_SYSTEM_PROMPT
     parts = [part for message in objects(whole.get("messages")) for part in objects(message.get("content"))]

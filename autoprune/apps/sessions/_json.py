@@ -31,7 +31,7 @@ def text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def parse(text: str, name: str, line: int = 1, *, is_line: bool = False) -> object:
+def parse_json(text: str, name: str, line: int = 1, *, is_line: bool = False) -> object:
     """Parse JSON text that begins at `line` of the file `name`.
 
     Raises SessionError that says where the JSON is broken, also for NaN, Infinity and numbers that Python cannot hold.
@@ -52,7 +52,7 @@ def parse(text: str, name: str, line: int = 1, *, is_line: bool = False) -> obje
         ) from error
 
 
-def parse_or_none(text: str) -> object:
+def try_parse(text: str) -> object:
     """Parse JSON text; None if it is broken."""
     try:
         return json.loads(text)

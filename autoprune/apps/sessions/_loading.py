@@ -17,7 +17,7 @@ from autoprune.apps.sessions._codex_rollout import READER as CODEX
 from autoprune.apps.sessions._copilot_cli import READER as COPILOT_CLI
 from autoprune.apps.sessions._evaluations import INSPECT, TAU_BENCH
 from autoprune.apps.sessions._gemini_cli import READER as GEMINI_CLI
-from autoprune.apps.sessions._json import dump, parse, parse_or_none
+from autoprune.apps.sessions._json import dump, parse_json, try_parse
 from autoprune.apps.sessions._mini_swe_agent import READER as MINI_SWE_AGENT
 from autoprune.apps.sessions._openhands import READER as OPENHANDS
 from autoprune.apps.sessions._pi_session import READER as PI
@@ -154,7 +154,7 @@ def _load(text: str, name: str, number: int, readers: Sequence[Reader], skip_bro
     opened = _parse(text, name, readers, skip_broken=skip_broken)
     if isinstance(opened, Session):
         return opened if number == 1 else _raise_no_such(name, number, 1)
-    conversations = opened.ask(opened.reader.read, name)
+    conversations = opened.call(opened.reader.read, name)
     if not 1 <= number <= len(conversations):
         _raise_no_such(name, number, len(conversations))
     found = conversations[number - 1]
@@ -192,7 +192,7 @@ def _read_recordings(text: str, name: str, readers: Sequence[Reader], skip_broke
         return [[_recording(_with_requests(Conversation(messages)), None, opened.notes)]]
     reader, record = opened.reader, opened.reader.record
     stretches = (
-        opened.ask(record, name) if record else [[_with_requests(each)] for each in opened.ask(reader.read, name)]
+        opened.call(record, name) if record else [[_with_requests(each)] for each in opened.call(reader.read, name)]
     )
     return [[_recording(each, reader.name, opened.notes) for each in conversation] for conversation in stretches]
 
@@ -200,8 +200,8 @@ def _read_recordings(text: str, name: str, readers: Sequence[Reader], skip_broke
 def agent_log(text: str, readers: Sequence[Reader] = ()) -> AgentLog | None:
     """Summarize an agent's log; None for any other text, and for a log that `Session.write` would not change."""
     text = BAD.sub("\ufffd", text)
-    whole = parse_or_none(text)
-    values = [whole] if whole is not None else [parse_or_none(line) for _, line in _lines(text)]
+    whole = try_parse(text)
+    values = [whole] if whole is not None else [try_parse(line) for _, line in _numbered_lines(text)]
     reader = reader_for(values, readers)
     if reader is None:
         return None
@@ -215,7 +215,7 @@ def agent_log(text: str, readers: Sequence[Reader] = ()) -> AgentLog | None:
     return AgentLog(reader.name, len(values), tuple(dict.fromkeys(left_out)))
 
 
-def _lines(text: str) -> list[tuple[int, str]]:
+def _numbered_lines(text: str) -> list[tuple[int, str]]:
     return [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
 
 
@@ -227,7 +227,7 @@ class _Log:
     values: Sequence[object]
     notes: tuple[str, ...] = ()
 
-    def ask(self, read: Callable[[Sequence[object]], T], name: str) -> T:
+    def call(self, read: Callable[[Sequence[object]], T], name: str) -> T:
         """Call a function of the reader; its errors then name the file and the agent."""
         try:
             return read(self.values)
@@ -288,18 +288,18 @@ def _bad_bytes(text: str) -> dict[int, str]:
 def _parse_text(text: str, name: str, readers: Sequence[Reader], *, skip_broken: bool) -> _Log | Session:
     if not text.strip():
         raise SessionError(f"{name} is empty: give {READABLE}")
-    lines = _lines(text)
+    lines = _numbered_lines(text)
     if len(lines) > 1 and _is_record(lines[0][1]):
         return _parse_log(lines, name, readers, skip_broken)
     try:
-        value = parse(text, name)
+        value = parse_json(text, name)
     except SessionError:
         if not _is_mostly_records(lines):
             raise
         return _parse_log(lines, name, readers, skip_broken)
     if reader := reader_for([value], readers):
         return _Log(reader, [value])
-    return _plain(value, name, INDENT if len(lines) > 1 else None)
+    return _plain_session(value, name, INDENT if len(lines) > 1 else None)
 
 
 def _parse_log(
@@ -321,7 +321,7 @@ def _parse_lines(
     notes: list[str] = []
     for number, line in lines:
         try:
-            found.append((number, parse(line, name, number, is_line=True)))
+            found.append((number, parse_json(line, name, number, is_line=True)))
         except SessionError as error:
             is_cut_off = number == lines[-1][0] and isinstance(error.__cause__, json.JSONDecodeError)
             if is_cut_off:
@@ -350,7 +350,7 @@ def _raise_no_such(name: str, number: int, count: int) -> NoReturn:
     raise SessionError(f"{name} has no conversation {number}: it holds {are}")
 
 
-def _plain(value: object, name: str, indent: int | None) -> Session:
+def _plain_session(value: object, name: str, indent: int | None) -> Session:
     if isinstance(value, list):
         return Session([_message(item, name) for item in value], lambda messages: dump(messages, indent) + "\n")
     if isinstance(value, dict) and isinstance(value.get("messages"), list):
@@ -362,7 +362,7 @@ def _plain(value: object, name: str, indent: int | None) -> Session:
 
 
 def _is_record(line: str) -> bool:
-    value = parse_or_none(line)
+    value = try_parse(line)
     return isinstance(value, dict) and bool(value)
 
 

@@ -1,4 +1,4 @@
-"""pi's sessions: JSONL with a header; a tree of entries since version 2. Read as Anthropic Messages.
+"""Reader of pi's sessions: JSONL with a header, since version 2 a tree of entries. Makes Anthropic messages.
 
 The rules are those of pi's `session-manager`, `messages` and `transform-messages` modules. pi speaks to many providers;
 thoughts that are not signed by the newest message's own Claude model become text, as pi does when the model changes.
@@ -26,23 +26,23 @@ BROKEN_OFF = ("error", "aborted")
 
 
 def detect(values: Sequence[object]) -> bool:
-    """Look for a session header in the first line, with an id and no payload."""
+    """Look for a session header with an id, but without a payload, in the first line."""
     header = fields(values[0]) if values else {}
     return header.get("type") == "session" and isinstance(header.get("id"), str) and "data" not in header
 
 
 def read(values: Sequence[object]) -> list[Conversation]:
-    """Return the conversation on the branch of the last entry. Raises SessionError for a message that is none."""
+    """Read the conversation on the branch of the last entry. Raises SessionError for a message without a role."""
     entries = _entries(values)
     path = _branch(entries)
-    said = [message for message, _ in _context(path, values)]
-    model = next((_model(message) for message in reversed(said) if message.get("role") == "assistant"), ())
-    spoken = filter(None, (_spoken(message, model) for message in said))
+    said = [message for message, _ in _branch_messages(path, values)]
+    model = next((_model_key(message) for message in reversed(said) if message.get("role") == "assistant"), ())
+    spoken = filter(None, (_api_message(message, model) for message in said))
     broken = sum(message.get("stopReason") in BROKEN_OFF for message in said)
     notes = [
         NO_SYSTEM_PROMPT,
         *note("entries of other branches, left out", len(entries) - len(path)),
-        *note("messages summarized by the last compaction, left out", _messages(path) - _messages(said)),
+        *note("messages summarized by the last compaction, left out", _count_messages(path) - _count_messages(said)),
         *note("summaries; the words around them are ours", sum("summary" in message for message in said)),
         *note("answers that were broken off, left out", broken),
     ]
@@ -50,21 +50,21 @@ def read(values: Sequence[object]) -> list[Conversation]:
 
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
-    """Return the conversation of the last entry as its stretches between compactions. Raises as `read` does."""
+    """Read the conversation of the last entry as its stretches between compactions. Raises like `read`."""
     path = _branch(_entries(values))
     resends = _is_version_1(path)
     ends = [at for at, entry in enumerate(path) if entry.get("type") == "compaction"]
-    return [[_stretch(list(_context(path[:end], values)), resends) for end in (*ends, len(path))]]
+    return [[_stretch(list(_branch_messages(path[:end], values)), resends) for end in (*ends, len(path))]]
 
 
 def _stretch(said: Sequence[tuple[Object, Moment]], resends: bool) -> Conversation:
-    sent = ((_as_sent(message, resends), moment) for message, moment in said)
-    spoken = ((_spoken(message, ()), moment) for message, moment in sent)
+    sent = ((_without_thinking(message, resends), moment) for message, moment in said)
+    spoken = ((_api_message(message, ()), moment) for message, moment in sent)
     return stretch(ANTHROPIC, ((message, moment) for message, moment in spoken if message and message["content"]))
 
 
-def _as_sent(message: Object, resends: bool) -> Object:
-    """Return a message without thinking; where pi `resends` answers that were broken off, as if it were whole."""
+def _without_thinking(message: Object, resends: bool) -> Object:
+    """Return a message without thinking. If pi `resends` interrupted answers, they count as complete."""
     if message.get("role") != "assistant":
         return message
     parts = [part for part in objects(message.get("content")) if part.get("type") != "thinking"]
@@ -78,17 +78,17 @@ def _entries(values: Sequence[object]) -> list[Object]:
     return [fields(value) for value in values[1:]]
 
 
-def _messages(entries: Sequence[Object]) -> int:
+def _count_messages(entries: Sequence[Object]) -> int:
     return sum(entry.get("type") == "message" or "role" in entry for entry in entries)
 
 
 def _is_version_1(entries: Sequence[Object]) -> bool:
-    """Tell whether entries are of version 1: without ids, and by a pi that sent answers again that were broken off."""
+    """Whether entries are of version 1: without ids, and written by a pi that resent interrupted answers."""
     return not entries or "id" not in entries[0]
 
 
 def _branch(entries: Sequence[Object]) -> list[Object]:
-    """Return the entries from the root to the last one; all in version 1, where they have no ids."""
+    """Return the entries from the root to the last one; all entries of version 1, which have no ids."""
     if _is_version_1(entries):
         return list(entries)
     tree = {text(entry.get("id")): entry for entry in entries}
@@ -102,38 +102,38 @@ def _branch(entries: Sequence[Object]) -> list[Object]:
     return path[::-1]
 
 
-def _context(path: Sequence[Object], values: Sequence[object]) -> Iterator[tuple[Object, Moment]]:
-    """Return the messages of a branch: the last compaction's summary, what it kept, and what came after.
+def _branch_messages(path: Sequence[Object], values: Sequence[object]) -> Iterator[tuple[Object, Moment]]:
+    """Yield the messages of a branch: the last compaction's summary, what it kept, and what came after.
 
-    Each comes with what the log says of it, but for what a compaction kept.
+    Each comes with what the log says about it, except for the summary and messages that were kept.
     """
     last = next((at for at in range(len(path) - 1, -1, -1) if path[at].get("type") == "compaction"), None)
     if last is None:
-        yield from _messages_of(path)
+        yield from _entry_messages(path)
         return
     kept, index = path[last].get("firstKeptEntryId"), path[last].get("firstKeptEntryIndex")
-    if isinstance(index, int) and 0 < index < len(values):  # version 1, where entries have no ids
+    if isinstance(index, int) and 0 < index < len(values):  # version 1, which names entries by index
         first = next((at for at in range(last) if path[at] is values[index]), last)
     else:
         first = next((at for at in range(last) if path[at].get("id") == kept), last)
     yield {"role": "compactionSummary", "summary": path[last].get("summary")}, None
-    yield from ((message, None) for message, _ in _messages_of(path[first:last]))
-    yield from _messages_of(path[last + 1 :])
+    yield from ((message, None) for message, _ in _entry_messages(path[first:last]))
+    yield from _entry_messages(path[last + 1 :])
 
 
-def _messages_of(entries: Sequence[Object]) -> Iterator[tuple[Object, Moment]]:
+def _entry_messages(entries: Sequence[Object]) -> Iterator[tuple[Object, Moment]]:
     for entry in entries:
         match entry.get("type"):
             case "message":
-                yield fields(entry.get("message")), _moment(entry)
+                yield fields(entry.get("message")), _entry_moment(entry)
             case "custom_message":
-                yield {"role": "custom", "content": entry.get("content")}, _moment(entry)
+                yield {"role": "custom", "content": entry.get("content")}, _entry_moment(entry)
             case "branch_summary" if entry.get("summary"):
-                yield {"role": "branchSummary", "summary": entry.get("summary")}, _moment(entry)
+                yield {"role": "branchSummary", "summary": entry.get("summary")}, _entry_moment(entry)
 
 
-def _moment(entry: Object) -> Moment:
-    """Return what the log says of an entry: entries are written when they are complete."""
+def _entry_moment(entry: Object) -> Moment:
+    """Return what the log says about an entry; pi writes entries when they are complete."""
     message, time = fields(entry.get("message")), parse_time(entry.get("timestamp"))
     if message.get("role") != "assistant":
         return time
@@ -146,41 +146,41 @@ def _moment(entry: Object) -> Moment:
 
 
 def _split(usage: Object) -> Object:
-    """Return Anthropic's `cache_creation` for the counts of pi, which newer versions split; else nothing."""
+    """Return pi's counts as Anthropic's `cache_creation`; empty for versions that do not split them."""
     if "cacheWrite1h" not in usage:
         return NOTHING
     long = token_count(usage.get("cacheWrite1h"))
     return {"ephemeral_1h_input_tokens": long, "ephemeral_5m_input_tokens": token_count(usage.get("cacheWrite")) - long}
 
 
-def _model(message: Object) -> tuple[object, ...]:
+def _model_key(message: Object) -> tuple[object, ...]:
     return message.get("provider"), message.get("api"), message.get("model")
 
 
-def _spoken(message: Object, model: tuple[object, ...]) -> Message | None:
-    """Return what a message says; None for one that is not sent."""
+def _api_message(message: Object, model: tuple[object, ...]) -> Message | None:
+    """Return a message as pi sends it; None if it is not sent."""
     match message.get("role"):
         case "assistant" if message.get("stopReason") not in BROKEN_OFF:
-            is_own = _model(message) == model and message.get("api") == "anthropic-messages"
-            blocks = [block for part in objects(message.get("content")) for block in _block(part, is_own)]
+            is_own = _model_key(message) == model and message.get("api") == "anthropic-messages"
+            blocks = [block for part in objects(message.get("content")) for block in _answer_block(part, is_own)]
             return {"role": "assistant", "content": blocks}
         case "toolResult":
-            return {"role": "user", "content": [_result(message)]}
+            return {"role": "user", "content": [_tool_result(message)]}
         case "user" | "custom" | "hookMessage":
-            return {"role": "user", "content": _blocks(message.get("content"))}
+            return {"role": "user", "content": _user_blocks(message.get("content"))}
         case "bashExecution" if not message.get("excludeFromContext"):
-            return _user(_ran(message))
+            return _user_words(_command_text(message))
         case "branchSummary" | "compactionSummary":
-            return _user(f"<summary>\n{text(message.get('summary'))}\n</summary>")
+            return _user_words(f"<summary>\n{text(message.get('summary'))}\n</summary>")
     return None
 
 
-def _user(words: str) -> Message:
+def _user_words(words: str) -> Message:
     return {"role": "user", "content": [text_block(words)]}
 
 
-def _block(part: Object, is_own: bool) -> Iterator[Object]:
-    """Return a block of an answer; `is_own` where the model that will read it has signed its thoughts."""
+def _answer_block(part: Object, is_own: bool) -> Iterator[Object]:
+    """Yield the block of an answer's part. If `is_own`, the model that will read it has signed its thoughts."""
     match part.get("type"):
         case "text":
             yield {"type": "text", "text": text(part.get("text"))}
@@ -197,26 +197,25 @@ def _block(part: Object, is_own: bool) -> Iterator[Object]:
                 yield {"type": "text", "text": thought}
 
 
-def _blocks(content: object) -> list[Object]:
-    """Return the words and pictures of a user as blocks."""
-    return [text_block(content)] if isinstance(content, str) else [_shown(part) for part in objects(content)]
+def _user_blocks(content: object) -> list[Object]:
+    """Return the text and pictures of a user as blocks."""
+    return [text_block(content)] if isinstance(content, str) else [_shown_part(part) for part in objects(content)]
 
 
-def _shown(part: Object) -> Object:
+def _shown_part(part: Object) -> Object:
     if part.get("type") != "image":
         return {"type": "text", "text": text(part.get("text"))}
     source = {"type": "base64", "media_type": text(part.get("mimeType")), "data": text(part.get("data"))}
     return {"type": "image", "source": source}
 
 
-def _result(message: Object) -> Object:
-    """Return a result: its texts in one where it holds no picture."""
+def _tool_result(message: Object) -> Object:
+    """Return a result, with its texts joined to one unless it holds a picture."""
     parts = [fields(part) for part in listed(message.get("content"))]
     joined = "\n".join(text(part.get("text")) for part in parts)
     pictures = any(part.get("type") == "image" for part in parts)
-    shown = [
-        block for part in parts if (block := _shown(part)).get("type") == "image" or text(block.get("text")).strip()
-    ]
+    blocks = map(_shown_part, parts)
+    shown = [block for block in blocks if block["type"] == "image" or text(block["text"]).strip()]
     return {
         "type": "tool_result",
         "tool_use_id": text(message.get("toolCallId")),
@@ -225,8 +224,8 @@ def _result(message: Object) -> Object:
     }
 
 
-def _ran(message: Object) -> str:
-    """Write a command that the user ran, and what came of it."""
+def _command_text(message: Object) -> str:
+    """Write a command that the user ran, with its output."""
     output, code = text(message.get("output")), message.get("exitCode")
     shown = f"```\n{output}\n```" if output else "(no output)"
     ending = "\n\n(cancelled)" if message.get("cancelled") else f"\n\nexit code {code}" if code else ""

@@ -258,7 +258,7 @@ def build_usage(
 def parse_usage(usage: Object, cost: object = None) -> Usage | None:
     """Parse the `usage` of a response of Chat Completions or Responses, including what gateways add to it.
 
-    Knows the field names of OpenAI, LiteLLM, OpenRouter, Portkey and OpenHands. `cost` is what the log states elsewhere.
+    Knows the field names of OpenAI, LiteLLM, OpenRouter, Portkey and OpenHands. `cost` is from elsewhere in the log.
     """
     details = fields(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
     prompt = _first(usage, "prompt_tokens", "input_tokens")
@@ -293,7 +293,7 @@ def requested_cache_life(request: Object) -> float | None:
 
 
 def _marks(blocks: object) -> Iterator[Object]:
-    """Yield the `cache_control` marks of blocks, messages or tools and of their contents, in the order of the prompt."""
+    """Yield the `cache_control` marks of messages or tools, and of their contents, in the order of the prompt."""
     for block in objects(blocks):
         yield from _marks(block.get("content"))
         if mark := fields(block.get("cache_control")):

@@ -1,8 +1,15 @@
-"""Conversations that can be sent: messages in the order of a log, made valid for the API that they are written for.
+"""Make conversations that can be sent from messages in the order of a log.
 
-A log holds what happened: calls that were cut off, results that came late or twice, messages without text. `repair`
-pairs calls with results and applies the API's rules. This module adds what agents do themselves before they send:
-they leave out empty messages and thoughts that nothing follows, and send the user's neighboring messages as one.
+A log holds everything that happened: calls that were cut off, results that came late or twice, messages without text.
+`repair` pairs calls with results and applies the rules of the API. This module adds what agents do before they send:
+they leave out empty messages, join neighboring messages of the user, and put results in the order of their calls.
+
+Requests are recorded by the index of a message in the log, but `repair` moves, joins and drops messages. So each block
+carries its index through the repair under the key `ORIGIN`. Afterwards a result without it is one that `repair` added,
+and the first block of the model's with it says where an answer of the log is now:
+
+    log       0 user "go"   1 assistant calls a, b   2 user result b
+    repaired  0 user "go"   1 assistant calls a, b   2 user [added result a, result b with origin 2]
 """
 
 import re
@@ -11,17 +18,16 @@ from dataclasses import dataclass
 
 from autoprune.apps.sessions._json import Object, compact, fields, objects, text
 from autoprune.apps.sessions._recording import Conversation, Message, Moment, find_requests, note
-from autoprune.errors import SessionError
+from autoprune.errors import SessionError, SettingsError, did_you_mean
 from autoprune.providers import repair
 
 CHAT, RESPONSES, ANTHROPIC, GEMINI = "openai_chat", "openai_responses", "anthropic", "gemini"
-# The result of a call that has none in the log, for agents that are not known to write one themselves.
+# The result of a call without one, unless the agent is known to send a text of its own.
 NO_RESULT = "No result was recorded for this call."
-# Names the field with the index of the message that a block comes from, while the conversation is repaired.
 ORIGIN = "autoprune_origin"
-NO_ID_CHARACTER, LONGEST_ID = re.compile(r"[^a-zA-Z0-9_-]"), 64
+NO_ID_CHARACTER, LONGEST_ID = re.compile(r"[^a-zA-Z0-9_-]"), 64  # of the ids of calls that Anthropic's API takes
 THOUGHTS = ("thinking", "redacted_thinking")
-# The fields of a part that the Gemini API takes; the chats of Gemini CLI hold more.
+# The fields of a part that the Gemini API takes; chats of Gemini CLI hold more.
 PART_FIELDS = (
     *("text", "inlineData", "fileData", "executableCode", "codeExecutionResult"),
     *("functionCall", "functionResponse", "thoughtSignature"),
@@ -39,29 +45,33 @@ def conversation(
 ) -> Conversation:
     """Make a conversation that can be sent from messages in the order of a log.
 
-    `api` is "openai_chat", "openai_responses" (then the messages are items), "anthropic" or "gemini" (contents). Each
-    result moves behind its call; a call without a result is answered with `missing`, or left out if that is None.
-    Empty messages are left out, and for "anthropic" and "gemini" all that comes before the user's first words. Notes
-    say how many calls and results were without each other. `moments` are what the log says of each message.
+    `api` is "openai_chat", "openai_responses" (`messages` are items then), "anthropic" or "gemini". Each result moves
+    behind its call. A call without a result is answered with `missing`, or left out if that is None. Empty messages are
+    left out, and so is everything before the user's first words for "anthropic" and "gemini", which must begin with
+    them. Notes are added that count calls without results and results without calls. `moments` are what the log says
+    about each message.
 
-    Raises SessionError for a message that the API has no place for, such as a call without an id.
+    Raises SessionError for a message that the API cannot take, such as a call without an id, and SettingsError for an
+    unknown `api`.
     """
+    if api not in WIRES:
+        raise SettingsError(f"there is no API {api!r}{did_you_mean(api, WIRES)}; there are {', '.join(WIRES)}")
     wire = WIRES[api]
     cleaned = [_clean(message, number, wire) for number, message in enumerate(messages, 1)]
     start = next((at for at, each in enumerate(cleaned) if _is_opening(each, wire)), len(cleaned))
-    given = [_marked(each, at, wire) for at, each in enumerate(cleaned[start:]) if each is not None]
+    given = [_mark(each, at, wire) for at, each in enumerate(cleaned[start:]) if each is not None]
     open_calls = "answer" if missing is not None else "remove"
     repaired = repair(given, api, open_calls=open_calls, reason=missing or "").conversation
     made = _as_agents_send(repaired, wire)
     early = note(f"{wire.unit}s before the user's first, left out", start)
-    all_notes = (*notes, *early, *_pairing_notes(given, made, wire, is_answered=missing is not None))
+    all_notes = (*notes, *early, *_pairing_notes(given, made, wire))
     origins = [_unmark(message, wire) for message in made]
     places = {origin: place for place, origin in enumerate(origins) if origin is not None}
     return Conversation(made, all_notes, find_requests(places, moments[start:]))
 
 
 def stretch(api: str, recorded: Iterable[tuple[Object, Moment]]) -> Conversation:
-    """Make a stretch of a session from messages, each with what the log says of it; open calls are left out."""
+    """Make a stretch of a session from messages, each with what the log says about it. Open calls are left out."""
     messages: list[Object] = []
     moments: list[Moment] = []
     for message, moment in recorded:
@@ -72,10 +82,11 @@ def stretch(api: str, recorded: Iterable[tuple[Object, Moment]]) -> Conversation
 
 @dataclass(frozen=True)
 class Wire:
-    """How an API writes messages. `clean` leaves out what is empty or not sent; None is a message that says nothing.
+    """How messages are written for an API.
 
-    `field` is where a message holds its blocks, None if a message is one block. `check` says what is wrong with a
-    message, "" if nothing is. Neighboring messages are joined if both are of one of the roles `joins`.
+    `clean` returns a message without empty and unsent parts, None if nothing is left. `check` says what is wrong with a
+    message, "" if nothing is. `field` is where a message holds its blocks, None if the message itself is one block.
+    Neighboring messages of one role are joined if the role is in `joins`. `unit` is what the API calls a message.
     """
 
     clean: Callable[[Object], Object | None]
@@ -85,7 +96,7 @@ class Wire:
     unit: str = "message"
 
     def blocks(self, message: Object) -> list[Object]:
-        """Return the blocks of a message, or the message itself if the API has none."""
+        """The blocks of a message, or the message itself if the API has no blocks."""
         if self.field is None:
             return [message]
         content = message.get(self.field)
@@ -99,15 +110,15 @@ def _clean(message: Object, number: int, wire: Wire) -> Object | None:
 
 
 def _is_opening(message: Object | None, wire: Wire) -> bool:
-    """Tell whether a conversation may begin with a message: for APIs with turns, one with words of the user."""
+    """Whether a conversation may begin with a message: for APIs with turns, only with words of the user."""
     if not wire.joins:
         return True
     is_users = message is not None and message["role"] == "user"
     return is_users and not all(map(_is_result, wire.blocks(message or {})))
 
 
-def _marked(message: Object, at: int, wire: Wire) -> Message:
-    """Return a copy in which each block holds its origin, by which it is found again in the repaired conversation."""
+def _mark(message: Object, at: int, wire: Wire) -> Message:
+    """Return a copy of a message in which each block holds its origin."""
     if wire.field is None:
         return {**message, ORIGIN: at}
     return {**message, wire.field: [{**block, ORIGIN: at} for block in wire.blocks(message)]}
@@ -121,7 +132,8 @@ def _as_agents_send(messages: Iterable[Object], wire: Wire) -> list[Message]:
     for message in messages:
         blocks = wire.blocks(message)
         while blocks and blocks[-1].get("type") in THOUGHTS:
-            blocks.pop()  # Anthropic refuses a message that ends in a thought, as one does whose call was left out.
+            # Anthropic refuses messages that end in a thought, for instance because the call after it was left out.
+            blocks.pop()
         is_next = made and message["role"] == made[-1]["role"] and message["role"] in wire.joins
         if wire.field is None:
             made.append({**message})
@@ -134,7 +146,7 @@ def _as_agents_send(messages: Iterable[Object], wire: Wire) -> list[Message]:
 
 
 def _with_remarks_moved(items: Iterable[Object]) -> list[Message]:
-    """Return copies of items, each output that was not in the log directly behind its call, as Codex sends it."""
+    """Return copies of items, with each added output directly behind its call, where Codex puts it."""
     kept: list[Message] = []
     for item in items:
         at = len(kept)
@@ -146,24 +158,51 @@ def _with_remarks_moved(items: Iterable[Object]) -> list[Message]:
 
 
 def _sort_results(messages: list[Message], wire: Wire) -> None:
-    """Put results in the order of their calls, before all else, in which agents send those of parallel calls.
+    """Put results first in their message, in the order of their calls.
 
-    Logs hold them in the order in which they came.
+    Logs hold the results of parallel calls in the order in which they came, but agents send them in the order of calls.
     """
     for at, message in enumerate(messages[:-1]):
-        order = {call: place for place, call in enumerate(_call_ids(message, wire))}
-        if len(order) > 1 and wire.field is None:
-            span = slice(at + 1, at + 1 + len(objects(message["tool_calls"])))
-            messages[span] = sorted(messages[span], key=lambda each: order.get(text(each.get("tool_call_id")), 0))
-        elif order and wire.field is not None:
-            following = messages[at + 1]
-            results = [block for block in wire.blocks(following) if _is_result(block)]
-            others = [block for block in wire.blocks(following) if not _is_result(block)]
-            following[wire.field] = [*sorted(results, key=lambda each: order.get(_answered_id(each), 0)), *others]
+        calls = _calls(message, wire)
+        order = {_id_or_name(call): place for place, call in enumerate(calls)}
+        if calls and wire.field is None:
+            span = slice(at + 1, at + 1 + len(calls))
+            messages[span] = sorted(messages[span], key=lambda each: _place(each, order))
+        elif calls and wire.field is not None:
+            blocks = wire.blocks(messages[at + 1])
+            results = sorted(filter(_is_result, blocks), key=lambda each: _place(each, order))
+            answers = [_with_id_of(call, result) for call, result in zip(calls, results, strict=False)]
+            others = [block for block in blocks if not _is_result(block)]
+            messages[at + 1][wire.field] = [*answers, *results[len(calls) :], *others]
+
+
+def _calls(message: Object, wire: Wire) -> list[Object]:
+    if wire.field is None:
+        return _chat_calls(message)
+    return [fields(block.get("functionCall", block)) for block in wire.blocks(message) if _count_calls(block)]
+
+
+def _id_or_name(call: Object) -> str:
+    return text(call.get("id")) or text(call.get("name"))  # Gemini's calls may have no id
+
+
+def _place(result: Object, order: Mapping[str, int]) -> int:
+    """Return the place of the call that a result answers."""
+    response = fields(result.get("functionResponse"))
+    names = (result.get("tool_use_id"), result.get("tool_call_id"), response.get("id"), response.get("name"))
+    return next((order[name] for name in map(text, names) if name and name in order), 0)
+
+
+def _with_id_of(call: Object, result: Object) -> Object:
+    """Return a Gemini response with the id of its call, by whose name it was found; any other result unchanged."""
+    response = fields(result.get("functionResponse"))
+    if not response or response.get("name") != call.get("name") or response.get("id") == call.get("id"):
+        return result
+    return {**result, **function_response(call, response.get("response"))}
 
 
 def _unmark(message: Message, wire: Wire) -> int | None:
-    """Take the origins out of a message; return that of its first block that is no result."""
+    """Remove the origins from a message; return that of its first block that is not a result."""
     blocks = wire.blocks(message)
     origins = [block.get(ORIGIN) for block in blocks if not _is_result(block)]
     plain = [{name: value for name, value in block.items() if name != ORIGIN} for block in blocks]
@@ -177,42 +216,29 @@ def _unmark(message: Message, wire: Wire) -> int | None:
 # Calls and results
 
 
-def _calls(block: Object) -> int:
-    """Return how many calls a block holds, or a message of Chat Completions."""
+def _count_calls(block: Object) -> int:
+    """The number of calls in a block, or in a message of Chat Completions."""
     is_call = block.get("type") in ("tool_use", *CALLS) or "functionCall" in block
     return is_call or len(objects(block.get("tool_calls")))
 
 
-def _call_ids(message: Object, wire: Wire) -> list[str]:
-    if wire.field is None:
-        return [text(call.get("id")) for call in objects(message.get("tool_calls"))]
-    calls = (block.get("functionCall", block) for block in wire.blocks(message) if _calls(block))
-    return [text(call.get("id")) or text(call.get("name")) for call in map(fields, calls)]
-
-
-def _answered_id(block: Object) -> str:
-    response = fields(block.get("functionResponse"))
-    return text(block.get("tool_use_id")) or text(response.get("id")) or text(response.get("name"))
-
-
 def _is_result(block: Object) -> bool:
-    """Tell whether a block is a result, or a message of Chat Completions."""
+    """Whether a block, or a message of Chat Completions, is a result."""
     is_typed = block.get("type") in ("tool_result", *OUTPUTS)
     return is_typed or "functionResponse" in block or block.get("role") == "tool"
 
 
-def _pairing_notes(
-    given: Sequence[Message], made: Sequence[Message], wire: Wire, *, is_answered: bool
-) -> tuple[str, ...]:
-    """Return notes about the calls without a result, and the results without a call, that a log held."""
+def _pairing_notes(given: Sequence[Message], made: Sequence[Message], wire: Wire) -> tuple[str, ...]:
+    """Return notes that count the calls without a result, and the results without a call, in the log."""
     before = [block for message in given for block in wire.blocks(message)]
     after = [block for message in made for block in wire.blocks(message)]
     results = [block for block in after if _is_result(block)]
     remarks = sum(ORIGIN not in block for block in results)
-    open_calls = sum(map(_calls, before)) - sum(map(_calls, after)) + remarks
+    dropped = sum(map(_count_calls, before)) - sum(map(_count_calls, after))
     strays = sum(map(_is_result, before)) - len(results) + remarks
     return (
-        *note(f"calls without a result, {'answered with a remark' if is_answered else 'left out'}", open_calls),
+        *note("calls without a result, left out", dropped),
+        *note("calls without a result, answered with a remark", remarks),
         *note("results that answer no call, or answer it again, left out", strays),
     )
 
@@ -227,18 +253,18 @@ def assistant(content: str, calls: Sequence[Message] = ()) -> Message:
 
 
 def tool_call(call_id: str, name: str, arguments: object) -> Message:
-    """Make a call as an assistant message holds it; arguments that are no text are written as JSON."""
+    """Make a call for an assistant message; arguments are written as JSON unless they are text."""
     payload = arguments if isinstance(arguments, str) else compact(arguments)
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": payload}}
 
 
 def tool_result(call_id: str, content: object) -> Message:
-    """Make the message that answers a call."""
+    """Make the message with the result of a call."""
     return {"role": "tool", "tool_call_id": call_id, "content": content}
 
 
 def image(url: str) -> Message:
-    """Make a picture in a user's message of Chat Completions."""
+    """Make a picture for a user's message of Chat Completions."""
     return {"type": "image_url", "image_url": {"url": url}}
 
 
@@ -247,7 +273,7 @@ def _check_chat(message: Object) -> str:
         return "has a content that is neither text nor blocks"
     if message.get("role") == "tool" and not isinstance(message.get("tool_call_id"), str):
         return "is a result without the id of its call"
-    for each in objects(message.get("tool_calls")):
+    for each in _chat_calls(message):
         function = fields(each.get("function"))
         if not all(
             isinstance(value, str) for value in (each.get("id"), function.get("name"), function.get("arguments"))
@@ -256,9 +282,15 @@ def _check_chat(message: Object) -> str:
     return ""
 
 
+def _chat_calls(message: Object) -> list[Object]:
+    return objects(message.get("tool_calls")) if message.get("role") == "assistant" else []
+
+
 def _clean_chat(message: Object) -> Object | None:
-    if message.get("role") == "tool" or (message.get("role") == "assistant" and objects(message.get("tool_calls"))):
+    if message.get("role") == "tool":
         return message
+    if calls := _chat_calls(message):
+        return {**message, "tool_calls": calls}
     content = message.get("content")
     is_blank = not (content.strip() if isinstance(content, str) else content)
     return None if is_blank else {name: value for name, value in message.items() if name != "tool_calls"}
@@ -271,7 +303,9 @@ def _check_item(item: Object) -> str:
     kind = item.get("type", "message")
     if not isinstance(kind, str) or (kind == "message" and not isinstance(item.get("role"), str)):
         return "has no type or no role"
-    is_paired = kind in (*CALLS, *OUTPUTS) and not kind.startswith("tool_search")  # the server's searches have no id
+    is_paired = kind in (*CALLS, *OUTPUTS) and not kind.startswith(
+        "tool_search"
+    )  # searches that the server runs have no id
     return "is a call or an output without an id" if is_paired and not isinstance(item.get("call_id"), str) else ""
 
 
@@ -285,7 +319,7 @@ def _clean_item(item: Object) -> Object | None:
 
 
 def text_block(value: str) -> Message:
-    """Make a block of text."""
+    """Make a block of text for an Anthropic message."""
     return {"type": "text", "text": value}
 
 
@@ -306,18 +340,19 @@ def _check_blocks(message: Object) -> str:
 
 
 def _clean_blocks(message: Object) -> Object | None:
-    """Return a message without empty texts, and without calls of the user's and results of the model's."""
+    """Return a message without empty texts, calls in the user's name and results in the model's name."""
     elsewhere = "tool_result" if message["role"] == "assistant" else "tool_use"
     said = (each for each in objects(message["content"]) if each["type"] != elsewhere and not _is_blank(each))
-    blocks = [_with_short_id(each) for each in said]
+    blocks = [_with_valid_id(each) for each in said]
     return {**message, "content": blocks} if blocks else None
 
 
-def _with_short_id(block: Object) -> Object:
-    """Return a call or a result with an id of at most 64 characters, as pi cuts them before it sends."""
-    name = {"tool_use": "id", "tool_result": "tool_use_id"}.get(text(block["type"]), "")
-    call_id = text(block.get(name))
-    return {**block, name: NO_ID_CHARACTER.sub("_", call_id)[:LONGEST_ID]} if len(call_id) > LONGEST_ID else block
+def _with_valid_id(block: Object) -> Object:
+    """Return a call or a result with an id that is neither empty nor too long; `repair` mends other faults of ids."""
+    name = {"tool_use": "id", "tool_result": "tool_use_id"}.get(text(block["type"]))
+    if name is None or 0 < len(text(block[name])) <= LONGEST_ID:
+        return block
+    return {**block, name: NO_ID_CHARACTER.sub("_", text(block[name]))[:LONGEST_ID] or "call"}
 
 
 def _is_blank(block: Object) -> bool:
@@ -328,12 +363,12 @@ def _is_blank(block: Object) -> bool:
 
 
 def function_call(named: Object, arguments: object) -> Message:
-    """Make a call, with the id of `named` if it has one."""
+    """Make a call for a Gemini part, with the name of `named`, and its id if it has one."""
     return {**_id(named), "name": text(named.get("name")), "args": fields(arguments)}
 
 
 def function_response(named: Object, payload: object) -> Message:
-    """Make the response to a call, with the id of `named` if it has one; the API takes only objects."""
+    """Make the part with the response to a call, which the API takes only as an object."""
     response = payload if isinstance(payload, dict) else {"output": payload}
     return {"functionResponse": {**_id(named), "name": text(named.get("name")), "response": response}}
 
@@ -343,15 +378,15 @@ def _id(named: Object) -> Message:
 
 
 def _clean_parts(content: Object) -> Object | None:
-    """Return a content without thoughts, empty parts, calls of the user's and responses of the model's."""
+    """Return a content without thoughts, empty parts, calls in the user's name and responses in the model's name."""
     elsewhere = "functionResponse" if content["role"] == "model" else "functionCall"
-    sent = [_part(each) for each in objects(content["parts"]) if not each.get("thought")]
+    sent = [_api_part(each) for each in objects(content["parts"]) if not each.get("thought")]
     parts = [each for each in sent if elsewhere not in each and _holds_something(each)]
     return {**content, "parts": parts} if parts else None
 
 
-def _part(part: Object) -> Message:
-    """Return a part with only what the API takes of it."""
+def _api_part(part: Object) -> Message:
+    """Return a part with only the fields that the API takes."""
     bare = {name: value for name, value in part.items() if name in PART_FIELDS}
     if "functionCall" in bare:
         called = fields(bare["functionCall"])

@@ -1,4 +1,4 @@
-"""Trae Agent's trajectories: JSON with its exchanges with the model. Read as chat messages.
+"""Reader of Trae Agent's trajectories: JSON with its exchanges with the model. Makes chat messages.
 
 Each exchange holds only what was new to the model (`chat` of its clients adds that to what it has sent before), so the
 conversation is all of them in a row. The results of the last calls are taken from the agent's steps.
@@ -20,39 +20,39 @@ from autoprune.apps.sessions._recording import (
 )
 from autoprune.apps.sessions._sending import CHAT, assistant, conversation, stretch, tool_call, tool_result
 
-APART = ("anthropic", "bedrock")  # providers that count the cached parts of a prompt beside its other tokens
+APART = ("anthropic", "bedrock")  # providers that count the cached tokens of a prompt separately
 
 
 def detect(values: Sequence[object]) -> bool:
-    """Look for exchanges with a model beside the agent's steps."""
+    """Look for exchanges with a model and the agent's steps."""
     whole = fields(values[0]) if len(values) == 1 else {}
     return isinstance(whole.get("llm_interactions"), list) and isinstance(whole.get("agent_steps"), list)
 
 
 def read(values: Sequence[object]) -> list[Conversation]:
-    """Return the one conversation. Raises SessionError for an exchange without messages."""
-    return [conversation(CHAT, [message for message, _ in _said(values)])]
+    """Read the one conversation. Raises SessionError for an exchange without messages."""
+    return [conversation(CHAT, [message for message, _ in _exchange_messages(values)])]
 
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
-    """Return the one conversation as one stretch. Raises SessionError as `read` does."""
-    return [[stretch(CHAT, _said(values))]]
+    """Read the one conversation as one stretch. Raises SessionError like `read`."""
+    return [[stretch(CHAT, _exchange_messages(values))]]
 
 
-def _said(values: Sequence[object]) -> list[tuple[Message, Moment]]:
-    """Return the messages of all exchanges, each with what the log says of it: only answers have times."""
+def _exchange_messages(values: Sequence[object]) -> list[tuple[Message, Moment]]:
+    """Return the messages of all exchanges, each with what the log says about it: only answers have times."""
     whole = fields(values[0])
     said: list[tuple[Message, Moment]] = []
     for at, exchange in enumerate(map(fields, listed(whole.get("llm_interactions"))), 1):
         if not isinstance(exchange.get("input_messages"), list):
             raise bad_record("of llm_interactions has no input_messages", at)
-        said += [(_message(record), None) for record in objects(exchange["input_messages"])]
-        said.append((_answer(fields(exchange.get("response"))), _moment(exchange)))
+        said += [(_input_message(record), None) for record in objects(exchange["input_messages"])]
+        said.append((_response_message(fields(exchange.get("response"))), _exchange_moment(exchange)))
     last = said[-1][0] if said else {}
     return [*said, *((result, None) for result in _last_results(last, whole))]
 
 
-def _moment(exchange: Object) -> Answer:
+def _exchange_moment(exchange: Object) -> Answer:
     response = fields(exchange.get("response"))
     usage = fields(response.get("usage"))
     cached, written = (
@@ -65,34 +65,36 @@ def _moment(exchange: Object) -> Answer:
     return Answer(parse_time(exchange.get("timestamp")), model, counted)
 
 
-def _message(record: Object) -> Message:
+def _input_message(record: Object) -> Message:
     if done := fields(record.get("tool_result")):
-        return _result(done)
+        return _call_result(done)
     if made := fields(record.get("tool_call")):
-        return assistant("", [_call(made)])
+        return assistant("", [_exchange_call(made)])
     return {"role": text(record.get("role")) or "user", "content": text(record.get("content"))}
 
 
-def _answer(response: Object) -> Message:
-    return assistant(text(response.get("content")), [_call(made) for made in objects(response.get("tool_calls"))])
+def _response_message(response: Object) -> Message:
+    calls = [_exchange_call(made) for made in objects(response.get("tool_calls"))]
+    return assistant(text(response.get("content")), calls)
 
 
-def _call(made: Object) -> Message:
+def _exchange_call(made: Object) -> Message:
     return tool_call(text(made.get("call_id")), text(made.get("name")), fields(made.get("arguments")))
 
 
-def _result(done: Object) -> Message:
-    """Return the result of a call: what the tool gave back, and its error."""
+def _call_result(done: Object) -> Message:
+    """Return the result of a call: the tool's output and its error."""
     error = f"Error: {done['error']}" if done.get("error") else ""
     output = "" if done.get("result") is None else str(done["result"])
     return tool_result(text(done.get("call_id")), "\n".join(part for part in (output, error) if part))
 
 
 def _last_results(answer: Message, whole: Object) -> Iterator[Message]:
-    """Return the results of the last answer's calls, which no exchange has sent."""
+    """Yield the results of the last answer's calls, which no exchange has sent."""
     calls = {text(made.get("id")) for made in objects(answer.get("tool_calls"))}
     for step in objects(whole.get("agent_steps")):
-        yield from (_result(done) for done in objects(step.get("tool_results")) if text(done.get("call_id")) in calls)
+        results = objects(step.get("tool_results"))
+        yield from (_call_result(done) for done in results if text(done.get("call_id")) in calls)
 
 
 READER = Reader("trae", detect, read, record)
