@@ -1,4 +1,4 @@
-"""What an action rests on: the texts and names in a model's calls that it must have seen somewhere. Reads calls alone.
+"""What an action rests on: the texts and names in a model's calls that it must have seen somewhere.
 
 An *atom* is one of
 
@@ -56,7 +56,7 @@ ERROR_WORDS = re.compile(
 
 
 class Kind(StrEnum):
-    """What an atom is."""
+    """Kinds of atoms."""
 
     EDIT = "edit"
     PATH = "path"
@@ -86,22 +86,22 @@ GROUPS: Mapping[Group, frozenset[Kind]] = {
 }
 
 
-# What an agent states, which counts only if it is scarce.
+# Kinds of statements, which count only if they are scarce.
 STATED = GROUPS[Group.FACTS]
-# What an agent would fetch a result again for. It can tell what a document says without quoting it to the letter.
+# Kinds for which an agent would fetch a result again. It can repeat what a document says without a literal quote.
 FETCHED = frozenset(Kind) - {Kind.QUOTE}
 
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """A text that a model cannot have made up: it has read it, or was told it."""
+    """A text that a model cannot have invented: it has read it somewhere."""
 
     kind: Kind
     text: str
 
 
 def atoms(calls: Sequence[ToolCall], words: str = "") -> tuple[Atom, ...]:
-    """Return the atoms of an action, each once: those of its calls, and errors that `words`, said with them, quote."""
+    """Return the atoms of an action, each once: those of its calls, and errors that its `words` quote."""
     found = [atom for call in calls for atom in _of_call(call)]
     found += (Atom(Kind.ERROR, quote) for quote in quoted_errors(words))
     return tuple(dict.fromkeys(found))
