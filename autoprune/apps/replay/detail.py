@@ -136,7 +136,7 @@ def detail(known: Episode, args: ReplayArgs, *, texts: bool = False) -> SessionD
         known.name,
         known.unpruned,
         parts(known),
-        tuple(_results(known, texts)),
+        tuple(_held_results(known, texts)),
         tuple(_outcome(known, Policy(name), args) for name in args.strategies),
         tuple(request for request in range(len(known.requests)) if known.is_cold(request)),
         texts,
@@ -154,7 +154,7 @@ def parts(known: Episode) -> dict[str, int]:
     return found
 
 
-def _results(known: Episode, texts: bool) -> Iterator[Held]:
+def _held_results(known: Episode, texts: bool) -> Iterator[Held]:
     needed: dict[int, dict[int, dict[str, None]]] = {}
     for need in known.evidence.needs:
         needed.setdefault(need.sources[-1], {}).setdefault(need.request, {})[str(need.atom.kind)] = None

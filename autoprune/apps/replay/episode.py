@@ -55,7 +55,7 @@ class Size:
     ratio: float
     head: float
 
-    def of(self, counted: float) -> float:
+    def estimate(self, counted: float) -> float:
         """Return the provider's tokens of a prompt with `counted` tokens by our count."""
         return self.ratio * counted + self.head
 
@@ -74,7 +74,7 @@ def size(recording: Recording, before: Sequence[int]) -> Size:
     if not known:
         return Size(1.0, 0 if recording.holds_prompt else UNKNOWN_HEAD)
     fitted = _fit(known)
-    near = [(counted, real) for counted, real in known if abs(fitted.of(counted) - real) <= OUTLIER * real]
+    near = [(counted, real) for counted, real in known if abs(fitted.estimate(counted) - real) <= OUTLIER * real]
     return _fit(near) if len(near) >= len(known) / 2 else fitted
 
 
@@ -242,7 +242,7 @@ class Episode:
         life = billing.prices.life if billing else life
         return request == 0 or self.pauses.get(self.requests[request], 0.0) > (life or 0.0)
 
-    def cached(self, request: int, prompt: int, shared: int, life: float | None = None) -> float:
+    def cached_tokens(self, request: int, prompt: int, shared: int, life: float | None = None) -> float:
         """Return how many of the counted tokens of a prompt are read from the cache.
 
         `shared` are the tokens of the prefix that it has in common with the previous prompt; `life` is as in `is_cold`.

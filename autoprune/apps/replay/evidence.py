@@ -155,7 +155,7 @@ def protected(
     for start, number in zip(requests, walked, strict=True):
         for message in range(at, start):
             reader.read(message)
-        found.append(tuple(reader.needed(number)))
+        found.append(tuple(reader.current(number)))
         at = start
     return tuple(found)
 
@@ -179,15 +179,15 @@ class _Reader:
             if is_answer(result):
                 self._words.append(Protected(ProtectedKind.WORDS, at, ((result.text,), (words(result),))))
 
-    def needed(self, request: int) -> Iterator[Protected]:
+    def current(self, request: int) -> Iterator[Protected]:
         """Yield what is protected at a request."""
         yield from self._words
         if failure := self._at_work.failure:
-            yield self._result(ProtectedKind.FAILURE, failure)
+            yield self._protect(ProtectedKind.FAILURE, failure)
         for result in self._at_work.files(request):
-            yield self._result(ProtectedKind.FILES, result)
+            yield self._protect(ProtectedKind.FILES, result)
 
-    def _result(self, kind: ProtectedKind, result: ToolResult) -> Protected:
+    def _protect(self, kind: ProtectedKind, result: ToolResult) -> Protected:
         """Return a result as protected content, the same object each time."""
         known = self._made.get((kind, result))
         if known is None:

@@ -44,15 +44,15 @@ def bill(run: Run, prices: Prices) -> Bill:
     total, unpruned, breaks, before = 0.0, 0.0, 0, 0
     for request, (prompt, whole, (known, weight)) in enumerate(zip(run.prompts, episode.unpruned, at, strict=True)):
         answer = episode.billings[request].answer
-        held = episode.cached(request, prompt.tokens, prompt.held, life)
-        whole_held = episode.cached(request, whole, episode.unpruned[request - 1] if request else 0, life)
+        held = episode.cached_tokens(request, prompt.tokens, prompt.held, life)
+        whole_held = episode.cached_tokens(request, whole, episode.unpruned[request - 1] if request else 0, life)
         total += weight * known.request(episode.ratio * prompt.tokens, episode.ratio * held, answer)
         unpruned += weight * known.request(episode.ratio * whole, episode.ratio * whole_held, answer)
         breaks += prompt.held < before
         before = prompt.tokens
     again = sum(_fetch_cost(run, request, result, *at[request]) for request, result in run.rereads)
     price = episode.prices.input_price if life is None else prices.input_price
-    return Bill(total, total + again, breaks, unpruned - total, _saved_cold(run, at, life), price)
+    return Bill(total, total + again, breaks, unpruned - total, _cold_savings(run, at, life), price)
 
 
 def _request_prices(episode: Episode, prices: Prices) -> Iterator[tuple[Prices, float]]:
@@ -66,7 +66,7 @@ def _request_prices(episode: Episode, prices: Prices) -> Iterator[tuple[Prices, 
         yield each.prices, own / usual if own and usual else 1.0
 
 
-def _saved_cold(run: Run, at: tuple[tuple[Prices, float], ...], life: float | None) -> float:
+def _cold_savings(run: Run, at: tuple[tuple[Prices, float], ...], life: float | None) -> float:
     """Return the saving of cuts at cold requests: the tokens that they removed are not sent at any later request."""
     episode = run.episode
     left = [whole - prompt.tokens for whole, prompt in zip(episode.unpruned, run.prompts, strict=True)]
@@ -165,7 +165,7 @@ def figures(run: Run, strategy: str, prices: Sequence[Prices], *, style: str) ->
     episode = run.episode
     seconds = [prompt.seconds for prompt in run.prompts]
     life = prices[0].life if prices and prices[0] != OWN else None
-    cached = (episode.cached(at, prompt.tokens, prompt.held, life) for at, prompt in enumerate(run.prompts))
+    cached = (episode.cached_tokens(at, prompt.tokens, prompt.held, life) for at, prompt in enumerate(run.prompts))
     return Figures(
         episode.session,
         episode.name,

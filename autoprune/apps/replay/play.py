@@ -192,7 +192,7 @@ class _Seen:
     def __init__(self, episode: Episode) -> None:
         self._episode = episode
         self._sight = Sight(episode)
-        self._needs = _by_request(episode.evidence.needs)
+        self._needs = _group_by_request(episode.evidence.needs)
         self._retained: list[bool] = []
         self._in_results: list[bool] = []
         self._rereads: list[tuple[int, int]] = []
@@ -220,7 +220,7 @@ class _Seen:
         )
 
 
-def _by_request(needs: Sequence[Need]) -> dict[int, list[Need]]:
+def _group_by_request(needs: Sequence[Need]) -> dict[int, list[Need]]:
     found: dict[int, list[Need]] = {}
     for need in needs:
         found.setdefault(need.request, []).append(need)

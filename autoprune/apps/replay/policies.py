@@ -71,14 +71,14 @@ class Policy:
     @property
     def name(self) -> str:
         """The strategy without its safe zone."""
-        return self._part("name")
+        return self._match("name")
 
     @property
     def zone(self) -> str:
         """The policy's own safe zone; "" if it has none."""
-        return self._part("zone")
+        return self._match("zone")
 
-    def _part(self, name: str) -> str:
+    def _match(self, name: str) -> str:
         match = WITH_ZONE.fullmatch(self.text)
         return ((match and match[name]) or "").strip()
 
@@ -97,7 +97,7 @@ class Policy:
         strategy = (
             clairvoyant(episode, prices, passages=self.name != "clairvoyant")
             if self.is_clairvoyant
-            else _priced(self.strategy(), prices)
+            else _with_prices(self.strategy(), prices)
         )
         args = PruneArgs(self.zone or episode.safe_zone, overhead_tokens=episode.head)
         return strategy, lambda: pruner_for(strategy, args)
@@ -117,7 +117,7 @@ class Policy:
             ) from error
 
 
-def _priced(strategy: Any, prices: Prices) -> Any:
+def _with_prices(strategy: Any, prices: Prices) -> Any:
     """Give the prices of the replay to a strategy that weighs prices and has none."""
     adapt = getattr(strategy, "for_prices", None)
     return adapt(prices) if callable(adapt) else strategy

@@ -51,12 +51,12 @@ def _ratio(part: float, whole: float, nothing: float) -> float:
 def _grouped_values(values: Sequence[float]) -> Sequence[float]:
     if len(values) <= GROUPS:
         return values
-    dealt = [values[place] for place in _shuffled(len(values))]
+    dealt = [values[place] for place in _shuffle(len(values))]
     return [sum(dealt[group::GROUPS]) for group in range(GROUPS)]
 
 
 @lru_cache(maxsize=2)
-def _shuffled(count: int) -> list[int]:
+def _shuffle(count: int) -> list[int]:
     """Return the numbers of the sessions in random order."""
     return random.Random(SEED).sample(range(count), count)
 

@@ -27,7 +27,7 @@ from autoprune.apps.replay.atoms import (
     is_patch,
     quoted_errors,
 )
-from autoprune.apps.replay.shell_edits import parsed
+from autoprune.apps.replay.shell_edits import parse_script
 from autoprune.apps.replay.values import KANA, LEAST_RUN, THAI, UNSPACED, normalize, squeeze, values_in
 from autoprune.conversation.transcript import ToolCall
 from autoprune.facts.calls import arguments, paths
@@ -129,7 +129,7 @@ def is_text(name: str, value: str) -> bool:
 
 def _texts_in_script(script: str) -> Iterator[str]:
     """Yield the here-documents of a script that are not run by a program, and its long quoted words."""
-    commands, heredocs = parsed(script)
+    commands, heredocs = parse_script(script)
     for heredoc in heredocs:
         if not RUN_BY.fullmatch(heredoc.words[0]):
             yield heredoc.body
@@ -159,7 +159,7 @@ def _text_atoms(text: str, is_shown: IsShown) -> Iterator[Atom]:
     for name in names_in(text):
         yield _likeliest([Atom(Kind.FACT, reading) for reading in _readings(name)], is_shown)
     for run in UNSPACED.findall(text):
-        yield from _runs(squeeze(run), is_shown)
+        yield from _run_atoms(squeeze(run), is_shown)
 
 
 def _likeliest(readings: Sequence[Atom], is_shown: IsShown) -> Atom:
@@ -215,7 +215,7 @@ def _readings(name: Sequence[str]) -> list[str]:
     return [" ".join(each) for each in (name, *shorter) if len(each) >= 2]
 
 
-def _runs(run: str, is_shown: IsShown) -> Iterator[Atom]:
+def _run_atoms(run: str, is_shown: IsShown) -> Iterator[Atom]:
     """Yield the pieces of a run that results show, from left to right, or its first piece if there are none."""
     size = next((size for script, size in RUNS if script.search(run)), LEAST_RUN)
     pieces = [Atom(Kind.FACT, run[at : at + size]) for at in range(len(run) - size + 1)]

@@ -140,8 +140,8 @@ def snippet(setting: str, prices: str, model: str | None = None, safe_zone: int 
     named = _strategy_code(
         policy, strategy, prices if is_priced and prices not in (model, DEFAULT.name, OWN.name) else ""
     )
-    zone = _quoted(policy.zone) if policy.zone else f"{safe_zone:_}"
-    args = f"PruneArgs({zone}, model={_quoted(model)})" if model else zone
+    zone = _literal(policy.zone) if policy.zone else f"{safe_zone:_}"
+    args = f"PruneArgs({zone}, model={_literal(model)})" if model else zone
     imports = [f"from autoprune import {kind.__name__}{', PruneArgs' if model else ''}"]
     code = [*([] if policy.zone else [ANY_ZONE]), f"pruner = {kind.__name__}({args})"]
     if takes_pauses:
@@ -163,9 +163,9 @@ def _strategy_code(policy: Policy, strategy: object, prices: str) -> str:
         head, _, rest = name.partition("(")
         known = rest.rstrip().removesuffix(")").strip().removesuffix(",")
         name = f"{head.strip()}({known}{', ' if known else ''}prices={prices!r})"
-    return f"loaded({_quoted(name)})" if is_in_file(name) else _quoted(name)
+    return f"loaded({_literal(name)})" if is_in_file(name) else _literal(name)
 
 
-def _quoted(text: str) -> str:
+def _literal(text: str) -> str:
     """Return a text as a literal, in double quotes if that needs no escapes."""
     return f'"{text}"' if text.isprintable() and not {'"', "\\"} & {*text} else repr(text)

@@ -164,7 +164,7 @@ def _verbatim(match: re.Match[str]) -> tuple[str, ...]:
     return (match[0].lower(),)
 
 
-def _dotted(match: re.Match[str]) -> tuple[str, ...] | None:
+def _dotted_readings(match: re.Match[str]) -> tuple[str, ...] | None:
     """Return numbers with dots, unless they are groups of one number: 1.234.567."""
     return None if ONE_NUMBER.fullmatch(match[0]) else (match[0],) if DIGITS.match(match[0]) else ()
 
@@ -216,7 +216,7 @@ _READERS: tuple[tuple[re.Pattern[str], _Read], ...] = (
     (DAY_MONTH, _day_month),
     (MONTH_DAY, _month_day),
     (TIME, _verbatim),
-    (DOTTED, _dotted),
+    (DOTTED, _dotted_readings),
     (BEHIND_SIGN, _amount),
     (BEFORE_SIGN, _amount),
 )

@@ -49,9 +49,9 @@ class Text:
     @cached_property
     def words(self) -> frozenset[str]:
         """The words that are long enough for a name."""
-        return frozenset(word for form in self.forms for word in self._tokens(form) if len(word) >= LEAST_NAME)
+        return frozenset(word for form in self.forms for word in self._words_of(form) if len(word) >= LEAST_NAME)
 
-    def _tokens(self, form: str) -> set[str]:
+    def _words_of(self, form: str) -> set[str]:
         known = self._known.get(form)
         if known is None:
             known = self._known[form] = set(TOKEN.findall(form))
@@ -67,7 +67,7 @@ class Text:
     @cached_property
     def values(self) -> frozenset[str]:
         """The numbers, dates and codes, in every reading."""
-        return frozenset(value for form in self.plain_forms for value in all_readings(form, self._tokens(form)))
+        return frozenset(value for form in self.plain_forms for value in all_readings(form, self._words_of(form)))
 
     @cached_property
     def letters(self) -> str:
@@ -77,12 +77,12 @@ class Text:
     @cached_property
     def keys(self) -> frozenset[str]:
         """The words of four letters or more, and all runs of characters in scripts without spaces."""
-        tokens = {token for form in self.plain_forms for token in self._tokens(form)}
+        tokens = {token for form in self.plain_forms for token in self._words_of(form)}
         found = {token.casefold() for token in tokens if len(token) >= LEAST_LETTERS and token.isalpha()}
         mixed = (token for token in tokens if not token.isalpha())
         found.update(word.casefold() for token in mixed for word in LETTERS.findall(token))
         for form in self.plain_forms:
-            found.update(_dehyphenated(form))
+            found.update(_join_hyphenated(form))
             if UNSPACED.search(form):
                 runs = UNSPACED.findall(squeeze(form))
                 found.update(run[at : at + LEAST_RUN] for run in runs for at in range(len(run) - LEAST_RUN + 1))
@@ -178,7 +178,7 @@ class Texts:
         return rarest[bisect_left(rarest, seen) :]
 
 
-def _dehyphenated(text: str) -> Iterator[str]:
+def _join_hyphenated(text: str) -> Iterator[str]:
     """Yield the words that are hyphenated at the end of a line."""
     for match in HYPHENATED.finditer(text):
         if before := LAST_LETTERS.search(text, max(0, match.start() - LONGEST_WORD), match.start()):
