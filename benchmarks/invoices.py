@@ -72,7 +72,7 @@ def _compared(recording: Recording, known: Episode, *, is_told: bool) -> Compare
     before = (0, *known.unpruned[:-1])
     prompts = tuple(Prompt(tokens, held, 0.0) for tokens, held in zip(known.unpruned, before, strict=True))
     life = None if is_told else known.prices.life
-    read = sum(known.cached(at, each.tokens, each.held, life) for at, each in enumerate(prompts))
+    read = sum(known.cached_tokens(at, each.tokens, each.held, life) for at, each in enumerate(prompts))
     prices = OWN if is_told else known.prices
     costs = bill(Run(known, prompts, (), ()), prices)
     mine = costs.total * costs.input_price if costs.input_price else None

@@ -231,7 +231,7 @@ class TextStore:
         self._remember(key + FAILURE, why)
 
     def failure(self, key: str) -> Failed | None:
-        """Return why there is no text; None where that was never call_safely."""
+        """Return why there is no text; None where that was never tried."""
         why = self.memo.get(key + FAILURE)
         return None if why is None else Failed(why)
 

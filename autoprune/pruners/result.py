@@ -257,7 +257,7 @@ def archived(
     """Return the result of a prune after the payloads that its edits replace were kept; its report says what was not.
 
     `known` are the parts for which that was done before, with the texts that were put in their place. What failed is
-    call_safely again with the next prune.
+    tried again with the next prune.
     """
     failures: dict[str, dict[str, None]] = {}  # what the archive says, with the ids
     for edit in result.plan.edits:

@@ -92,7 +92,7 @@ def test_a_session_that_breaks_a_strategy_or_its_process_takes_nothing_with_it(t
     args = ReplayArgs(("none", f"{trap}:Trap"), safe_zone=5_000)
     found = dict(sorted(replay_files(paths, args, engine=Processes(2))))
     assert [why_skipped(each) for each in found.values()] == [
-        "it took the life of the process that replayed it (ended with code 3)",
+        "its process died (ended with code 3)",
         "",
         "it cannot be replayed: LookupError: lost",
         "it takes more memory than there is",

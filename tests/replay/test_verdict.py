@@ -107,7 +107,7 @@ def test_a_difference_within_the_interval_is_a_tie():
         (
             {"clairvoyant": (0.5, 0.5, 100)},
             10,
-            "No strategy was replayed that can be chosen: there is nothing to advise.",
+            "No strategy that can be chosen was replayed: there is nothing to advise.",
         ),
     ],
 )

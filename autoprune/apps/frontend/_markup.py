@@ -22,20 +22,22 @@ def clean(text: str) -> str:
     return UNFIT.sub("\ufffd", ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n"))
 
 
-def escaped(text: str) -> Markup:
+def escape_text(text: str) -> Markup:
     """Return a text as HTML. Markup is returned unchanged."""
     return text if isinstance(text, Markup) else Markup(escape(clean(text)))
 
 
-def joined(parts: Iterable[str]) -> Markup:
+def concatenate(parts: Iterable[str]) -> Markup:
     """Concatenate markup and texts, which are escaped."""
-    return Markup("".join(map(escaped, parts)))
+    return Markup("".join(map(escape_text, parts)))
 
 
 def element(tag: str, *children: str, **attributes: str) -> Markup:
     """Return an element. `class_` is the attribute `class`, `aria_label` is `aria-label`."""
-    marks = "".join(f' {name.strip("_").replace("_", "-")}="{escaped(value)}"' for name, value in attributes.items())
-    return Markup(f"<{tag}{marks}>{joined(children)}</{tag}>")
+    marks = "".join(
+        f' {name.strip("_").replace("_", "-")}="{escape_text(value)}"' for name, value in attributes.items()
+    )
+    return Markup(f"<{tag}{marks}>{concatenate(children)}</{tag}>")
 
 
 def table(head: Iterable[str], rows: Iterable[Markup], label: str, **attributes: str) -> Markup:
@@ -45,6 +47,6 @@ def table(head: Iterable[str], rows: Iterable[Markup], label: str, **attributes:
     return element("div", whole, class_="scroll", tabindex="0", role="region", aria_label=label)
 
 
-def folded(summary: str, *children: str, **attributes: str) -> Markup:
+def collapsible(summary: str, *children: str, **attributes: str) -> Markup:
     """Return a `details` element that shows `summary` until it is opened."""
     return element("details", element("summary", summary), *children, **attributes)

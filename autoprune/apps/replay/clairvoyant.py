@@ -32,9 +32,9 @@ Span = tuple[int, int]  # lines
 
 
 def cut_to_passages(text: str, atoms: Iterable[Atom]) -> str | None:
-    """Return the passages of a text that show some atoms; None if they cannot be had by leaving lines out."""
+    """Shorten a text to the passages that show some atoms; None if leaving lines out cannot give these."""
     if LEFT_OUT.search(text):
-        return None  # it is made of passages already
+        return None  # the text consists of passages already
     lines = text.replace("\r", "").split("\n")
     texts = list(map(Text, lines))
     numbered = [LINE_NUMBER.sub("", line) for line in lines]
@@ -54,7 +54,7 @@ def cut_to_passages(text: str, atoms: Iterable[Atom]) -> str | None:
 
 
 def _find_lines(atom: Atom, lines: Sequence[str]) -> Span | None:
-    """Return the lines in which an atom stands first; None where it does not."""
+    """Return the first lines that contain an atom; None if there are none."""
     whole = "\n".join(lines)
     at = next(_offsets(atom, whole), None)
     if at is None:
@@ -64,7 +64,7 @@ def _find_lines(atom: Atom, lines: Sequence[str]) -> Span | None:
 
 
 def _find_statement(atom: Atom, lines: Sequence[Text]) -> Span | None:
-    """Return the first line that shows what an agent stated, or else the first few lines that do."""
+    """Return the first line that shows a statement, or otherwise the first few lines that do together."""
     found = next((at for at, line in enumerate(lines) if line.shows(atom)), None)
     if found is not None:
         return found, found + 1
@@ -77,21 +77,21 @@ def _join(lines: Sequence[Text]) -> Text:
 
 
 def _offsets(atom: Atom, text: str) -> Iterator[Span]:
-    """Yield where an atom begins and ends in a text."""
+    """Yield the spans of an atom in a text."""
     wanted = Text.search_text(atom)
     pattern = rf"(?<!\w){re.escape(wanted)}(?!\w)" if atom.kind in (Kind.IDENTIFIER, Kind.CODE) else re.escape(wanted)
     return (match.span() for match in re.finditer(pattern, text))
 
 
 def _widen(span: Span, end: int) -> Span:
-    """Return a span with as many lines around it as a passage has, within a text of `end` lines."""
+    """Widen a span to the size of a passage, within a text of `end` lines."""
     more = max(0, LEAST_LINES - (span[1] - span[0]))
     start = max(0, min(span[0] - more // 2, end - max(LEAST_LINES, span[1] - span[0])))
     return start, min(end, max(span[1], start + LEAST_LINES))
 
 
 def merge_spans(spans: Iterable[Span]) -> list[Span]:
-    """Return spans in order; those with a small gap between them are one."""
+    """Sort spans, and merge those with small gaps between them."""
     found: list[Span] = []
     for start, stop in sorted(spans):
         if found and start - found[-1][1] < LEAST_GAP:
@@ -113,17 +113,17 @@ def _with_gaps(lines: Sequence[str], spans: Sequence[Span]) -> str:
     return "\n".join(written)
 
 
-LEAST_SAVED = 300  # tokens, for which a result is shortened to passages
+LEAST_SAVED = 300  # tokens: for less, a result is not shortened to passages
 Place = tuple[Path, int | None]
 Needs = Sequence[tuple[int, Atom]]  # of a result, with the requests as a walk numbers them
 
 
 @dataclass(frozen=True)
 class Clairvoyant:
-    """Clear what no later action needs as soon as the account of what it costs to carry reaches the cost of the cut.
+    """Clear what no later action needs, as soon as the cost of carrying it reaches the cost of the cut.
 
-    `needed` is what later actions need of a result, by its place; what is not in it is never needed. With `passages` a
-    result that is needed later is cut to the passages that are, where that saves 300 tokens or more.
+    `needed` is what later actions need of each result, by its place; other results are never needed. With `passages`, a
+    result that is needed later is cut to its needed passages if that saves at least 300 tokens.
     """
 
     needed: Mapping[Place, Needs] = field(repr=False)
@@ -134,7 +134,7 @@ class Clairvoyant:
 
     @property
     def name(self) -> str:
-        """The name, which says whether passages are left."""
+        """The name, which says whether passages are kept."""
         return "clairvoyant_passages" if self.passages else "clairvoyant"
 
     def begin(self) -> "_Account":
@@ -142,7 +142,7 @@ class Clairvoyant:
         return _Account(self)
 
     def step(self, view: View) -> Iterator[Replace]:
-        """Return what an empty account clears."""
+        """Clear what a new account clears."""
         return self.begin().step(view)
 
 
@@ -180,7 +180,7 @@ class _Account:
             yield from (cut.edit for cut in cuts)
 
     def _find_cut(self, candidate: Candidate, request: int) -> _Cut | None:
-        """Return what may be cut of a candidate; None if all of it is needed from this request on, or nearly all."""
+        """Return what can be cut from a candidate; None if (nearly) all of it is needed from this request on."""
         needs = self._strategy.needed.get(place(candidate.result), ())
         atoms = tuple(dict.fromkeys(atom for at, atom in needs if at >= request))
         if not atoms:
@@ -191,7 +191,7 @@ class _Account:
         return _Cut(candidate, text, candidate.saves - more) if text and candidate.saves - more >= LEAST_SAVED else None
 
     def _passages(self, candidate: Candidate, atoms: tuple[Atom, ...]) -> tuple[str | None, int]:
-        """Return a candidate's passages that show some atoms, and the tokens that they take beyond the placeholder."""
+        """Return the passages that show some atoms, and how many tokens more than the placeholder they take."""
         part = candidate.part
         known = self._known.get((part, atoms))
         if known is None:
@@ -202,7 +202,7 @@ class _Account:
 
 
 def tokens_behind(view: View, cuts: Sequence[_Cut]) -> int:
-    """Return the cached tokens that would be written anew if some cuts were made: those behind the first."""
+    """Return the cached tokens after the first cut, which have to be written again."""
     places = [(cut.candidate.part.location.message, cut.saves) for cut in cuts]
     first = min(at for at, _ in places)
     cached = sum(view.weight(at) for at in range(first + 1, view.sent))
@@ -210,7 +210,7 @@ def tokens_behind(view: View, cuts: Sequence[_Cut]) -> int:
 
 
 def clairvoyant(episode: Episode, prices: Prices, threshold: float = 1.0, *, passages: bool = False) -> Clairvoyant:
-    """Return the strategy that knows an episode's later needs: of each atom it keeps the newest source."""
+    """Return the strategy that knows an episode's later needs. It keeps the newest source of each atom."""
     needed: dict[Place, list[tuple[int, Atom]]] = {}
     results = episode.transcript.results
     for need in episode.evidence.needs:
@@ -219,5 +219,5 @@ def clairvoyant(episode: Episode, prices: Prices, threshold: float = 1.0, *, pas
 
 
 def place(result: ToolResult) -> Place:
-    """Return where a result stands, however often it is read."""
+    """The place of a result, the same each time it is read."""
     return result.location.path, result.location.start

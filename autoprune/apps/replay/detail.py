@@ -1,8 +1,8 @@
-"""What became of each result of one session: when it was sent, cleared and needed again. Opens no file.
+"""What happened to each result of one session: when it was sent, cleared and needed again. Opens no file.
 
-Sessions hold secrets. Without `texts` a detail holds the names of tools, the paths in the arguments of calls and the
-names of the programs that a command runs: no text of a result, and no other argument. With `texts` it holds the whole
-target, and of each result's text the beginning and the end.
+Sessions hold secrets. Without `texts`, a detail holds the names of tools, the paths in the arguments of calls and the
+names of the programs that a command runs, but no text of a result and no other argument. With `texts`, it holds the
+whole target, and the beginning and end of each result's text.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,16 +23,16 @@ from autoprune.planning.plan import Plan
 from autoprune.tokens import exact
 
 LONGEST_TARGET = 200  # characters
-HEAD, TAIL = 6_000, 2_000  # characters of a result's text
+HEAD, TAIL = 6_000, 2_000  # characters of a result's text that are kept
 MOST_PROGRAMS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A tool result: its call's request, and `sent`, the first one whose prompt held it.
+    """A tool result: the `request` of its call, and `sent`, the first request whose prompt held it.
 
-    `needed` are the requests whose actions rested on it, as the newest result that showed what they needed, each with
-    the kinds of that. `left_out` counts the characters in the middle of `text` that are not there.
+    `needed` are the requests whose actions needed it, as the newest result that showed what they needed, each with the
+    kinds of atoms. `left_out` counts the characters left out in the middle of `text`.
     """
 
     tool: str
@@ -48,7 +48,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """What a strategy did to the result of that number, at which request, why, and the tokens that it saved."""
+    """The edit of a strategy: the number of the result, the request, the reason, and the tokens saved."""
 
     result: int
     request: int
@@ -58,9 +58,9 @@ class Cleared:
 
 @dataclass(frozen=True)
 class Outcome:
-    """An episode under a strategy: the tokens of each prompt, those that the cache held, and what became of results.
+    """An episode under a strategy: the tokens of each prompt, those `held` by the cache, and what happened to results.
 
-    `missed` are results with the requests that looked for them in vain.
+    `missed` are pairs of a result and a request that needed it after it was cleared.
     """
 
     strategy: str
@@ -72,9 +72,9 @@ class Outcome:
 
 @dataclass(frozen=True)
 class SessionDetail:
-    """An episode, result by result. `unpruned` are the tokens of each prompt as it was recorded.
+    """An episode, result by result. `unpruned` are the tokens of each recorded prompt.
 
-    `parts` are its tokens by who they come from, `cold` the requests after a pause in which the cache was lost.
+    `parts` are its tokens by their source, `cold` the requests that found a cold cache.
     """
 
     episode: str
@@ -87,16 +87,16 @@ class SessionDetail:
 
     @property
     def requests(self) -> int:
-        """How many requests there are."""
+        """The number of requests."""
         return len(self.unpruned)
 
     def as_json(self) -> dict[str, Any]:
-        """Return all of it as JSON takes it."""
+        """Return the detail as JSON-compatible values."""
         return asdict(self)
 
     @classmethod
     def of_json(cls, known: Mapping[str, Any]) -> "SessionDetail":
-        """Return what `as_json` wrote."""
+        """Read what `as_json` wrote."""
         results = tuple(Held(**{**each, "needed": _as_pairs(each["needed"])}) for each in known["results"])
         lists = {name: tuple(known[name]) for name in ("unpruned", "cold")}
         return cls(
@@ -116,27 +116,27 @@ def _as_pairs(known: Sequence[Sequence[Any]]) -> tuple[tuple[Any, Any], ...]:
 
 
 def most_expensive(found: Sequence[Figures], prices: str, count: int) -> list[str]:
-    """Return the names of the episodes whose unpruned bills are the largest, the largest first."""
+    """Return the names of the episodes with the largest unpruned bills, the largest first."""
     unpruned = {each.episode: each.bills[prices].total for each in found if each.strategy == "none"}
     return list(islice(sorted(unpruned, key=lambda name: (-unpruned[name], name)), count))
 
 
 def session_details(path: str, data: bytes, args: ReplayArgs, *, texts: bool = False) -> Iterator[SessionDetail]:
-    """Yield the details of the episodes in a session file, which are replayed with full history.
+    """Yield the details of the episodes in a session file, replayed with full history.
 
-    Raises AutopruneError where the file cannot be read or replayed.
+    Raises AutopruneError if the file cannot be read or replayed.
     """
     for _, known in episodes(path, data, args):
         yield detail(known, args, texts=texts)
 
 
 def detail(known: Episode, args: ReplayArgs, *, texts: bool = False) -> SessionDetail:
-    """Return what becomes of an episode's results under each strategy."""
+    """Return what happens to an episode's results under each strategy."""
     return SessionDetail(
         known.name,
         known.unpruned,
         parts(known),
-        tuple(_results(known, texts)),
+        tuple(_held_results(known, texts)),
         tuple(_outcome(known, Policy(name), args) for name in args.strategies),
         tuple(request for request in range(len(known.requests)) if known.is_cold(request)),
         texts,
@@ -144,7 +144,7 @@ def detail(known: Episode, args: ReplayArgs, *, texts: bool = False) -> SessionD
 
 
 def parts(known: Episode) -> dict[str, int]:
-    """Return the tokens of an episode by who they come from; the head is what stands before the messages."""
+    """Return the tokens of an episode by their source; the head is what is sent before the messages."""
     found = {"head": known.head, "system": 0, "user": 0, "model": 0, "tool results": 0}
     for entry in known.transcript.entries:
         results = sum(result.tokens for result in entry.results)
@@ -154,7 +154,7 @@ def parts(known: Episode) -> dict[str, int]:
     return found
 
 
-def _results(known: Episode, texts: bool) -> Iterator[Held]:
+def _held_results(known: Episode, texts: bool) -> Iterator[Held]:
     needed: dict[int, dict[int, dict[str, None]]] = {}
     for need in known.evidence.needs:
         needed.setdefault(need.sources[-1], {}).setdefault(need.request, {})[str(need.atom.kind)] = None
@@ -168,7 +168,7 @@ def _results(known: Episode, texts: bool) -> Iterator[Held]:
 
 
 def public_target(call: ToolCall | None) -> str:
-    """Return the paths in a call's arguments, or the programs that it runs: nothing in which a secret is likely."""
+    """Return the paths in a call's arguments, or the programs that it runs, which are unlikely to hold secrets."""
     if call is None:
         return ""
     return ", ".join(paths(call) or program_names(command(call))[:MOST_PROGRAMS])
@@ -190,7 +190,7 @@ def _outcome(known: Episode, policy: Policy, args: ReplayArgs) -> Outcome:
 
 
 def _plan(known: Episode, new_pruner: Callable[[], Any], strategy: Any) -> Plan:
-    """Return the plan at the last request: it says of each edit at which request it was made."""
+    """Return the plan at the last request. Its edits name the requests at which they were made."""
     plan: Plan = (
         new_pruner().prune(known.messages[: known.requests[-1]], strategy, **pruner_arguments(known, strategy)).plan
     )
@@ -198,7 +198,7 @@ def _plan(known: Episode, new_pruner: Callable[[], Any], strategy: Any) -> Plan:
 
 
 def _clearings(known: Episode, plan: Plan) -> Iterator[Cleared]:
-    """Yield what the plan did to results, by number: those that it edited, and those whose messages went."""
+    """Yield the results that the plan edited, and those whose messages it folded or dropped."""
     edits = {_place(part): edit for part, edit in plan.results.items()}
     for number, result in enumerate(known.transcript.results):
         if edit := edits.get(_place(result)):

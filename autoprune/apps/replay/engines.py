@@ -12,8 +12,8 @@ from autoprune.apps.replay.corpus import Failed, Task, attempt
 from autoprune.errors import SettingsError
 
 T = TypeVar("T")
-LARGE = 64_000_000  # bytes of a file that is replayed when all others are done, and alone
-CONTEXT = get_context("spawn")  # to fork is not safe where there are threads, as those of a progress bar
+LARGE = 64_000_000  # bytes: larger files are replayed last and one at a time, since each takes much memory
+CONTEXT = get_context("spawn")  # forking is not safe beside threads, such as those of a progress bar
 
 
 class Processes:
@@ -24,7 +24,7 @@ class Processes:
         self.jobs = jobs or cores()
 
     def __call__(self, do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
-        """Yield tasks as they are done. What is still running when nobody asks any more is ended."""
+        """Yield tasks as they are done. Tasks that still run when the caller stops iterating are killed."""
         tasks = list(tasks)
         large = [task for task in tasks if _size(task) > LARGE]
         yield from _run(do, [task for task in tasks if _size(task) <= LARGE], self.jobs)
@@ -32,7 +32,7 @@ class Processes:
 
 
 def cores() -> int:
-    """Return how many cores this process may use; some systems only tell how many there are."""
+    """The cores that this process may use, or all cores on systems that do not say (macOS, Windows)."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -69,8 +69,8 @@ class _Worker(Generic[T]):
     def _why_dead(self) -> str:
         self._process.join()
         code = self._process.exitcode or 0
-        how = f"killed by signal {-code}, as when the memory runs out" if code < 0 else f"ended with code {code}"
-        return f"it took the life of the process that replayed it ({how})"
+        how = f"killed by signal {-code}, perhaps because the memory ran out" if code < 0 else f"ended with code {code}"
+        return f"its process died ({how})"
 
     def kill(self) -> None:
         self._process.kill()
@@ -103,7 +103,7 @@ def _run(do: Callable[[Task], T], tasks: list[Task], jobs: int) -> Iterator[tupl
 
 
 def serve(do: Callable[[Task], object], pipe: Connection) -> None:
-    """Do tasks until there are no more. Ctrl-C is for the process that gives them."""
+    """Do tasks until the pipe closes. Only the parent process handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         try:
@@ -113,11 +113,15 @@ def serve(do: Callable[[Task], object], pipe: Connection) -> None:
         pipe.send(attempt(do, task))
 
 
-WAITING = 2  # tasks for each core that are handed to the cluster before one comes back
+WAITING = 2  # tasks for each core that the cluster has at a time
 
 
 def on_ray(do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
-    """Yield tasks as they are done. A task whose node or process dies gives an error, and the others go on."""
+    """Yield tasks as they are done, from the cluster at RAY_ADDRESS or from one that is started on this machine.
+
+    Each node reads the files itself, so it needs autoprune and the same paths. If a task's node or process dies, the
+    task fails and the others continue. Raises SettingsError if the extra `autoprune[ray]` is not installed.
+    """
     ray = _connect()
     begin = ray.remote(num_cpus=1, max_retries=0)(attempt).remote
     waiting = iter(tasks)
@@ -135,13 +139,13 @@ def on_ray(do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Tas
 
 
 def _connect() -> Any:
-    """Return Ray, connected to a cluster."""
+    """Import Ray and connect it to a cluster."""
     try:
         import ray  # type: ignore[import-not-found, unused-ignore]
     except ImportError as error:
         raise SettingsError("the engine ray is not installed: pip install 'autoprune[ray]'") from error
     if not ray.is_initialized():
-        # Without an address Ray would look for a cluster that was started here, and wait for one that has gone.
+        # Without an address, Ray looks for a cluster that was started here before, and waits for it if it is gone.
         if address := os.environ.get("RAY_ADDRESS"):
             ray.init(address=address, log_to_driver=False)
         else:
@@ -153,4 +157,4 @@ def _outcome(ray: Any, done: Any) -> Any:
     try:
         return ray.get(done)
     except ray.exceptions.RayError as error:
-        return Failed(f"it took the life of the process that replayed it ({type(error).__name__})")
+        return Failed(f"its process or node died ({type(error).__name__})")

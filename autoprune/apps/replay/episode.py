@@ -37,9 +37,9 @@ WARM = 0.5  # share of the prompt before, from which on the cache was warm
 
 @dataclass(frozen=True, slots=True)
 class Billing:
-    """What one request is billed by: the prices of its model and cache, and the tokens of its answer.
+    """The basis of one request's bill: the prices of its model and cache, and the tokens of its answer.
 
-    `hit` is the share of the prompt before that was read from the cache, `read` the tokens; None if nobody knows.
+    `hit` is the share of the previous prompt that was read from the cache, None if not recorded; `read` the tokens.
     """
 
     prices: Prices
@@ -50,21 +50,21 @@ class Billing:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many tokens the provider counts for messages: `ratio` for each counted one, and `head` before them all."""
+    """The provider's count of a prompt: `ratio` for each token that we count, plus `head`."""
 
     ratio: float
     head: float
 
-    def of(self, counted: float) -> float:
-        """Return the provider's tokens of a prompt with so many counted ones."""
+    def estimate(self, counted: float) -> float:
+        """Return the provider's tokens of a prompt with `counted` tokens by our count."""
         return self.ratio * counted + self.head
 
 
 def size(recording: Recording, before: Sequence[int]) -> Size:
     """Return the size of prompts, from those that the log records.
 
-    `before` are the counted tokens before each message. Where no size is recorded, 15,000 tokens are taken for what
-    stands before the messages, or none where the log holds the whole prompt.
+    `before` are the counted tokens before each message. If no size is recorded, the head is assumed to be 15,000
+    tokens, or 0 if the log holds the whole prompt.
     """
     known = [
         (before[each.message], each.usage.prompt)
@@ -74,12 +74,12 @@ def size(recording: Recording, before: Sequence[int]) -> Size:
     if not known:
         return Size(1.0, 0 if recording.holds_prompt else UNKNOWN_HEAD)
     fitted = _fit(known)
-    near = [(counted, real) for counted, real in known if abs(fitted.of(counted) - real) <= OUTLIER * real]
+    near = [(counted, real) for counted, real in known if abs(fitted.estimate(counted) - real) <= OUTLIER * real]
     return _fit(near) if len(near) >= len(known) / 2 else fitted
 
 
 def _fit(known: Sequence[tuple[int, int]]) -> Size:
-    """Return the line through points that has the least squares, with a slope that a tokenizer may have."""
+    """Fit a line by least squares, with the slope limited to what a tokenizer may have."""
     mean = sum(counted for counted, _ in known) / len(known)
     real = sum(size for _, size in known) / len(known)
     spread = sum((counted - mean) ** 2 for counted, _ in known)
@@ -91,10 +91,10 @@ def _fit(known: Sequence[tuple[int, int]]) -> Size:
 def billings(
     recording: Recording, answers: Sequence[int], *, model: str | None = None, life: float | None = None
 ) -> tuple[Billing, ...]:
-    """Return what each request of a recording is billed by.
+    """Return the basis of each request's bill.
 
-    `answers` are the counted tokens of each answer, `model` the one where the log names none. `life`, in seconds, is
-    taken for that of the cache whatever is recorded.
+    `answers` are the counted tokens of each answer. `model` is used if the log names none. `life` overrides the
+    recorded life of the cache, in seconds.
     """
     lives = tuple(_lives(recording.requests)) if life is None else (life,) * len(recording.requests)
     known: dict[tuple[str, float | None], Prices] = {}
@@ -120,7 +120,7 @@ def _hit(usage: Usage | None, last: Usage | None) -> tuple[float | None, int]:
 
 
 def _lives(requests: Sequence[Request]) -> Iterator[float | None]:
-    """Yield how long the cache lives that each request writes; None where the log does not say."""
+    """Yield the life of the cache that each request writes, in seconds; None if the log does not say."""
     life = next((request.life for request in requests if request.life), None)
     for request in requests:
         life = request.life or life
@@ -128,7 +128,7 @@ def _lives(requests: Sequence[Request]) -> Iterator[float | None]:
 
 
 def sources(recording: Recording, *, model: str | None, life: float | None) -> tuple[str, str]:
-    """Return where a session's model and the life of its cache come from, each in a word."""
+    """Return where a session's model and the life of its cache are known: recorded, requested, given, assumed."""
     requests = recording.requests
     is_named = any(each.model for each in requests)
     is_written = any(each.usage and (each.usage.written_5m or each.usage.written_1h) for each in requests)
@@ -138,9 +138,9 @@ def sources(recording: Recording, *, model: str | None, life: float | None) -> t
 
 
 def recorded_cost(requests: Sequence[Request], known: Sequence[Billing]) -> float | None:
-    """Return what the recorded requests cost in dollars by their usage; None where usage or a price is not known.
+    """Return the cost of the recorded requests in dollars by their usage; None if usage or a price is not known.
 
-    A cost that the log states itself counts over the one that its tokens come to.
+    A cost that the log states takes precedence over the cost of its tokens.
     """
     total = 0.0
     for request, billing in zip(requests, known, strict=True):
@@ -157,7 +157,7 @@ def recorded_cost(requests: Sequence[Request], known: Sequence[Billing]) -> floa
 
 
 def _tokens_cost(usage: Usage, known: Billing) -> float:
-    """Return what the recorded tokens of a prompt and the tokens of its answer cost, in input tokens."""
+    """Return the cost of a prompt's recorded tokens and of its answer, in input tokens."""
     at = known.prices
     fresh = max(0, usage.prompt - usage.cached - usage.written)
     return at.read * usage.cached + at.write * usage.written + fresh + at.output * known.answer
@@ -170,13 +170,12 @@ LEAST_REQUESTS = 20
 class Episode:
     """A conversation without a compaction, as it was sent: request by request.
 
-    `session` is the name of its file, `number` which conversation in there it is; 0 where there is no other.
-    `requests` are the indexes of the messages before which the recorded requests stand: the first ones of their
-    answers. What a compaction kept of the model's, or what its agent wrote in its name, was no request here.
-    `head` are the counted tokens of what stood before the messages at each request: the system prompt and the tools'
-    schemas. `ratio` is how many tokens the provider counts for each counted one. `pauses` are seconds by the index of
-    the message before which they lie. `safe_zone` is that of a whole prompt, in the provider's tokens. `billings` say
-    what each request is billed by.
+    `session` is the name of its file, `number` the number of the conversation in the file, 0 if it is the only one.
+    `requests` are the indexes of the messages before which the recorded requests were sent: the first messages of their
+    answers. Messages of the model that a compaction kept, or that the agent wrote in its name, were no requests here.
+    `head` are the counted tokens before the messages: the system prompt and the schemas of the tools. `ratio` is the
+    number of tokens that the provider counts for each counted one. `pauses` are seconds, by the index of the message
+    after the pause. `safe_zone` is for a whole prompt, in the provider's tokens.
     """
 
     session: str
@@ -192,21 +191,21 @@ class Episode:
 
     @property
     def name(self) -> str:
-        """The name of the session's file, with the conversation's number where it holds several."""
+        """The name of the session's file, with the number of the conversation if it holds several."""
         return f"{self.session}#{self.number}" if self.number else self.session
 
     @cached_property
     def walked(self) -> tuple[int, ...]:
-        """The number of each request in a walk over the messages, which takes all that is the model's for an answer."""
+        """The number of each request in a walk, which takes every message of the model for an answer."""
         return tuple(bisect_right(self.transcript.requests, start) - 1 for start in self.requests)
 
     def since(self, walked: int) -> int:
-        """Return the first request that does not stand before the one of that number in a walk."""
+        """Return the first recorded request at or after request number `walked` of a walk."""
         return bisect_left(self.walked, walked)
 
     @cached_property
     def unpruned(self) -> tuple[int, ...]:
-        """The counted tokens of each prompt as it was recorded."""
+        """The counted tokens of each recorded prompt."""
         before = list(accumulate((entry.tokens for entry in self.transcript.entries), initial=self.head))
         return tuple(before[start] for start in self.requests)
 
@@ -217,13 +216,13 @@ class Episode:
 
     @cached_property
     def prices(self) -> Prices:
-        """The prices of most of its requests."""
+        """The most frequent prices of its requests."""
         known = Counter(each.prices for each in self.billings)
         return known.most_common(1)[0][0] if known else DEFAULT
 
     @cached_property
     def evidence(self) -> Evidence:
-        """What the recorded actions rested on."""
+        """What the recorded actions needed."""
         return evidence(self.transcript, self.requests, self.walked)
 
     @cached_property
@@ -234,8 +233,8 @@ class Episode:
     def is_cold(self, request: int, life: float | None = None) -> bool:
         """Return whether a request finds nothing of its prompt cached.
 
-        With a `life` in seconds, after a pause longer than that; without one, as the log says it, or after a pause
-        longer than the life of the request's own cache.
+        With a `life` in seconds: after a pause longer than that. Without one: if the log says so, or otherwise after a
+        pause longer than the life of the request's own cache.
         """
         billing = self.billings[request] if life is None else None
         if billing and billing.hit is not None:
@@ -243,10 +242,10 @@ class Episode:
         life = billing.prices.life if billing else life
         return request == 0 or self.pauses.get(self.requests[request], 0.0) > (life or 0.0)
 
-    def cached(self, request: int, prompt: int, shared: int, life: float | None = None) -> float:
+    def cached_tokens(self, request: int, prompt: int, shared: int, life: float | None = None) -> float:
         """Return how many of the counted tokens of a prompt are read from the cache.
 
-        `shared` are those that it has in common with the beginning of the prompt before; `life` is as in `is_cold`.
+        `shared` are the tokens of the prefix that it has in common with the previous prompt; `life` is as in `is_cold`.
         """
         billing = self.billings[request] if life is None else None
         if billing is None or billing.hit is None:
@@ -258,7 +257,7 @@ class Episode:
 
 
 def longest(recordings: Sequence[Recording]) -> Recording | None:
-    """Return the stretch with the most requests; None where none has enough of them to say anything."""
+    """Return the recording with the most requests; None if none has at least 20."""
     found = max(recordings, key=lambda each: len(each.requests), default=None)
     return found if found and len(found.requests) >= LEAST_REQUESTS else None
 
@@ -273,10 +272,10 @@ def episode(
     model: str | None = None,
     life: float | None = None,
 ) -> Episode:
-    """Return a recording as it is replayed; `number` is which conversation of the session's file it is, of several.
+    """Return a recording as an episode; `number` is its number in a session file with several conversations.
 
-    `model` is taken where the log names none, and `life`, in seconds, for that of the cache whatever the log says. The
-    safe zone, where none is given, is the one that `run` uses for the session's model.
+    `model` is used if the log names none, and `life` overrides the life of the cache, in seconds. The default safe zone
+    is the one that `run` uses for the session's model.
     """
     messages: list[Any] = list(recording.messages)
     transcript = parse(messages, new_parser(count), 0)
@@ -300,7 +299,7 @@ def episode(
 
 
 def size_of(recording: Recording, transcript: Transcript) -> Size:
-    """Return how the provider counts the prompts of a recording."""
+    """Return the fit between our token counts and the provider's for a recording."""
     return size(recording, [*accumulate((entry.tokens for entry in transcript.entries), initial=0)])
 
 
@@ -315,7 +314,7 @@ def answers_of(transcript: Transcript, requests: Sequence[int], ratio: float) ->
 
 
 def _pause(before: Request, now: Request) -> float:
-    """Return the seconds from one answer to the next; where their times are not known, those without the model."""
+    """Return the seconds from one answer to the next or, if their times are not known, the time without the model."""
     if before.time is None or now.time is None:
         return now.pause or 0.0
     return max(0.0, now.time - before.time)

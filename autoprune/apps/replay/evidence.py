@@ -27,14 +27,14 @@ from autoprune.facts.calls import arguments
 from autoprune.facts.words import texts
 from autoprune.strategies.worth import AtWork
 
-MOST_SOURCES = 3  # earlier results that show what an agent states
+MOST_SOURCES = 3  # a statement that more earlier results show is common
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
     """An atom of the action at a request, and the earlier results that show it, by number, oldest first.
 
-    `lag` is how many requests ago the newest of them was called for.
+    `lag` is the number of requests since the newest of them was called.
     """
 
     request: int
@@ -104,7 +104,7 @@ def _atoms(transcript: Transcript, start: int, end: int, results: Texts) -> tupl
 
 
 def _words_outside_results(transcript: Transcript, message: int) -> Iterator[str]:
-    """Yield what is no result in a message: words, and the arguments of calls."""
+    """Yield the texts of a message outside its results: words, and the arguments of calls."""
     entry = transcript.entries[message]
     yield from texts(transcript.messages[message], entry)
     for call in entry.calls:
@@ -118,7 +118,7 @@ def _words_outside_results(transcript: Transcript, message: int) -> Iterator[str
 
 
 class ProtectedKind(StrEnum):
-    """What is protected."""
+    """Kinds of protected content."""
 
     WORDS = "words"
     FAILURE = "failure"
@@ -134,7 +134,7 @@ PROTECTED_NAMES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Protected:
-    """What stands in a message. Elsewhere it is whole where all texts of one of its `forms` are."""
+    """Content of a message. Outside its message, it is whole if all texts of one of its `forms` are there."""
 
     kind: ProtectedKind
     message: int
@@ -146,7 +146,8 @@ def protected(
 ) -> tuple[tuple[Protected, ...], ...]:
     """Return what is protected at each request of a conversation, the user's words first.
 
-    `requests` are the messages before which the requests stand, `walked` the numbers that calls know these by.
+    `requests` are the indexes of the messages before which the requests are sent, `walked` the numbers of the requests
+    in a walk, by which calls name them.
     """
     reader = _Reader(transcript)
     found: list[tuple[Protected, ...]] = []
@@ -154,13 +155,13 @@ def protected(
     for start, number in zip(requests, walked, strict=True):
         for message in range(at, start):
             reader.read(message)
-        found.append(tuple(reader.needed(number)))
+        found.append(tuple(reader.current(number)))
         at = start
     return tuple(found)
 
 
 class _Reader:
-    """Reads messages, and knows what is protected of what it has read."""
+    """Reads messages one after the other, and says what is protected so far."""
 
     def __init__(self, transcript: Transcript) -> None:
         self._transcript = transcript
@@ -178,16 +179,16 @@ class _Reader:
             if is_answer(result):
                 self._words.append(Protected(ProtectedKind.WORDS, at, ((result.text,), (answer_text(result),))))
 
-    def needed(self, request: int) -> Iterator[Protected]:
+    def current(self, request: int) -> Iterator[Protected]:
         """Yield what is protected at a request."""
         yield from self._words
         if failure := self._at_work.failure:
-            yield self._result(ProtectedKind.FAILURE, failure)
+            yield self._protect(ProtectedKind.FAILURE, failure)
         for result in self._at_work.edited_files(request):
-            yield self._result(ProtectedKind.FILES, result)
+            yield self._protect(ProtectedKind.FILES, result)
 
-    def _result(self, kind: ProtectedKind, result: ToolResult) -> Protected:
-        """Return a result that is protected as some kind, the same value each time."""
+    def _protect(self, kind: ProtectedKind, result: ToolResult) -> Protected:
+        """Return a result as protected content, the same object each time."""
         known = self._made.get((kind, result))
         if known is None:
             known = self._made[kind, result] = Protected(kind, result.location.message, ((result.text,),))

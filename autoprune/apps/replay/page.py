@@ -12,7 +12,7 @@ from hashlib import sha256
 from string import Template
 from typing import Any
 
-from autoprune.apps.frontend import Markup, asset, bundle, clean, element, escaped, folded, joined, table
+from autoprune.apps.frontend import Markup, asset, bundle, clean, collapsible, concatenate, element, escape_text, table
 from autoprune.apps.replay.atoms import Group
 from autoprune.apps.replay.corpus import why_skipped
 from autoprune.apps.replay.detail import SessionDetail
@@ -52,22 +52,22 @@ def page(
     """
     figures = [each for session in found for each in session.figures]
     names = [prices, *(name for name in figures[0].bills if name != prices)] if figures else []
-    bills = [(name, _ranked(figures, name)) for name in names]
+    bills = [(name, _rank(figures, name)) for name in names]
     shown = details if bills else ()
     whole = overview(found)
     style, script = _files()
     return Template(asset("report/report.html", "autoprune.apps.replay")).substitute(
         policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
         "base-uri 'none'; form-action 'none'",
-        title=escaped(f"Replay of {_counted(whole.sessions, 'session')}: autoprune"),
+        title=escape_text(f"Replay of {_count_of(whole.sessions, 'session')}: autoprune"),
         style=style,
         summary=_summary(whole),
-        advice=escaped(advice),
-        command=escaped(command),
-        bills=joined(_bill(number, name, ranked) for number, (name, ranked) in enumerate(bills)),
+        advice=escape_text(advice),
+        command=escape_text(command),
+        bills=concatenate(_bill(number, name, ranked) for number, (name, ranked) in enumerate(bills)),
         sessions=element("section", *_sessions(found, whole, figures, notes), aria_labelledby="sessions"),
-        opened=_opened(shown),
-        texts=_kept_texts(shown),
+        opened=_session_list(shown),
+        texts=_texts_notice(shown),
         data=_data(bills, shown),
         script=script,
     )
@@ -98,18 +98,18 @@ class Ranked:
         return "reference" if self.standing.is_reference else "choice"
 
 
-def _ranked(figures: Iterable[Figures], prices: str) -> list[Ranked]:
+def _rank(figures: Iterable[Figures], prices: str) -> list[Ranked]:
     return [Ranked(number, each) for number, each in enumerate(standings(figures, prices), 1)]
 
 
-def _listed(lines: Sequence[Markup]) -> Iterator[Markup]:
+def _bullets(lines: Sequence[Markup]) -> Iterator[Markup]:
     """Yield a list of the first lines, and how many there are beyond these."""
     yield element("ul", *(element("li", line) for line in lines[:MOST_ROWS]))
     if len(lines) > MOST_ROWS:
         yield element("p", f"And {len(lines) - MOST_ROWS:,} more.")
 
 
-def _counted(number: int, noun: str) -> str:
+def _count_of(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -135,17 +135,17 @@ def _data(bills: Iterable[tuple[str, Sequence[Ranked]]], details: Iterable[Sessi
         "bills": [_points(ranked) for _, ranked in known],
         "sessions": [_detail(each, known[0][1]) for each in details],
     }
-    return json.dumps(_cleaned(data), separators=(",", ":")).replace("<", "\\u003c")
+    return json.dumps(_clean_all(data), separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _cleaned(value: Any) -> Any:
+def _clean_all(value: Any) -> Any:
     match value:
         case str():
             return clean(value)
         case Mapping():
-            return {clean(name): _cleaned(each) for name, each in value.items()}
+            return {clean(name): _clean_all(each) for name, each in value.items()}
         case list() | tuple():
-            return [_cleaned(each) for each in value]
+            return [_clean_all(each) for each in value]
     return value
 
 
@@ -178,8 +178,8 @@ def _detail(detail: SessionDetail, ranked: Sequence[Ranked]) -> dict[str, Any]:
 
 
 def _summary(whole: Overview) -> Markup:
-    return escaped(
-        f"{_counted(whole.episodes, 'recorded conversation')} with {_counted(whole.requests, 'request')}, replayed "
+    return escape_text(
+        f"{_count_of(whole.episodes, 'recorded conversation')} with {_count_of(whole.requests, 'request')}, replayed "
         "offline: at each request, each strategy was asked as in a live loop, and the prompt that it would have sent "
         "was measured."
     )
@@ -203,7 +203,7 @@ def _bill(number: int, prices: str, ranked: Sequence[Ranked]) -> Markup:
             "in both. Diamonds know what comes later: they cannot be chosen, and show how much there is to gain.",
         ),
         element("div", class_="charts frontier", id=f"bill-{number}"),
-        _key(
+        _legend(
             ("mark choice", "", "a strategy that you can choose"),
             ("mark reference", "", "a reference to compare with"),
             ("mark limit", "", "knows what comes later"),
@@ -218,11 +218,11 @@ def _bill(number: int, prices: str, ranked: Sequence[Ranked]) -> Markup:
         ),
     )
     if number:
-        return folded(f"The same at other prices: {prices}", *parts, class_="prices")
+        return collapsible(f"The same at other prices: {prices}", *parts, class_="prices")
     return element("section", element("h2", "Bill against evidence", id="frontier"), *parts, aria_labelledby="frontier")
 
 
-def _key(*items: tuple[str, str, str]) -> Markup:
+def _legend(*items: tuple[str, str, str]) -> Markup:
     return element(
         "ul", *(element("li", element("i", mark, class_=name), text) for name, mark, text in items), class_="key"
     )
@@ -235,16 +235,16 @@ def _strategies(prices: str, ranked: Sequence[Ranked]) -> Markup:
         *(f"{name},\xa0%" for name in PROTECTED_NAMES.values()),
         *("cache breaks", "re-reads", "slowest prune"),
     )
-    return table(head, _banded(ranked, len(head)), f"Strategies at {prices} prices", class_="strategies")
+    return table(head, _rows_by_band(ranked, len(head)), f"Strategies at {prices} prices", class_="strategies")
 
 
-def _banded(ranked: Iterable[Ranked], width: int) -> Iterator[Markup]:
+def _rows_by_band(ranked: Iterable[Ranked], width: int) -> Iterator[Markup]:
     """Yield the rows of the table, with a heading before each band."""
     band = ""
     for each in ranked:
         if band != (band := _band(each.standing)):
             yield element("tr", element("th", band, scope="rowgroup", colspan=str(width)), class_="band")
-        yield _strategy(each)
+        yield _strategy_row(each)
 
 
 def _band(standing: Standing) -> str:
@@ -254,7 +254,7 @@ def _band(standing: Standing) -> str:
     return kept if standing.band else "Below 90 % of some kind of evidence"
 
 
-def _strategy(each: Ranked) -> Markup:
+def _strategy_row(each: Ranked) -> Markup:
     row = each.row
     broken = _small_wrong(row.violations) if row.violations else ""
     tied = element("span", "≈", class_="tied", title="not significantly different from the one above")
@@ -265,10 +265,10 @@ def _strategy(each: Ranked) -> Markup:
         (row.facts, Group.FACTS),
     )
     cells = (
-        joined((tied if each.standing.is_tied else "", _interval(row.bill, 1, 3))),
-        _interval(each.standing.rereads, 1, 3),
+        concatenate((tied if each.standing.is_tied else "", _interval_cell(row.bill, 1, 3))),
+        _interval_cell(each.standing.rereads, 1, 3),
         *(f"{row.worst:.2f}", f"{row.dearer:.0%}".replace("%", " %")),
-        *(_interval(share, 100, 1) if row.needed[group] else _small("none needed") for share, group in groups),
+        *(_interval_cell(share, 100, 1) if row.needed[group] else _small("none needed") for share, group in groups),
         *(f"{100 * row.in_results:.1f}", f"{100 * row.far:.1f}"),
         *(
             f"{100 * row.protected[kind].value:.1f}" if kind in row.protected else _small("none")
@@ -285,9 +285,9 @@ def _small_wrong(violations: int) -> Markup:
     return element("small", f"promises broken: {violations}", class_="wrong")
 
 
-def _interval(value: Interval, factor: int, digits: int) -> Markup:
+def _interval_cell(value: Interval, factor: int, digits: int) -> Markup:
     figure, low, high = (f"{factor * each:.{digits}f}" for each in (value.value, value.low, value.high))
-    return joined((element("b", figure), " ", _small(f"{low} to {high}")))
+    return concatenate((element("b", figure), " ", _small(f"{low} to {high}")))
 
 
 # What the page says of sessions.
@@ -302,19 +302,19 @@ def _sessions(
         for name, value, beside in _sums(whole)
     )
     yield element("dl", *pairs, class_="figures")
-    yield folded("Each conversation: its size, its results, its cache", *_conversations(found))
+    yield collapsible("Each conversation: its size, its results, its cache", *_conversations(found))
     if skipped := [(each.path, why) for each in found if (why := why_skipped(each))]:
-        lines = [joined((element("code", path), f": {why}")) for path, why in skipped]
-        yield folded(
-            f"{_counted(len(skipped), 'file')} {'was' if len(skipped) == 1 else 'were'} skipped", *_listed(lines)
+        lines = [concatenate((element("code", path), f": {why}")) for path, why in skipped]
+        yield collapsible(
+            f"{_count_of(len(skipped), 'file')} {'was' if len(skipped) == 1 else 'were'} skipped", *_bullets(lines)
         )
     broken = [
-        joined((f"{each.strategy}, ", element("code", each.episode), f": {what}"))
+        concatenate((f"{each.strategy}, ", element("code", each.episode), f": {what}"))
         for each in figures
         for what in each.violations
     ]
     if broken:
-        yield folded(f"Broken promises: {len(broken):,}", *_listed(broken))
+        yield collapsible(f"Broken promises: {len(broken):,}", *_bullets(broken))
     if notes:
         yield element("h3", "Notes")
         yield element("ul", *(element("li", note) for note in notes))
@@ -322,10 +322,10 @@ def _sessions(
 
 def _sums(whole: Overview) -> Iterator[tuple[str, str, str]]:
     """Yield figures on all sessions together: a name, a value, and an explanation."""
-    yield "sessions", f"{whole.sessions:,}", f"of {_counted(whole.files, 'file')}"
+    yield "sessions", f"{whole.sessions:,}", f"of {_count_of(whole.files, 'file')}"
     yield "requests", f"{whole.requests:,}", ""
     yield "tokens of messages", f"{whole.tokens:,}", f"median {whole.median_tokens:,}, largest {whole.largest_tokens:,}"
-    results = f"of the tokens, in {_counted(whole.results, 'result')}; the largest has {whole.largest_result:,}"
+    results = f"of the tokens, in {_count_of(whole.results, 'result')}; the largest has {whole.largest_result:,}"
     yield "tool results", _percent(whole.result_share), results
     yield (
         "paths touched again",
@@ -353,38 +353,38 @@ def _conversations(found: Sequence[SessionFigures]) -> Iterator[Markup]:
     )
     known = [(each, name) for each in found for name in each.shapes]
     known.sort(key=lambda pair: (-pair[0].shapes[pair[1]].tokens, pair[1]))
-    yield table(head, (_conversation(each, name) for each, name in known[:MOST_ROWS]), "Conversations")
+    yield table(head, (_conversation_row(each, name) for each, name in known[:MOST_ROWS]), "Conversations")
     if len(known) > MOST_ROWS:
         yield element("p", f"{len(known) - MOST_ROWS:,} smaller ones are left out here.")
 
 
-def _conversation(session: SessionFigures, name: str) -> Markup:
+def _conversation_row(session: SessionFigures, name: str) -> Markup:
     shape = session.shapes[name]
     is_recorded = shape.recorded_cached and shape.recorded_prompt
     cells = (
         *(session.agent, f"{shape.requests:,}", f"{shape.tokens:,}", f"{shape.results:,}", f"{shape.largest_result:,}"),
         _percent(shape.result_tokens / shape.tokens if shape.tokens else 0.0),
-        joined((f"{shape.reads_again:,} ", _small(f"of {shape.reads:,}"))),
+        concatenate((f"{shape.reads_again:,} ", _small(f"of {shape.reads:,}"))),
         _percent(shape.recorded_cached / shape.recorded_prompt) if is_recorded else "–",
-        _percent(_simulated(session, name)),
+        _percent(_simulated_share(session, name)),
     )
     words = element("td", "; ".join(session.notes), class_="words")
     return element("tr", element("th", name, scope="row"), *(element("td", cell) for cell in cells), words)
 
 
-def _simulated(session: SessionFigures, episode: str) -> float:
+def _simulated_share(session: SessionFigures, episode: str) -> float:
     """Return the share of an episode's prompts that an unpruned replay reads from the cache."""
     known = next((each for each in session.figures if (each.episode, each.strategy) == (episode, "none")), None)
     return sum(known.held) / sum(known.prompts) if known and sum(known.prompts) else 0.0
 
 
-def _opened(details: Sequence[SessionDetail]) -> Markup:
+def _session_list(details: Sequence[SessionDetail]) -> Markup:
     """Return what the script fills with the charts and the results of sessions, the first one open."""
     if not details:
         return Markup()
     which = f"The {len(details)} conversations with the largest unpruned bills. " if len(details) > 1 else ""
     intro = element("p", which, INTRO)
-    key = _key(
+    key = _legend(
         ("area cached", "", "read from the cache; in view"),
         ("area written", "", "newly written"),
         ("area cleared", "", "cleared"),
@@ -397,14 +397,14 @@ def _opened(details: Sequence[SessionDetail]) -> Markup:
 
 
 def _session(number: int, detail: SessionDetail) -> Markup:
-    sizes = f" {_counted(detail.requests, 'request')}, {_counted(len(detail.results), 'result')}, "
+    sizes = f" {_count_of(detail.requests, 'request')}, {_count_of(len(detail.results), 'result')}, "
     words = _small(f"{sizes}last prompt {detail.unpruned[-1]:,} tokens")
-    summary = joined((element("b", detail.episode), " ", words))
+    summary = concatenate((element("b", detail.episode), " ", words))
     is_open = {} if number else {"open": ""}
-    return folded(summary, class_="session", id=f"session-{number}", **is_open)
+    return collapsible(summary, class_="session", id=f"session-{number}", **is_open)
 
 
-def _kept_texts(details: Sequence[SessionDetail]) -> Markup:
+def _texts_notice(details: Sequence[SessionDetail]) -> Markup:
     if any(each.has_texts for each in details):
-        return escaped("This page holds texts of tool results: whoever reads it reads what the tools said.")
-    return escaped(NO_TEXTS)
+        return escape_text("This page holds texts of tool results: whoever reads it reads what the tools said.")
+    return escape_text(NO_TEXTS)

@@ -22,13 +22,13 @@ HOLDERS = ("content", "parts")  # of blocks
 
 
 class Scale:
-    """Weighs messages, each once."""
+    """Counts the tokens of messages, each message once."""
 
     def __init__(self, episode: Episode, count: Count) -> None:
-        """Know the messages of an episode."""
+        """Start with the counts of an episode's messages."""
         entries = zip(episode.messages, episode.transcript.entries, strict=True)
         self._tokens = {id(message): entry.tokens for message, entry in entries}
-        self._kept: list[object] = []  # so that no identity is used twice
+        self._kept: list[object] = []  # keeps messages alive, so that no id() is used twice
         self._parser = new_parser(count)
 
     def tokens(self, message: object) -> int:
@@ -40,9 +40,9 @@ class Scale:
         return known
 
     def leading(self, before: object, now: object) -> int:
-        """Return the tokens of the blocks at the head of a message that another one in its place began with, too.
+        """Return the tokens of the blocks at the start that a message shares with the one before in its place.
 
-        A provider caches blocks: of several results in one message those before the one that was cleared are held.
+        Providers cache blocks: if one of several results in a message is cleared, the results before it stay cached.
         """
         for name in HOLDERS:
             old, new = fields_of(before).get(name), fields_of(now).get(name)
@@ -53,7 +53,7 @@ class Scale:
 
 
 def common_length(before: Sequence[object], now: Sequence[object]) -> int:
-    """Return how many messages, or blocks, two lists have at their heads in common."""
+    """Return how many messages, or blocks, two lists have in common at the start."""
     at = 0
     for old, new in zip(before, now, strict=False):
         if old is not new and old != new:
@@ -63,17 +63,19 @@ def common_length(before: Sequence[object], now: Sequence[object]) -> int:
 
 
 class Sight:
-    """Says what can be seen in a prompt of an episode. A text is looked for once in each message that was changed."""
+    """Says what can be seen in a prompt of an episode. Each text is searched once in each changed message."""
 
     def __init__(self, episode: Episode) -> None:
-        """Know the messages and the results of an episode."""
+        """Take the messages and results of an episode."""
         self._own = {id(message): at for at, message in enumerate(episode.messages)}
         self._results = episode.transcript.results
-        self._whole: set[int] = set()  # messages of the episode that stand in the prompt as they were
-        self._others: dict[int, None] = {}  # numbers of the others that stand there
-        self._numbers: dict[int, int] = {}  # of all others that ever stood in a prompt, by identity
+        self._whole: set[int] = set()  # recorded messages that are unchanged in the prompt
+        self._others: dict[int, None] = {}  # numbers of the other messages in the prompt
+        self._numbers: dict[int, int] = {}  # of all other messages of any prompt so far, by id()
         self._texts: list[tuple[object, Text]] = []
-        self._found: dict[str, tuple[int, list[int]]] = {}  # how many others were looked at, and those that hold a text
+        self._found: dict[
+            str, tuple[int, list[int]]
+        ] = {}  # how many other messages were searched for a text, and which contain it
         self._parser = new_parser(len)
 
     def look(self, messages: Sequence[object]) -> None:
@@ -82,20 +84,20 @@ class Sight:
         self._others = {self._number(message): None for message in messages if id(message) not in self._own}
 
     def has_source(self, need: Need) -> bool:
-        """Return whether a result that shows what is needed stands there whole."""
+        """Return whether a result that shows what is needed is whole in the prompt."""
         places = ((source, self._results[source].location.message) for source in need.sources)
         return any(at in self._whole or self._holds(self._results[source].text) for source, at in places)
 
     def has(self, item: Protected) -> bool:
-        """Return whether protected content stands there whole: in its message as it was, or elsewhere."""
+        """Return whether protected content is whole in the prompt: in its unchanged message, or elsewhere."""
         return item.message in self._whole or any(all(map(self._holds, form)) for form in item.forms)
 
     def shows(self, need: Need) -> bool:
-        """Return whether what is needed can be seen in what was changed or written anew."""
+        """Return whether what is needed can be seen in a changed or new message."""
         return any(self._texts[number][1].shows(need.atom) for number in self._others)
 
     def _holds(self, text: str) -> bool:
-        """Return whether a text stands whole in a message that was changed beside it, or written anew."""
+        """Return whether a text is whole in a changed or new message."""
         if not text or not self._others:
             return False
         seen, found = self._found.get(text, (0, []))
@@ -104,7 +106,7 @@ class Sight:
         return any(number in self._others for number in found)
 
     def _number(self, message: object) -> int:
-        """Return the number of a message that is none of the episode's, which is read the first time."""
+        """Return the number of a message that is not the episode's, and read it if it is new."""
         known = self._numbers.get(id(message))
         if known is None:
             entry = self._parser.read(message, 0)
@@ -114,12 +116,12 @@ class Sight:
         return known
 
 
-NEAR = 10  # requests in which a result that was fetched again is not fetched once more
+NEAR = 10  # requests in which a result that was fetched again need not be fetched once more
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What was sent at a request: its tokens, and those at its beginning that the prompt before had too."""
+    """What was sent at a request: its tokens, and how many of them are a prefix shared with the previous prompt."""
 
     tokens: int
     held: int
@@ -130,9 +132,9 @@ class Prompt:
 class Run:
     """An episode under a strategy, request by request, without prices.
 
-    `retained` says of each need whether it was in sight, `in_results` whether it was so without the words of
-    placeholders and summaries. `rereads` are results that would have been fetched again, each with the request.
-    `protected` counts the protected content that was whole in view, and that was not, over all requests.
+    `retained` says for each need whether it was in view, `in_results` whether it was in view without the text of
+    placeholders and summaries. `rereads` are pairs of a request and a result that would have been fetched again.
+    `protected` counts protected content that was whole in view, and that was not, over all requests.
     """
 
     episode: Episode = field(repr=False)
@@ -149,8 +151,8 @@ def play(
 ) -> Run:
     """Return what a strategy would have sent at each request of an episode, and what it would have lost.
 
-    `new_pruner` makes a pruner with the episode's safe zone. Each time the full history is pruned; with `fed_back` what
-    was sent before, with the messages that are new.
+    `new_pruner` makes a pruner with the episode's safe zone. It prunes the full history at each request, or with
+    `fed_back` its own previous output and the new messages.
     """
     scale = Scale(episode, count)
     laws = Laws(episode, scale.tokens)
@@ -179,25 +181,25 @@ def play(
 
 
 def pruner_arguments(episode: Episode, strategy: Any) -> dict[str, Any]:
-    """Return what a live loop would tell a pruner of the conversation."""
+    """Return the arguments that a live loop would pass to `prune`: the calibration, and known pauses."""
     pauses = {"pauses": episode.pauses} if episode.pauses and not folds(strategy) else {}
     return {"calibration": episode.ratio, **pauses}
 
 
 class _Seen:
-    """What could be seen in the prompts of an episode, of all that was needed."""
+    """Records which of an episode's needs could be seen in its prompts."""
 
     def __init__(self, episode: Episode) -> None:
         self._episode = episode
         self._sight = Sight(episode)
-        self._needs = _by_request(episode.evidence.needs)
+        self._needs = _group_by_request(episode.evidence.needs)
         self._retained: list[bool] = []
         self._in_results: list[bool] = []
         self._rereads: list[tuple[int, int]] = []
         self._protected: Counter[tuple[ProtectedKind, bool]] = Counter()
 
     def look(self, request: int, messages: Sequence[Any]) -> None:
-        """Look at the prompt of a request for what its action rested on, and for protected content."""
+        """Search the prompt of a request for what its action needed, and for protected content."""
         self._sight.look(messages)
         missing: list[Need] = []
         for need in self._needs.get(request, ()):
@@ -210,7 +212,7 @@ class _Seen:
         self._protected.update((each.kind, self._sight.has(each)) for each in self._episode.protected[request])
 
     def run(self, prompts: Sequence[Prompt], violations: Sequence[str]) -> Run:
-        """Return the run in which these prompts were sent."""
+        """Return the run with these prompts."""
         counts = {kind: (self._protected[kind, True], self._protected[kind, False]) for kind in ProtectedKind}
         return Run(
             *(self._episode, tuple(prompts), tuple(self._retained), tuple(self._in_results), tuple(self._rereads)),
@@ -218,7 +220,7 @@ class _Seen:
         )
 
 
-def _by_request(needs: Sequence[Need]) -> dict[int, list[Need]]:
+def _group_by_request(needs: Sequence[Need]) -> dict[int, list[Need]]:
     found: dict[int, list[Need]] = {}
     for need in needs:
         found.setdefault(need.request, []).append(need)
@@ -226,7 +228,7 @@ def _by_request(needs: Sequence[Need]) -> dict[int, list[Need]]:
 
 
 def _fetches(request: int, missing: Sequence[Need], before: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield the newest sources of what is missing that would be fetched again: not those fetched a moment ago."""
+    """Yield the newest sources of missing needs, unless they were fetched in the last 10 requests."""
     lately = {result for when, result in before if when >= request - NEAR}
     for result in dict.fromkeys(need.sources[-1] for need in missing):
         if result not in lately:

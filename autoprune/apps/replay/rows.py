@@ -24,7 +24,7 @@ Pair = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A figure, and what 95 of 100 draws of as many sessions, with repetition, lie between."""
+    """A figure with its 95 % bootstrap confidence interval over sessions."""
 
     value: float
     low: float
@@ -32,7 +32,7 @@ class Interval:
 
 
 def interval(sessions: Iterable[Pair], nothing: float = 1.0) -> Interval:
-    """Return the share of some sessions with its interval; `nothing` is the share where there is nothing to share."""
+    """Return the ratio over some sessions with its interval; `nothing` is the ratio if the denominator is 0."""
     pairs = list(sessions)
     parts, wholes = [part for part, _ in pairs], [whole for _, whole in pairs]
     drawn_parts, drawn_wholes = _grouped_values(parts), _grouped_values(wholes)
@@ -51,32 +51,32 @@ def _ratio(part: float, whole: float, nothing: float) -> float:
 def _grouped_values(values: Sequence[float]) -> Sequence[float]:
     if len(values) <= GROUPS:
         return values
-    dealt = [values[place] for place in _shuffled(len(values))]
+    dealt = [values[place] for place in _shuffle(len(values))]
     return [sum(dealt[group::GROUPS]) for group in range(GROUPS)]
 
 
 @lru_cache(maxsize=2)
-def _shuffled(count: int) -> list[int]:
-    """Return the numbers of sessions in an order that has nothing to do with theirs."""
+def _shuffle(count: int) -> list[int]:
+    """Return the numbers of the sessions in random order."""
     return random.Random(SEED).sample(range(count), count)
 
 
 @lru_cache(maxsize=2)
 def _samples(count: int) -> list[list[int]]:
-    """Return the numbers of the sessions in each draw."""
+    """Return the numbers of the sessions in each bootstrap sample."""
     draw = random.Random(SEED)
     return [draw.choices(range(count), k=count) for _ in range(SAMPLES)]
 
 
-FEW_ATOMS = 20  # of a group, fewer of which say little
-DEARER = 1.0 + 1e-9  # a bill above the unpruned one
+FEW_ATOMS = 20  # a group with fewer atoms than this says little
+DEARER = 1.0 + 1e-9  # a bill above the unpruned one; the margin is for rounding errors
 
 
 @dataclass(frozen=True)
 class Row:
-    """A strategy over all episodes: bills are shares of the unpruned one, evidence is shares of the atoms needed.
+    """A strategy over all episodes: bills as shares of the unpruned bill, evidence as shares of the needed atoms.
 
-    Bills are weighed in dollars where the price of each episode's input tokens is known. Evidence is by group: `code`
+    Bills are weighted in dollars if the input price of every episode is known. Evidence is by group: `code`
     (with `edits`), `shell_edits` and `facts`; `needed` counts the atoms of each. `in_results` and `far` are of code.
     `cold` is the part of the saving that was cut at requests that found no cache. `protected` are shares of the
     protected content by its kind, of those kinds that were needed at all.
@@ -110,7 +110,7 @@ class Row:
 
     @property
     def least(self) -> float:
-        """The lowest share of all groups. Shell edits and facts count if there are enough of them to say anything."""
+        """The lowest share of all groups. Shell edits and facts count only if at least 20 were needed."""
         few = {group for group in (Group.SHELL_EDITS, Group.FACTS) if self.needed.get(group, 0) < FEW_ATOMS}
         return min(share.value for group, share in self.evidence.items() if group not in few)
 
@@ -118,7 +118,7 @@ class Row:
 def summarize(figures: Iterable[Figures], prices: str) -> list[Row]:
     """Return a row for each strategy and style at the prices of that name, the cheapest bill first.
 
-    Of each episode that was replayed without pruning; others are passed over.
+    Episodes that were not also replayed without pruning are skipped.
     """
     found = list(figures)
     worth = worth_of(found, prices)
@@ -137,7 +137,7 @@ def summarize(figures: Iterable[Figures], prices: str) -> list[Row]:
 
 
 def worth_of(found: Iterable[Figures], prices: str) -> Mapping[str, float]:
-    """Return what an input token of each episode is worth: its price in dollars if all are known, else 1."""
+    """Return the weight of each episode's input tokens: their price in dollars if all are known, otherwise 1."""
     known = {each.episode: each.bills[prices].input_price for each in found}
     return (
         {episode: price or 1.0 for episode, price in known.items()}

@@ -27,12 +27,12 @@ FULL, FED_BACK = "full history", "fed back"
 
 @dataclass(frozen=True)
 class ReplayArgs:
-    """What is replayed and how: the same for every session of a run.
+    """The arguments of a replay, the same for every session of a run.
 
-    `styles` are the ways in which a loop calls the pruner: with its full history each time, or with what was sent
-    before. `safe_zone` is that of whole prompts; None is the one that `run` uses for each session's model. `model` is
-    taken for sessions that name none, and `cache_life`, in seconds, for that of each cache whatever the log says of it.
-    A reader is one, or the name of one, path/to/file.py:NAME, by which each process loads it.
+    `styles` are the ways in which a loop calls the pruner: with its full history each time, or with the previous
+    output. `safe_zone` is for whole prompts; None means the one that `run` uses for each session's model. `model` is
+    used for sessions that name none, and `cache_life` overrides the life of every cache, in seconds. `readers` are
+    values, or names such as path/to/file.py:NAME, by which each process loads them.
     """
 
     strategies: Sequence[str] = BUILT_IN
@@ -47,11 +47,10 @@ class ReplayArgs:
 
 @dataclass(frozen=True)
 class Shape:
-    """What an episode is made of. Tokens are counted ones; `recorded_*` are the provider's, 0 where not recorded.
+    """What an episode consists of. Tokens are by our count; `recorded_*` by the provider's, 0 if not recorded.
 
-    `longest_prompt` is the longest prompt as the provider counts it, estimated if that is not recorded. `cache_life` is
-    that of most requests, in seconds; `life_from` says that it is "recorded", "requested", "given" or "assumed", and
-    `model_from` the same of the model.
+    `longest_prompt` is the longest prompt by the provider's count, estimated if it is not recorded. `cache_life` is the
+    most frequent one, in seconds; `life_from` is "recorded", "requested", "given" or "assumed", and so is `model_from`.
     """
 
     requests: int = 0
@@ -79,7 +78,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class SessionFigures:
-    """What a session file gave: the figures of its episodes, or the `error` that says why there are none."""
+    """The figures of a session file's episodes, or the `error` that says why there are none."""
 
     path: str
     agent: str = ""
@@ -90,19 +89,19 @@ class SessionFigures:
     error: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return all of it as JSON takes it."""
+        """Return the figures as JSON-compatible values."""
         return asdict(self)
 
     @classmethod
     def of_json(cls, known: Mapping[str, Any]) -> "SessionFigures":
-        """Return what `as_json` wrote, in this version or one whose figures did not name their session."""
+        """Read what `as_json` wrote, also in older versions, whose figures did not name their session."""
         shapes = {name: Shape(**{**each, "models": tuple(each["models"])}) for name, each in known["shapes"].items()}
         found = tuple(Figures.of_json({"session": known["path"], **each}) for each in known["figures"])
         return cls(**{**known, "shapes": shapes, "figures": found, "notes": tuple(known["notes"])})
 
 
 def replay_session(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
-    """Return the figures of a session file of that name. What cannot be read or replayed gives an error in words."""
+    """Return the figures of a session file. If it cannot be read or replayed, they hold an error message."""
     try:
         return _replay(name, data, args)
     except AutopruneError as error:
@@ -121,9 +120,9 @@ def _replay(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
 
 
 def episodes(path: str, data: bytes, args: ReplayArgs) -> Iterator[tuple[Recording, Episode]]:
-    """Yield the longest stretch of each conversation in a file's bytes, if it is long enough to say anything.
+    """Yield the longest stretch of each conversation in a file's bytes, if it has at least 20 requests.
 
-    Raises SessionError for what is no session file, SettingsError where a reader is not where its name says.
+    Raises SessionError if the bytes are no session file, SettingsError if a named reader does not exist.
     """
     readers = tuple(map(_reader, args.readers))
     held = recordings(decode(data, path, keeps_bad=True), path, skip_broken=args.skip_broken, readers=readers)
@@ -150,12 +149,12 @@ def replay_episode(known: Episode, args: ReplayArgs) -> Iterator[Figures]:
 
 
 def deciding_prices(known: Episode, prices: Sequence[Prices]) -> Prices:
-    """Return the prices that strategies are told: the first ones, or those of most of the episode's requests."""
+    """Return the prices that strategies decide by: the first ones, or the most frequent ones of the episode."""
     return known.prices if prices[0] == OWN else prices[0]
 
 
 def shape(known: Episode, recording: Recording, args: ReplayArgs) -> Shape:
-    """Return what an episode is made of."""
+    """Return the shape of an episode."""
     transcript = known.transcript
     sizes = [result.tokens for result in transcript.results]
     count = exact()
@@ -189,12 +188,12 @@ def shape(known: Episode, recording: Recording, args: ReplayArgs) -> Shape:
 
 @dataclass(frozen=True)
 class Overview:
-    """Sums over the episodes of some sessions; tokens are counted ones.
+    """Sums over the episodes of some sessions; tokens are by our count.
 
-    `lives` counts the episodes by the life of their caches, such as "1 h recorded", and `unnamed` those whose log names
-    no model. `recorded` is the share of the prompts that the providers read from their caches, in the `recording`
-    sessions that say so, and `simulated` the share in a replay of the same sessions without pruning; None where no
-    session says it.
+    `lives` counts the episodes by the life of their caches, such as "1 h recorded"; `unnamed` counts those whose log
+    names no model. `recorded` is the share of the prompts that providers read from their caches, in the `recording`
+    sessions that record it, and `simulated` the share in an unpruned replay of the same sessions. Both are None if no
+    session records it.
     """
 
     files: int
@@ -228,7 +227,7 @@ class Overview:
 
 
 def overview(found: Iterable[SessionFigures]) -> Overview:
-    """Return what the sessions that were replayed are made of."""
+    """Sum up the sessions that were replayed."""
     files = list(found)
     sessions = [each for each in files if each.shapes]
     shapes = [shape for each in sessions for shape in each.shapes.values()]
@@ -262,13 +261,13 @@ def overview(found: Iterable[SessionFigures]) -> Overview:
 
 
 def lifetime(seconds: float) -> str:
-    """Return a cache's life in words: 5 min, 1 h, 90 s."""
+    """Return a cache's life as text: 5 min, 1 h, 90 s."""
     hours, minutes = seconds / HOUR, seconds / 60
     return f"{hours:g} h" if hours >= 1 else f"{minutes:g} min" if minutes >= 1 else f"{seconds:g} s"
 
 
 def _cache_shares(sessions: Iterable[SessionFigures]) -> tuple[int, float | None, float | None]:
-    """Return how many episodes record what was cached, its share in their prompts, and the simulated one."""
+    """Return how many episodes record what was cached, its share in their prompts, and the simulated share."""
     said: list[Shape] = []
     prompts = held = 0
     for each in sessions:

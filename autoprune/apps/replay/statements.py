@@ -1,4 +1,4 @@
-"""What an agent states, in words and in texts that it writes, and the keys that its calls use. Reads answers alone.
+"""What an agent states, in words and in texts that it writes, and the keys that its calls use.
 
 A *statement* is what the agent says in an answer, and each text that a call of the answer carries: the content of a
 file that is written whole, a here-document that no program runs, a patch's new file, and any other argument of five
@@ -27,7 +27,7 @@ from autoprune.apps.replay.atoms import (
     is_patch,
     quoted_errors,
 )
-from autoprune.apps.replay.shell_edits import parsed
+from autoprune.apps.replay.shell_edits import parse_script
 from autoprune.apps.replay.values import KANA, LEAST_RUN, THAI, UNSPACED, normalize, squeeze, values_in
 from autoprune.conversation.transcript import ToolCall
 from autoprune.facts.calls import COMMAND_ID_NAMES, COMMAND_NAMES, arguments, command, paths
@@ -78,7 +78,7 @@ IsShown = Callable[[Atom], bool]
 def stated_atoms(calls: Sequence[ToolCall], words: str, is_shown: IsShown) -> tuple[Atom, ...]:
     """Return the facts, quotes and rows of an answer, each once.
 
-    `is_shown` says whether an atom stands in an earlier result. It decides between the readings of a statement: where a
+    `is_shown` says whether an earlier result shows an atom. It decides between the readings of a statement: where a
     name begins, which number 12.345 is, and which characters of a run were copied.
     """
     rows = {atom.text: atom for call in calls for atom in _rows(call, is_shown)}
@@ -118,7 +118,7 @@ def _texts_in(value: object, name: str, depth: int) -> Iterator[str]:
 
 
 def is_text(name: str, value: str) -> bool:
-    """Return whether an argument of that name is a text that the agent writes, and no command, search or edit."""
+    """Return whether an argument is a text that the agent writes rather than a command, search or edit."""
     if name in WHOLE_TEXTS:
         return True
     if name in NEW_TEXTS or name in OLD_TEXTS or name in SEARCHED or name in COMMAND_NAMES:
@@ -127,8 +127,8 @@ def is_text(name: str, value: str) -> bool:
 
 
 def _texts_in_script(script: str) -> Iterator[str]:
-    """Yield the here-documents of a script that no program runs, and its long quoted words."""
-    commands, heredocs = parsed(script)
+    """Yield the here-documents of a script that are not run by a program, and its long quoted words."""
+    commands, heredocs = parse_script(script)
     for heredoc in heredocs:
         if not RUN_BY.fullmatch(heredoc.words[0]):
             yield heredoc.body
@@ -145,7 +145,7 @@ def _text_atoms(text: str, is_shown: IsShown) -> Iterator[Atom]:
     quotes: list[Atom] = []
 
     def take_quotes(match: re.Match[str]) -> str:
-        """Take the quotes of a span; leave nothing of it if results show them, or if it is an atom of another kind."""
+        """Collect the quotes of a span. Remove the span if results show them, or if it is an atom of another kind."""
         span = next(filter(None, match.groups()))
         found = [] if span in errors else list(_quotes(span, is_shown))
         quotes.extend(found)
@@ -158,16 +158,16 @@ def _text_atoms(text: str, is_shown: IsShown) -> Iterator[Atom]:
     for name in names_in(text):
         yield _likeliest([Atom(Kind.FACT, reading) for reading in _readings(name)], is_shown)
     for run in UNSPACED.findall(text):
-        yield from _runs(squeeze(run), is_shown)
+        yield from _run_atoms(squeeze(run), is_shown)
 
 
 def _likeliest(readings: Sequence[Atom], is_shown: IsShown) -> Atom:
-    """Return the first reading that a result shows; the first of all if none does."""
+    """Return the first reading that a result shows, or the first one if none does."""
     return next(filter(is_shown, readings), readings[0])
 
 
 def _quotes(span: str, is_shown: IsShown) -> Iterator[Atom]:
-    """Yield the parts of a quoted span between its ellipses that are long enough to be no chance."""
+    """Yield the parts of a quoted span between ellipses that are too long for a coincidence."""
     for part in ELLIPSIS.split(span):
         letters = squeeze(part)
         enough = len(letters) >= LEAST_QUOTED and len(part.split()) >= LEAST_QUOTED_WORDS
@@ -204,18 +204,18 @@ def _complete_name(name: list[str]) -> Iterator[list[str]]:
 
 
 def _is_capitalized(word: str) -> bool:
-    """Return whether a word begins with a capital and goes on in small letters, or is an initial."""
+    """Return whether a word is capitalized or an initial."""
     return word[0].isupper() and (len(word) == 1 or word[1].islower() or word[1] in "’'")
 
 
 def _readings(name: Sequence[str]) -> list[str]:
-    """Return a name, and what is left of it without a first or last word: a sentence may begin before it."""
+    """Return a name, and the name without its first or last word, which may belong to the sentence."""
     shorter = [name[1:], name[:-1], name[2:]] if len(name) > 2 else []
     return [" ".join(each) for each in (name, *shorter) if len(each) >= 2]
 
 
-def _runs(run: str, is_shown: IsShown) -> Iterator[Atom]:
-    """Yield the pieces of a run that results show, from left to right; its first piece if they show none."""
+def _run_atoms(run: str, is_shown: IsShown) -> Iterator[Atom]:
+    """Yield the pieces of a run that results show, from left to right, or its first piece if there are none."""
     size = next((size for script, size in RUNS if script.search(run)), LEAST_RUN)
     pieces = [Atom(Kind.FACT, run[at : at + size]) for at in range(len(run) - size + 1)]
     at, found = 0, False
@@ -232,7 +232,7 @@ def _runs(run: str, is_shown: IsShown) -> Iterator[Atom]:
 
 
 def _rows(call: ToolCall, is_shown: IsShown) -> Iterator[Atom]:
-    """Yield the keys in the arguments of a call, which are in no path, text, edit or patch."""
+    """Yield the keys in the arguments of a call, except in paths, texts, edits and patches."""
     for text in _possible_keys(arguments(call), "", 0, frozenset(paths(call))):
         for readings in values_in(normalize(text)):
             yield _likeliest([Atom(Kind.ROW, reading) for reading in readings], is_shown)
@@ -269,5 +269,5 @@ def _may_be_key(name: str, text: str) -> bool:
 
 
 def _drop_code(match: re.Match[str]) -> str:
-    """Return nothing for a name of code, which is an atom of another kind."""
+    """Remove names of code, which are atoms of another kind."""
     return "" if code_names(match[0]) else match[0]

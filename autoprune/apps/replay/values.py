@@ -1,4 +1,4 @@
-"""Values in texts, in a form that is the same however they are written. Reads texts, knows nothing of conversations.
+"""Find values in texts, and normalize them: the same value has one form, however it is written.
 
 A *value* is one of
 
@@ -89,7 +89,7 @@ HIDDEN = "\0"  # in place of a value that was read: it ends words and numbers
 
 
 def normalize(text: str) -> str:
-    """Return a text with ASCII digits, half-width letters, and without ligatures and soft hyphens."""
+    """Replace foreign digits, full-width letters and ligatures by ASCII, and remove soft hyphens."""
     if text.isascii():
         return text
     if FOREIGN_SIGN.search(text):
@@ -98,12 +98,12 @@ def normalize(text: str) -> str:
 
 
 def squeeze(text: str) -> str:
-    """Return the letters and digits of a text: line breaks, hyphens and marks between them make no difference."""
+    """Keep only letters and digits, so that line breaks, hyphens and punctuation make no difference."""
     return "".join(LETTERS.findall(normalize(text)))
 
 
 def all_readings(text: str, words: Iterable[str] | None = None) -> set[str]:
-    """Return all values that stand in a text, in every reading. `words` are all of its words, if they are known."""
+    """Return all readings of all values in a text. `words` are all of its words, if they are known."""
     text = normalize(text)
     found = _word_values(_words_with_digits(words or set(TOKEN.findall(text))))
     for chunk in set(CHUNK.findall(text)):
@@ -115,7 +115,7 @@ def all_readings(text: str, words: Iterable[str] | None = None) -> set[str]:
 
 
 def values_in(text: str) -> list[tuple[str, ...]]:
-    """Return the readings of each value in a text, the most likely one first. No character is of two values."""
+    """Return the readings of each value in a text, the likeliest first. Values do not overlap."""
     found: list[tuple[str, ...]] = []
 
     def collect(read: "_Read") -> Callable[[re.Match[str]], str]:
@@ -148,7 +148,7 @@ def _words_with_digits(words: Iterable[str]) -> list[str]:
     return list(filter(DIGITS.match, pieces))
 
 
-# Readings of a match: none if it is no value, None if another pattern may read it.
+# The readings of a match: () if it is no value, None if another pattern may match it.
 _Read = Callable[[re.Match[str]], tuple[str, ...] | None]
 
 
@@ -164,7 +164,7 @@ def _verbatim(match: re.Match[str]) -> tuple[str, ...]:
     return (match[0].lower(),)
 
 
-def _dotted(match: re.Match[str]) -> tuple[str, ...] | None:
+def _dotted_readings(match: re.Match[str]) -> tuple[str, ...] | None:
     """Return numbers with dots, unless they are groups of one number: 1.234.567."""
     return None if ONE_NUMBER.fullmatch(match[0]) else (match[0],) if DIGITS.match(match[0]) else ()
 
@@ -201,7 +201,7 @@ def _month_day(match: re.Match[str]) -> tuple[str, ...] | None:
 
 
 def _month(name: str) -> int:
-    """Return the number of a month by how its name begins; 0 for any other word."""
+    """Return the number of a month by the first letters of its name; 0 for other words."""
     low = name.lower()
     return MONTHS.get(low[:4]) or MONTHS.get(low[:3]) or 0
 
@@ -216,7 +216,7 @@ _READERS: tuple[tuple[re.Pattern[str], _Read], ...] = (
     (DAY_MONTH, _day_month),
     (MONTH_DAY, _month_day),
     (TIME, _verbatim),
-    (DOTTED, _dotted),
+    (DOTTED, _dotted_readings),
     (BEHIND_SIGN, _amount),
     (BEFORE_SIGN, _amount),
 )
@@ -242,7 +242,7 @@ def _one_number(match: re.Match[str]) -> Iterator[str]:
 
 
 def _decimal(whole: str, part: str) -> Iterator[str]:
-    """Yield a number, if it has digits enough: 1234.50 is "1234.5", 0.5 has one digit."""
+    """Yield a number if it has enough digits: 1234.50 is "1234.5", 0.5 has one digit."""
     part = part.rstrip("0")
     if not part:
         yield from (whole,) if len(whole) >= LEAST_DIGITS else ()
@@ -253,7 +253,7 @@ def _decimal(whole: str, part: str) -> Iterator[str]:
 
 
 def _readings(chunk: str) -> Iterator[str]:
-    """Yield what digits with separators may be, from each of them on: numbers in groups of three, and decimal ones."""
+    """Yield the readings of digits with separators, from each group on: grouped by thousands, or decimal."""
     pieces = PARTS.split(chunk)
     parts, between = pieces[::2], pieces[1::2]
     for at in range(len(between)):
@@ -281,7 +281,7 @@ def _word_readings(match: re.Match[str]) -> tuple[str, ...]:
 
 
 def _word_values(words: Iterable[str]) -> set[str]:
-    """Return what words with three digits or more show: themselves, and the number in or before each."""
+    """Return the values of words with three digits or more: the words, and the number in each."""
     found = {word for word in words if word.isdecimal()}
     for word in words:
         if not word.isdecimal():

@@ -1,7 +1,7 @@
 """Which strategy to choose: bills at equal evidence, what is noise, and advice, which may be not to prune.
 
-A cheap bill with poor evidence is no bargain: whatever was lost is paid for in ways that a replay cannot see. So the
-strategies stand in bands by the lowest group of their evidence, and within a band by their bill.
+A cheap bill with poor evidence is no bargain: what was lost is paid for in ways that a replay cannot see. So strategies
+are sorted into bands by the lowest group of their evidence, and within a band by their bill.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,17 +13,17 @@ from autoprune.apps.replay.rows import Interval, Row, interval, summarize, sums_
 from autoprune.apps.replay.session import FULL
 from autoprune.apps.replay.tuning import FLOOR
 
-BANDS = (0.97, 0.95, 0.90, 0.0)  # the least evidence of each
-FEW = 5  # sessions, below which they say little about others
+BANDS = (0.97, 0.95, 0.90, 0.0)  # the lowest share of evidence in each
+FEW = 5  # sessions: fewer say little about others
 NONE, RUN = "none", "cache_aware"  # what `autoprune run` does, with the safe zone that it uses
-LITTLE = 0.01  # of the bill: what is cheaper by less is not named
+LITTLE = 0.01  # of the bill: a strategy that is cheaper by less is not mentioned
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A row in its band. `rereads` is its bill with what would be fetched again, as a share of the unpruned one.
+    """A row in its band. `rereads` is its bill including fetching results again, as a share of the unpruned bill.
 
-    `is_tied` says that its bill cannot be told apart from that of the row above it in the band.
+    `is_tied` says that its bill does not differ significantly from that of the row above in the band.
     """
 
     row: Row
@@ -36,12 +36,12 @@ class Standing:
 
     @property
     def is_cheaper(self) -> bool:
-        """Whether it costs less than no pruning, with its interval."""
+        """Whether it is significantly cheaper than no pruning."""
         return self.rereads.high < 1.0
 
     @property
     def keeps_enough(self) -> bool:
-        """Whether what is needed of each group stays in view."""
+        """Whether enough evidence of each group stays in view."""
         return self.row.least >= FLOOR
 
 
@@ -80,7 +80,7 @@ class _Bills:
         )
 
     def is_tied(self, above: Standing, below: Standing) -> bool:
-        """Return whether the difference of two bills on the same sessions may as well be the other way round."""
+        """Return whether the difference of two bills on the same sessions is not significant."""
         if (above.band, above.is_clairvoyant) != (below.band, below.is_clairvoyant):
             return False
         first, second = (self._groups[each.row.strategy, each.row.style] for each in (above, below))
@@ -98,14 +98,14 @@ class _Bills:
 
 
 def advice(placed: Sequence[Standing]) -> str:
-    """Return in a few sentences what to do: a strategy that is cheaper and keeps what is needed, or no pruning.
+    """Return advice in a few sentences: a strategy that is cheaper and keeps what is needed, or no pruning.
 
-    What `autoprune run` does comes first, where it is both.
+    The strategy of `autoprune run` is preferred if it is both.
     """
     mine = [each for each in placed if not each.is_reference]
     fine = [each for each in mine if each.is_cheaper and each.keeps_enough]
     if not mine:
-        return "No strategy was replayed that can be chosen: there is nothing to advise."
+        return "No strategy that can be chosen was replayed: there is nothing to advise."
     sessions = max(each.sessions for each in mine)
     few = f" That is {_sessions_text(sessions)}: too few to say much about others." if sessions < FEW else ""
     if not fine:
@@ -122,14 +122,14 @@ def advice(placed: Sequence[Standing]) -> str:
 
 
 def _cold_text(each: Standing) -> str:
-    """Say what part of the saving came at requests that found no cache; nothing where none did."""
+    """Say which part of the saving was made at requests with a cold cache; "" if none."""
     if not each.row.cold:
         return ""
     return f" {each.row.cold:.0%} of the saving comes from cuts at requests that found the cache cold anyway."
 
 
 def called(row: Row) -> str:
-    """Return a strategy's name, with its style where that is not the usual one."""
+    """The name of a row's strategy, with its style if it is not the usual one."""
     return row.strategy if row.style == FULL else f"{row.strategy} ({row.style})"
 
 
@@ -139,7 +139,7 @@ def _bill_text(each: Standing) -> str:
 
 
 def _shortcoming_text(each: Standing) -> str:
-    """Say what keeps a strategy from being advised."""
+    """Say why a strategy is not advised."""
     name, costs = called(each.row), f"{_bill_text(each)} of the unpruned bill, re-reads included"
     kept = _evidence_text(each)
     if not each.is_cheaper:
@@ -148,7 +148,7 @@ def _shortcoming_text(each: Standing) -> str:
 
 
 def _evidence_text(each: Standing) -> str:
-    """Say what stays in view, of each group of evidence that was needed at all."""
+    """Say how much of each needed group of evidence stays in view."""
     row = each.row
     shares = [f"{share.value:.1%} for {group}" for group, share in row.evidence.items() if row.needed[group]]
     *before, last = shares or ["all"]
