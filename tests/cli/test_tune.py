@@ -18,9 +18,7 @@ def test_it_shows_the_frontier_what_is_recommended_and_code_to_paste():
     assert done.returncode == 0
     assert "2 settings on 2 sessions" in done.stdout
     assert "recommended: low_water" in done.stdout
-    assert "chosen on some sessions and judged on the others, 2 times" in " ".join(
-        done.stdout.split()
-    )
+    assert "chosen on some sessions and judged on the others, 2 times" in " ".join(done.stdout.split())
     assert prunes(done.stdout).safe_zone in (20 * 1024, 30 * 1024)
     assert "no safe zone was given" not in done.stderr  # each setting has its own
 
