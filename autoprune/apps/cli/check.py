@@ -18,7 +18,7 @@ from autoprune.strategies.scaffold import value_in_file
 EXAMPLES = options.examples("check session.jsonl", "check pruned.json --provider anthropic --repair mended.json")
 
 
-def check(
+def check_session(
     session: options.SessionFile,
     provider: Annotated[
         str | None,

@@ -53,7 +53,7 @@ breaks    requests at which the prompt cache broke"""
 Ranking = dict[Prices, list[Standing]]
 
 
-def replay(
+def replay_sessions(
     paths: replaying.Paths = None,
     strategy: Annotated[
         list[str] | None,

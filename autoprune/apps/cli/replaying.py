@@ -137,7 +137,7 @@ class Collected:
         self._most = most
         self._with_curves: list[tuple[float, str]] = []  # a heap: the cheapest first
 
-    def add(self, found: SessionFigures) -> None:
+    def add_session(self, found: SessionFigures) -> None:
         """Add the figures of a session."""
         self._found[found.path] = found
         heapq.heappush(self._with_curves, (_unpruned_bill(found), found.path))
@@ -171,8 +171,8 @@ def replay_all(
             replayed = replay_files(files, args, known=digests, engine=engine)
             for path, figures in _with_progress(replayed, "replaying", len(files)):
                 if known and figures:
-                    known.append(figures)
-                found.add(figures or _known_figures(known, path))
+                    known.write(figures)
+                found.add_session(figures or _known_figures(known, path))
         except KeyboardInterrupt:
             print(f"autoprune: {_interruption_note(found, files, output)}", file=sys.stderr)
             raise
@@ -196,7 +196,7 @@ def _with_progress(items: Iterable[T], description: str, total: int) -> Iterator
 
 def _known_figures(known: "Results | None", path: str) -> SessionFigures:
     assert known  # replay_files gives no figures only for files whose digest is known
-    return known.read(path)
+    return known.figures(path)
 
 
 def _interruption_note(found: Collected, files: Sequence[str], output: str | None) -> str:
@@ -243,12 +243,12 @@ class Results:
                 self.digests[found.path], self._offsets[found.path] = found.digest, self._end
             self._end += len(line)
 
-    def read(self, path: str) -> SessionFigures:
+    def figures(self, path: str) -> SessionFigures:
         """Read the figures of a file whose digest is known."""
         self._file.seek(self._offsets[path])
         return self._parse(self._file.readline())
 
-    def append(self, found: SessionFigures) -> None:
+    def write(self, found: SessionFigures) -> None:
         """Write a line. Raises SessionError if it cannot be written."""
         line = f"{dump({ARGUMENTS: self._arguments, **found.as_json()})}\n".encode()
         try:
