@@ -13,7 +13,7 @@ from pages import ROOT, blocks, run_commands
 from shipped import PRESETS
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
-from autoprune.apps.cli.file_access import load_readers
+from autoprune.apps.cli.input_output import load_readers
 from autoprune.strategies.by_name import folding_named
 
 DOCS = ROOT / "docs"

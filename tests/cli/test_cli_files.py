@@ -13,8 +13,8 @@ import pytest
 from command_line import OPENAI, READERS, SENTENCE, XML, run, run_process
 from tables import each_row
 
-from autoprune.apps.cli import file_access
-from autoprune.apps.cli.file_access import refuse_agent_log, write_output
+from autoprune.apps.cli import input_output
+from autoprune.apps.cli.input_output import refuse_agent_log, write_output
 from autoprune.apps.sessions import load
 from autoprune.errors import SessionError
 
@@ -107,7 +107,7 @@ def test_an_error_names_a_file_that_cannot_be_written(tmp_path: Path, name: str,
 
 def test_a_read_only_file_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     out = old_file(tmp_path)
-    monkeypatch.setattr(file_access.os, "access", lambda path, mode: False)  # root may write everything
+    monkeypatch.setattr(input_output.os, "access", lambda path, mode: False)  # root may write everything
     with pytest.raises(SessionError, match="cannot be written: it is read-only"):
         write_output(str(out), "new")
     assert out.read_text(encoding="utf-8") == OLD

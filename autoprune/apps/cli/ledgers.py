@@ -21,7 +21,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from autoprune.apps.cli.file_access import replace_private
+from autoprune.apps.cli.input_output import replace_private
 from autoprune.economics import Ledger
 from autoprune.errors import SessionError
 

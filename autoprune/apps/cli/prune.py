@@ -9,7 +9,7 @@ from loguru import logger
 
 import autoprune.apps.cli.options as options
 from autoprune.apps.cli.console import OVER_SAFE_ZONE, count_with_progress, session_notes, show, show_json
-from autoprune.apps.cli.file_access import load_readers, read_session, refuse_agent_log, write_output
+from autoprune.apps.cli.input_output import load_readers, read_session, refuse_agent_log, write_output
 from autoprune.apps.cli.startup import check_output
 from autoprune.apps.sessions import Session
 from autoprune.conversation.archive import Directory, recall

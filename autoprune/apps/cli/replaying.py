@@ -16,7 +16,7 @@ from rich.text import Text
 import autoprune.apps.cli.options as options
 from autoprune import __version__
 from autoprune.apps.cli.console import Terminal, show
-from autoprune.apps.cli.file_access import load_readers
+from autoprune.apps.cli.input_output import load_readers
 from autoprune.apps.replay import ReplayArgs, SessionFigures
 from autoprune.apps.replay.bill import OWN
 from autoprune.apps.replay.corpus import Engine, details_of_files, key, replay_files, why_skipped, without_curves
