@@ -1,4 +1,4 @@
-"""An agent of Google's ADK that prunes what its model gets: offline, with a scripted model.
+"""A Google ADK agent with pruned prompts, offline with a scripted model.
 
 pip install '.[adk]' && python examples/adk_agent.py
 """
@@ -18,12 +18,12 @@ DAYS = 8
 
 
 def read_log(day: int) -> str:
-    """Return the log of a day."""
+    """Read the log of a day."""
     return f"day {day}: INFO all is well\n" * 400
 
 
 class Scripted(BaseLlm):
-    """Asks for the log of one day after the other, and notes how much it is sent."""
+    """A model that reads one log after the other and records the size of its last prompt."""
 
     model: str = "scripted"
     characters: int = 0
@@ -40,7 +40,7 @@ class Scripted(BaseLlm):
 
 
 async def main() -> None:
-    """Read the logs of some days, and print how much of them the model got with the last request."""
+    """Read logs, and print how much of them the last request contained."""
     model = Scripted()
     pruner = AgenticConversationPruner(PruneArgs("8k", model="gemini-2.5-pro"))
     agent = LlmAgent(name="reader", model=model, tools=[read_log], before_model_callback=before_model_callback(pruner))

@@ -1,4 +1,4 @@
-"""A plain client that a pruner is attached to: offline, with the scripted model of this folder.
+"""A plain client with an attached pruner, offline with the scripted model of this folder.
 
 python examples/attached_client.py
 """
@@ -15,7 +15,7 @@ READ_LOG = {"type": "function", "function": {"name": "read_log", "parameters": {
 
 
 def conversation(days: int) -> list[Any]:
-    """Return a conversation in which the model has read the logs of some days."""
+    """Build a conversation in which the model has read the logs of some days."""
     messages: list[Any] = [{"role": "user", "content": "Read the logs."}]
     for day in range(1, days + 1):
         function = {"name": "read_log", "arguments": f'{{"day": {day}}}'}
@@ -26,7 +26,7 @@ def conversation(days: int) -> list[Any]:
 
 
 def main() -> None:
-    """Send the same conversation twice, and print the size of both prompts as the model counts it."""
+    """Send the same conversation twice, and print the size of both prompts in the model's tokens."""
     messages = conversation(days=8)
     with serve() as url, OpenAI(base_url=url, api_key="none") as client:
         for name in ("before", "after"):

@@ -1,6 +1,6 @@
-"""A small coding agent that prunes its conversation before every request. It keeps the full history and sends less.
+"""A small coding agent that prunes its conversation before every request. It keeps the full history.
 
-It speaks either of two dialects: XML in the text of messages, or native tool calls.
+It uses one of two dialects: XML in the text of messages, or native tool calls.
 
     python examples/edit_loop.py --offline --safe-zone 20k
     python examples/edit_loop.py --base-url http://localhost:8000/v1 --model qwen3-coder --folder scratch "Fix tests"
@@ -42,7 +42,7 @@ PRICES = "1.25,0.1"  # of a token written to the provider's cache and one read f
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a tool by the model. `arguments` is None where they cannot be read."""
+    """A tool call of the model. `arguments` is None if they cannot be parsed."""
 
     name: str
     arguments: dict[str, Any] | None
@@ -51,14 +51,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a call."""
+    """The result of a call."""
 
     success: bool
     text: str
 
 
 def outcome(folder: Path, call: Call) -> Outcome:
-    """Carry out a call. Whatever the model got wrong is for the model to read, and no exception."""
+    """Run a call. Mistakes of the model become the text of the result, not an exception."""
     try:
         if call.name not in TOOLS or call.arguments is None:
             raise ToolError(f"no such tool, or arguments that cannot be read: {call.name}")
@@ -74,7 +74,7 @@ def outcome(folder: Path, call: Call) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a conversation writes calls and results. `options` go along with every request."""
+    """How calls and results are written. `options` are sent with every request."""
 
     system: str
     options: dict[str, Any]
@@ -83,7 +83,7 @@ class Dialect:
 
 
 def xml_calls(message: ChatCompletionMessage) -> list[Call]:
-    """The calls in a text: `<read_file>` on a line of its own, and a tag for each argument inside."""
+    """The calls in a text: `<read_file>` on its own line, with a tag for each argument inside."""
     calls = re.finditer(rf"^<({'|'.join(TOOLS)})>(.*?)^</\1>", message.content or "", re.DOTALL | re.MULTILINE)
     return [Call(call[1], _xml_arguments(TOOLS[call[1]], call[2])) for call in calls]
 
@@ -97,7 +97,7 @@ def _xml_arguments(tool: Tool, text: str) -> dict[str, Any]:
 
 
 def xml_answer(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """One message of the user's, with a result for each call."""
+    """One user message with a result for each call."""
     results = map(_xml_result, calls, outcomes)
     return [{"role": "user", "content": "\n".join(results)}]
 
@@ -114,14 +114,14 @@ def _xml_result(call: Call, outcome: Outcome) -> str:
 
 
 def _xml_help(tool: Tool) -> str:
-    """A tool as the system prompt of the XML dialect shows it."""
+    """The description of a tool in the system prompt of the XML dialect."""
     words = {name: "..." if name in required(tool) else "(optional)" for name in parameters(tool)}
     arguments = "\n".join(f"<{name}>{word}</{name}>" for name, word in words.items())
     return f"{tool.__doc__}\n<{tool.__name__}>\n{arguments}\n</{tool.__name__}>"
 
 
 def native_calls(message: ChatCompletionMessage) -> list[Call]:
-    """The calls beside a text."""
+    """The native calls of a message."""
     calls = [call for call in message.tool_calls or [] if call.type == "function"]
     return [Call(call.function.name, _json_object(call.function.arguments), call.id) for call in calls]
 
@@ -135,13 +135,13 @@ def _json_object(text: str) -> dict[str, Any] | None:
 
 
 def native_answer(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """A message of its own for each call."""
+    """A separate message for each call."""
     texts = [outcome.text if outcome.success else f"Error: {outcome.text}" for outcome in outcomes]
     return [{"role": "tool", "tool_call_id": call.id, "content": text} for call, text in zip(calls, texts, strict=True)]
 
 
 def _schema(tool: Tool) -> dict[str, Any]:
-    """A tool as the `tools` of a request describe it."""
+    """The schema of a tool for the `tools` of a request."""
     names = {str: "string", int: "integer"}
     properties = {name: {"type": names[kind]} for name, kind in parameters(tool).items()}
     arguments = {"type": "object", "properties": properties, "required": required(tool)}
@@ -171,7 +171,7 @@ def run(
     max_requests: int = MAX_REQUESTS,
     strategy: str | None = None,
 ) -> list[Any]:
-    """Work on a task until the model calls no more tools. Returns the full history, as if nothing had been pruned."""
+    """Work on a task until the model calls no more tools. Returns the full, unpruned history."""
     messages: list[Any] = [{"role": "system", "content": dialect.system}, {"role": "user", "content": task}]
     reports: list[Report] = []
     pauses, ledger = Pauses(), Ledger(PRICES)
@@ -194,7 +194,7 @@ def run(
 
 
 def summary(reports: Sequence[Report]) -> str:
-    """What pruning saved over all requests."""
+    """Summarize what pruning saved over all requests."""
     before, after = [report.tokens_before for report in reports], [report.tokens_after for report in reports]
     pruned = sum(report.results_cleared > 0 for report in reports)
     return (
@@ -213,7 +213,7 @@ def online(base_url: str | None, folder: Path) -> Iterator[tuple[OpenAI, Path]]:
 
 @contextmanager
 def offline(window: int = WINDOW) -> Iterator[tuple[OpenAI, Path]]:
-    """A client of the scripted model, and a scratch copy of the project that the script works on."""
+    """A client of the scripted model, and a temporary copy of the project."""
     with serve(window) as base_url, tempfile.TemporaryDirectory() as scratch:
         folder = Path(shutil.copytree(PROJECT, Path(scratch).resolve() / "project"))
         with OpenAI(base_url=base_url, api_key="none", max_retries=0) as client:
@@ -221,7 +221,7 @@ def offline(window: int = WINDOW) -> Iterator[tuple[OpenAI, Path]]:
 
 
 def plain(messages: Sequence[Any]) -> list[dict[str, Any]]:
-    """A history as dicts, with the fields that went over the wire."""
+    """The history as dicts, with the fields that were sent."""
     return [
         message.model_dump(exclude_unset=True) if isinstance(message, ChatCompletionMessage) else message
         for message in messages
@@ -242,7 +242,7 @@ def main(
     ] = f"cache_aware(prices='{PRICES}')",
     record: Annotated[Path | None, typer.Option(help="write the full history as JSON")] = None,
 ) -> None:
-    """Run the agent, print its last words."""
+    """Run the agent and print its last answer."""
     pruner = AgenticConversationPruner(args=PruneArgs(conversation_prune_safe_zone_tokens=safe_zone), llm=None)
     logger.remove()
     logger.add(sys.stderr, format="{message}")

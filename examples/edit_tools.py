@@ -1,6 +1,6 @@
-"""Six tools for a coding agent in one folder: (folder, **arguments) -> text. Their paths never leave the folder.
+"""Six tools for a coding agent in one folder: (folder, **arguments) -> text. Paths outside the folder are refused.
 
-Signatures and docstrings are what a model is told of them. A command runs with your rights: give it a scratch folder.
+The model sees their signatures and docstrings. Commands run with your permissions: use a temporary folder.
 """
 
 import inspect
@@ -87,12 +87,12 @@ TOOLS: dict[str, Tool] = {
 
 
 def parameters(tool: Tool) -> dict[str, type]:
-    """What a tool takes besides the folder, and whether it is a str or an int."""
+    """The arguments of a tool except the folder, with their types, str or int."""
     return {name: value.annotation for name, value in inspect.signature(tool).parameters.items() if name != "folder"}
 
 
 def required(tool: Tool) -> list[str]:
-    """The parameters that a call may not leave out."""
+    """The required parameters of a tool."""
     known = inspect.signature(tool).parameters
     return [name for name in parameters(tool) if known[name].default is inspect.Parameter.empty]
 
@@ -112,7 +112,7 @@ def _text(folder: Path, path: str, errors: str = "strict") -> str:
 
 
 def _files(folder: Path, path: str) -> list[str]:
-    """The file itself, or the files below a folder, sorted; without links, caches, and what is hidden."""
+    """The file itself, or the files below a folder, sorted. Leaves out links, caches and hidden files."""
     root = _inside(folder, path)
     if not root.exists():
         raise ToolError(f"there is no file or folder {path}")
@@ -122,7 +122,7 @@ def _files(folder: Path, path: str) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """A command's variables: `python` is the one that runs the agent, and the agent's key stays with the agent."""
+    """The environment of a command: `python` is the interpreter of the agent, and the agent's API key is removed."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     inherited = {name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"}
     return {**inherited, "PATH": path, "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}

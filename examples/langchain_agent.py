@@ -1,4 +1,4 @@
-"""An agent of LangChain's whose prompts are pruned. It needs no key: its model plays a script, and reads this folder.
+"""A LangChain agent with pruned prompts. It needs no API key: its scripted model reads the documentation.
 
 python examples/langchain_agent.py
 """
@@ -25,15 +25,15 @@ def read_page(name: str) -> str:
 
 
 class Script(FakeMessagesListChatModel):
-    """A model that says what it was given, whatever it is asked."""
+    """A model that plays a list of answers."""
 
     def bind_tools(self, tools: Any, **options: Any) -> "Script":
-        """Return the model itself: its script knows the tools."""
+        """Return the model itself: its answers already contain the tool calls."""
         return self
 
 
 def script() -> list[Any]:
-    """Return what the model says: it reads all pages, one at a time."""
+    """The model's script: read all pages, one at a time."""
     asked = [
         AIMessage("", tool_calls=[{"id": f"call_{at}", "name": "read_page", "args": {"name": name}}])
         for at, name in enumerate(PAGES)
@@ -42,7 +42,7 @@ def script() -> list[Any]:
 
 
 def told(report: Report) -> str:
-    """Return what was done before a request."""
+    """Describe what pruning did before a request."""
     tokens = f"{report.tokens_before:,} → {report.tokens_after:,} tokens"
     return f"{tokens}, {report.results_cleared} of {report.results} results cleared"
 

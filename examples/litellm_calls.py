@@ -1,11 +1,11 @@
-"""LiteLLM's `completion` that prunes what it is given: offline, with the scripted model of this folder.
+"""LiteLLM's `completion` with pruned prompts, offline with the scripted model of this folder.
 
 pip install '.[litellm]' && python examples/litellm_calls.py
 """
 
 import os
 
-os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # read at import: nothing is fetched from elsewhere
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # read at import: do not fetch prices from the network
 
 import litellm
 from attached_client import READ_LOG, conversation
@@ -16,7 +16,7 @@ from autoprune.integrations.litellm import prunes
 
 
 def main() -> None:
-    """Send the same conversation twice, and print the size of both prompts as the model counts it."""
+    """Send the same conversation twice, and print the size of both prompts in the model's tokens."""
     pruner = AgenticConversationPruner(PruneArgs("8k", model="gpt-5"))
     request = {"model": "openai/scripted", "messages": conversation(days=8), "tools": [READ_LOG]}
     with serve() as url:

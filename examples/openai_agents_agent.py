@@ -1,4 +1,4 @@
-"""An agent of the OpenAI Agents SDK that prunes what its model gets: offline, with the SDK's scripted model.
+"""An agent of the OpenAI Agents SDK with pruned prompts, offline with the SDK's scripted model.
 
 pip install '.[openai-agents]' && python examples/openai_agents_agent.py
 """
@@ -16,12 +16,12 @@ DAYS = range(1, 9)
 
 @function_tool
 def read_log(day: int) -> str:
-    """Return the log of a day."""
+    """Read the log of a day."""
     return f"day {day}: INFO all is well\n" * 400
 
 
 async def main() -> None:
-    """Read the logs of some days, and print how much of them the model got with the last request."""
+    """Read logs, and print how much of them the last request contained."""
     calls = [[function_call("read_log", {"day": day}, call_id=f"call_{day}")] for day in DAYS]
     model = ScriptedModel([*calls, [assistant_message("All is well.")]])
     agent = Agent(name="reader", tools=[read_log], model=model)

@@ -1,4 +1,4 @@
-"""An agent of Pydantic AI's whose prompts are pruned. It needs no key: its model plays a script, and reads this folder.
+"""A Pydantic AI agent with pruned prompts. It needs no API key: its scripted model reads the documentation.
 
 python examples/pydantic_ai_agent.py
 """
@@ -22,7 +22,7 @@ def read_page(name: str) -> str:
 
 
 def script(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-    """Return what the model says: it reads all pages, one at a time."""
+    """The model's script: read all pages, one at a time."""
     number = sum(isinstance(message, ModelResponse) for message in messages)
     if number == len(PAGES):
         return ModelResponse([TextPart("I have read all pages.")])
@@ -30,7 +30,7 @@ def script(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
 
 
 def told(report: Report) -> str:
-    """Return what was done before a request."""
+    """Describe what pruning did before a request."""
     tokens = f"{report.tokens_before:,} → {report.tokens_after:,} tokens"
     return f"{tokens}, {report.results_cleared} of {report.results} results cleared"
 

@@ -1,7 +1,7 @@
-"""A model server that plays a script over real HTTP, and refuses what providers refuse. It keeps no state.
+"""A model server that plays a script over HTTP and refuses what providers refuse. It has no state.
 
-It speaks `/v1/chat/completions`, without streaming, on the loopback interface. Which step comes next is the number of
-assistant messages in the request. A request with `tools` is answered by native tool calls, one without by XML.
+It serves `/v1/chat/completions`, without streaming, on the loopback interface. The number of assistant messages in the
+request selects the next step. It answers a request with `tools` with native tool calls, and one without with XML.
 """
 
 import json
@@ -32,10 +32,10 @@ Message = dict[str, Any]
 
 
 class RefusalError(Exception):
-    """A request breaks a provider's rule. Carries the body of the provider's answer."""
+    """A request that breaks a provider's rule, with the body of the provider's answer."""
 
     def __init__(self, message: str, param: str | None = None, **others: str) -> None:
-        """Hold the provider's words; `param` and others are fields of the body."""
+        """Store the provider's error message; `param` and others are fields of the body."""
         super().__init__(message)
         self.body = {
             "error": {"message": message, "type": "invalid_request_error", "param": param, "code": None} | others
@@ -44,7 +44,7 @@ class RefusalError(Exception):
 
 @contextmanager
 def serve(window: int = WINDOW) -> Iterator[str]:
-    """Serve the script while the context lasts. The value is the base URL to give to a client."""
+    """Serve the script while the context lasts. Yields the base URL for a client."""
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, window)) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
@@ -85,7 +85,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def completion(request: dict[str, Any], window: int = WINDOW) -> dict[str, Any]:
-    """The answer to a request: the script's next step. Raises RefusalError where a provider would."""
+    """The answer to a request: the script's next step. Raises RefusalError if a provider would refuse the request."""
     messages, is_native = request["messages"], bool(request.get("tools"))
     prompt = _tokens(messages)
     if prompt > window:
@@ -107,7 +107,7 @@ def completion(request: dict[str, Any], window: int = WINDOW) -> dict[str, Any]:
 
 
 def _tokens(value: Any) -> int:
-    """An estimate, as `usage` needs one."""
+    """Estimate the tokens for `usage`."""
     return len(json.dumps(value)) // CHARACTERS_PER_TOKEN
 
 
@@ -152,7 +152,7 @@ def check(messages: Sequence[Message], is_native: bool) -> None:
 
 
 def _check_texts(messages: Sequence[Message]) -> None:
-    """No text is empty; only beside tool calls may it be missing. Words: OpenAI's for null, else Anthropic's."""
+    """No text is empty, and it is missing only with tool calls. Messages: OpenAI's for null, else Anthropic's."""
     for index, message in enumerate(messages):
         content = message.get("content")
         texts = [part.get("text", "-") for part in content] if isinstance(content, list) else [content]
@@ -167,7 +167,7 @@ def _check_texts(messages: Sequence[Message]) -> None:
 
 
 def _check_turns(spoken: Sequence[Message]) -> None:
-    """User and assistant take turns. Words: the chat templates of local models."""
+    """User and assistant alternate. Messages: those of local models' chat templates."""
     roles = [message["role"] for message in spoken]
     if roles != [("user", "assistant")[index % 2] for index in range(len(roles))]:
         raise RefusalError(
@@ -176,7 +176,7 @@ def _check_turns(spoken: Sequence[Message]) -> None:
 
 
 def _check_results(messages: Sequence[Message]) -> None:
-    """Every call is answered right after it, and nothing else is. Words: OpenAI's."""
+    """Every call is answered right after it, and nothing else is. Messages: OpenAI's."""
     waiting: list[str] = []
     for index, message in enumerate(messages):
         if message["role"] == "tool":

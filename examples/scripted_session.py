@@ -1,4 +1,4 @@
-"""What the scripted model does: it finds and fixes a rounding bug in `fixtures/project`, not at the first attempt."""
+"""The script of the model: it fixes a rounding bug in `fixtures/project`, after a wrong attempt."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a tool, and with what."""
+    """A tool call."""
 
     name: str
     arguments: dict[str, Any]
@@ -14,7 +14,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A reply of the model: a text, and the calls that go with it."""
+    """A reply of the model: a text and its calls."""
 
     text: str
     calls: tuple[Call, ...] = ()

@@ -1,4 +1,4 @@
-"""An agent of Strands that prunes its messages before each call of the model: offline, with a scripted model.
+"""A Strands agent that prunes its messages before each model call, offline with a scripted model.
 
 pip install '.[strands]' && python examples/strands_agent.py
 """
@@ -18,12 +18,12 @@ DAYS = 8
 
 @tool
 def read_log(day: int) -> str:
-    """Return the log of a day."""
+    """Read the log of a day."""
     return f"day {day}: INFO all is well\n" * 400
 
 
 class Scripted(Model):
-    """Asks for the log of one day after the other."""
+    """A model that reads one log after the other."""
 
     def update_config(self, **model_config: Any) -> None:
         """Change nothing."""
@@ -50,7 +50,7 @@ class Scripted(Model):
 
 
 def main() -> None:
-    """Read the logs of some days, and print what is left of them, and what can be recalled."""
+    """Read logs, and print how much of them is left and how much can be recalled."""
     archive: dict[str, str] = {}
     pruner = AgenticConversationPruner(PruneArgs("8k"), archive=archive)
     agent = Agent(model=Scripted(), tools=[read_log], callback_handler=None, hooks=[PruningHook(pruner)])

@@ -13,7 +13,7 @@ from pages import ROOT, blocks, run_commands
 from shipped import PRESETS
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
-from autoprune.apps.cli.file_access import load_readers
+from autoprune.apps.cli.input_output import load_readers
 from autoprune.strategies.catalog import folding_named
 
 DOCS = ROOT / "docs"
@@ -40,7 +40,7 @@ def test_the_examples_of_a_page_run_one_after_the_other(page: str, monkeypatch: 
         exec(compile(block, page, "exec"), names)
 
 
-def test_the_ledger_that_is_shown_is_what_its_example_prints(capsys: pytest.CaptureFixture[str]):
+def test_the_ledger_example_prints_the_ledger_on_the_page(capsys: pytest.CaptureFixture[str]):
     exec(compile(code("ledger.md")[0], "ledger.md", "exec"), {})
     shown = "".join(line.removeprefix("    ") for line in text("ledger.md").splitlines(keepends=True))
     assert capsys.readouterr().out in shown
@@ -85,7 +85,7 @@ def result(number: int, text: str, kind: str = "text") -> dict[str, Any]:
     return {"role": "tool", "content": [part]}
 
 
-def test_the_format_of_the_page_is_pruned_like_those_that_ship():
+def test_the_format_of_the_page_is_pruned_like_the_included_ones():
     text = "some words of a file " * 100
     messages = [
         {"role": "user", "content": "Fix it."},
@@ -102,14 +102,14 @@ def test_the_format_of_the_page_is_pruned_like_those_that_ship():
     assert pruner.prune_conversations(outcome.conversation) is outcome.conversation
 
 
-def test_the_page_names_the_formats_that_ship():
+def test_the_page_names_the_included_formats():
     from autoprune.formats import SHIPPED
 
     page = text("formats.md")
     assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == [known.NAME for known in SHIPPED]
 
 
-def test_the_reader_of_the_page_reads_a_file_of_the_command_line(tmp_path: Path):
+def test_the_reader_of_the_page_works_on_the_command_line(tmp_path: Path):
     *_, reader, usage, _ = code("session_files.md")
     (tmp_path / "my_agent.py").write_text(reader)
     log = re.findall(r'"""\n(.*?)"""', usage, re.DOTALL)[0]
@@ -121,7 +121,7 @@ def test_the_reader_of_the_page_reads_a_file_of_the_command_line(tmp_path: Path)
     assert set(re.findall(r"from (autoprune\S*) import", reader)) == {"autoprune.apps.sessions"}
 
 
-def test_the_provider_of_the_page_is_used_by_hand_and_by_the_command_line(tmp_path: Path):
+def test_the_provider_of_the_page_works_in_python_and_on_the_command_line(tmp_path: Path):
     _, provider, usage = code("validation.md")
     names: dict[str, object] = {}
     for block in (provider, usage):
@@ -144,7 +144,7 @@ def test_the_provider_of_the_page_is_used_by_hand_and_by_the_command_line(tmp_pa
         ("missing.py:READER", "missing.py cannot be run: No module named 'nothing_such'"),
     ],
 )
-def test_a_reader_that_cannot_be_had_is_an_error(
+def test_a_reader_that_cannot_be_loaded_is_an_error(
     named: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)

@@ -25,7 +25,7 @@ def test_the_loop_prints_what_the_readme_shows():
     assert printed.getvalue() == shown
 
 
-def test_there_is_no_other_python():
+def test_the_readme_has_one_python_example():
     assert len(blocks(README, "python")) == 1
 
 
@@ -54,13 +54,13 @@ def test_every_file_that_the_readme_names_exists():
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
-def test_the_package_index_shows_no_link_that_it_cannot_follow():
+def test_the_description_on_the_package_index_has_no_relative_links():
     shown = runpy.run_path(str(ROOT / "setup.py"))["long_description"]()
     assert "In your loop" in shown
     assert re.findall(r"\]\((?!https?:|#)[^)]*\)", shown) == []
 
 
-def test_the_picture_and_its_caption_show_the_figures_of_today():
+def test_the_picture_and_its_caption_show_the_current_figures():
     """When it fails: `python docs/pictures.py`, and the last figures into the README."""
     pictures = runpy.run_path(str(ROOT / "docs" / "pictures.py"))
     known = pictures["figures"](json.loads(pictures["SESSION"].read_text(encoding="utf-8")))

@@ -20,7 +20,7 @@ CLAUDE = f"{READERS}/claude-code.jsonl"
 
 
 @each_row("session", [XML, OPENAI])
-def test_the_pruned_conversation_goes_to_standard_output_and_words_to_standard_error(session: str):
+def test_the_pruned_conversation_goes_to_standard_output_and_messages_to_standard_error(session: str):
     done = run("prune", session, "--safe-zone", "20k")
     text = done.stdout.decode()
     messages = json.loads(text) if session == XML else [json.loads(line) for line in text.splitlines()]
@@ -30,14 +30,14 @@ def test_the_pruned_conversation_goes_to_standard_output_and_words_to_standard_e
     assert "within the safe zone of 20,480" in done.stderr.decode()
 
 
-def test_a_session_within_the_safe_zone_comes_back_as_it_was():
+def test_a_session_within_the_safe_zone_is_not_changed():
     done = run("prune", OPENAI, "--safe-zone", "1m")
     given = [json.loads(line) for line in Path(OPENAI).read_text(encoding="utf-8").splitlines()]
     assert [json.loads(line) for line in done.stdout.splitlines()] == given
     assert "0 of 60 tool results cleared" in done.stderr.decode()
 
 
-def test_a_file_is_written_where_it_is_asked_for(tmp_path: Path):
+def test_output_is_written_to_the_named_file(tmp_path: Path):
     out = tmp_path / "out.json"
     done = run("prune", XML, "--safe-zone", "20k", "-o", str(out))
     assert done.stdout == b""
@@ -47,7 +47,7 @@ def test_a_file_is_written_where_it_is_asked_for(tmp_path: Path):
     assert stats["tool_results_cleaned"] > 0
 
 
-def test_a_dash_is_standard_input_and_output_and_a_process_of_its_own_does_the_same():
+def test_a_dash_is_standard_input_and_output_in_a_separate_process_too():
     piped = run_process("prune", "-", "-o", "-", "--safe-zone", "20k", stdin=Path(XML).read_bytes())
     alone = run("prune", XML, "--safe-zone", "20k")
     assert (piped.returncode, piped.stdout, piped.stderr) == (alone.returncode, alone.stdout, alone.stderr)
@@ -79,12 +79,12 @@ def test_json_is_the_whole_report():
     assert sum(row["cleared"] for row in report["results"]) == report["tool_results_cleaned"]
 
 
-def test_a_strategy_can_be_written_with_its_parameters():
+def test_a_strategy_may_have_parameters():
     done = run("prune", XML, "--safe-zone", "20k", "--strategy", "low_water(target=0.5)", "--json")
     assert json.loads(done.stdout)["pruned_tokens"] <= 10_240
 
 
-def test_the_log_line_is_printed_when_asked_for():
+def test_verbose_prints_the_log_line():
     assert (
         "tool_output_cleanup: "
         in run_process("prune", XML, "--safe-zone", "20k", "--verbose", "--dry-run").stderr.decode()
@@ -129,13 +129,13 @@ def test_the_exit_code_says_who_must_act(arguments: tuple[str, ...], code: int, 
     assert (done.returncode, said in words) == (code, True), words
 
 
-def test_bytes_that_are_no_text_are_named():
+def test_an_error_names_bytes_that_are_not_text():
     done = run("prune", "-", stdin=b'[{"role": "user", "content": "\xff"}]')
     assert (done.returncode, done.stdout) == (3, b"")
     assert "standard input is not UTF-8 text: byte 30 is 0xff" in done.stderr.decode()
 
 
-def test_a_reader_that_has_had_enough_is_no_error():
+def test_a_closed_pipe_prints_no_error():
     process = subprocess.Popen(
         [sys.executable, "-m", "autoprune", "prune", XML, "--safe-zone", "1m"],
         stdout=subprocess.PIPE,
@@ -165,7 +165,7 @@ def written(path: Path, messages: list[dict[str, object]]) -> str:
     return str(path)
 
 
-def test_an_agents_own_session_file_is_pruned_into_messages_for_its_provider(tmp_path: Path):
+def test_an_agents_session_file_is_pruned_to_messages_for_its_provider(tmp_path: Path):
     out = tmp_path / "out.json"
     done = run("prune", str(READERS / "claude-code.jsonl"), "--safe-zone", "100", "--validate", "-o", str(out))
     assert "note: claude-code session" in done.stderr.decode()
@@ -175,7 +175,7 @@ def test_an_agents_own_session_file_is_pruned_into_messages_for_its_provider(tmp
     assert run("check", str(out), "--provider", "anthropic").returncode == 0
 
 
-def test_one_of_several_conversations_in_a_file_is_chosen_by_its_number():
+def test_a_number_selects_one_of_several_conversations_in_a_file():
     file = str(READERS / "tau-bench.json")
     first, second = (run("prune", file, "--safe-zone", "1m", "--conversation", number) for number in "12")
     assert "choose with --conversation" in first.stderr.decode()
@@ -184,7 +184,7 @@ def test_one_of_several_conversations_in_a_file_is_chosen_by_its_number():
     assert (missing.returncode, b"has no conversation 99" in missing.stderr) == (3, True)
 
 
-def test_check_lists_the_rules_that_are_broken_in_the_providers_words(tmp_path: Path):
+def test_check_lists_broken_rules_with_the_providers_messages(tmp_path: Path):
     done = run("check", written(tmp_path / "broken.json", BROKEN), "--json")
     (problem,) = json.loads(done.stdout)
     assert done.returncode == 4
@@ -192,12 +192,12 @@ def test_check_lists_the_rules_that_are_broken_in_the_providers_words(tmp_path: 
     assert problem["message"].startswith("messages with role 'tool' must be a response to a preceeding message")
 
 
-def test_check_finds_nothing_in_a_good_conversation():
+def test_check_finds_nothing_in_a_valid_conversation():
     done = run("check", OPENAI)
     assert (done.returncode, b"no rule is broken" in done.stdout) == (0, True)
 
 
-def test_check_repairs_where_it_is_asked_to(tmp_path: Path):
+def test_check_writes_a_repaired_conversation(tmp_path: Path):
     broken, fixed = written(tmp_path / "broken.json", BROKEN), tmp_path / "fixed.json"
     done = run("check", broken, "--repair", str(fixed))
     assert (done.returncode, b"repaired: " in done.stderr) == (0, True)
@@ -205,7 +205,7 @@ def test_check_repairs_where_it_is_asked_to(tmp_path: Path):
     assert json.loads(Path(broken).read_text(encoding="utf-8")) == BROKEN
 
 
-def test_prune_refuses_what_the_provider_would_refuse_if_it_is_asked_to(tmp_path: Path):
+def test_validate_refuses_what_the_provider_would_refuse(tmp_path: Path):
     broken = written(tmp_path / "broken.json", BROKEN)
     assert run("prune", broken).returncode == 0
     refused = run("prune", broken, "--validate")
@@ -226,7 +226,7 @@ def test_prune_refuses_what_the_provider_would_refuse_if_it_is_asked_to(tmp_path
         ("--strategy", "low_water(protect={'last': 5})", "low_water has the parameters: target=0.75"),
     ],
 )
-def test_an_option_that_cannot_be_read_is_named_with_what_there_is(option: str, value: str, said: str):
+def test_an_error_names_an_invalid_option_and_the_valid_values(option: str, value: str, said: str):
     done = run("prune", XML, option, value)
     assert done.returncode == 2
     assert said in done.stderr.decode()
@@ -271,7 +271,7 @@ def test_whole_messages_are_folded_or_dropped(session: str, strategy: str, summa
     assert ("messages summed up" in words, "messages dropped" in words) == (bool(summaries), not summaries)
 
 
-def test_what_is_to_be_kept_is_written_with_the_strategy():
+def test_a_strategy_takes_rules_on_what_to_keep():
     done = run("prune", OPENAI, "--strategy", "keep_last(n=3, retain={'first_request': True})", "--safe-zone", "1m")
     given = [json.loads(line)["content"] or "" for line in Path(OPENAI).read_text(encoding="utf-8").splitlines()]
     assert contents(done)[:2] == given[:2]
@@ -287,7 +287,7 @@ def test_a_strategy_in_a_file_may_fold(tmp_path: Path):
     assert report["messages_removed"] == sum(len(fold["messages"]) for fold in report["folds"]) > 0
 
 
-def test_the_environment_may_name_a_strategy_that_folds():
+def test_an_environment_variable_may_name_a_folding_strategy():
     done = run("prune", OPENAI, "--safe-zone", "20k", "--json", environ={"AUTOPRUNE_STRATEGY": "hybrid"})
     report = json.loads(done.stdout)
     assert (report["strategy"], report["fallbacks"], report["within_safe_zone"]) == ("hybrid", [], True)
@@ -295,7 +295,7 @@ def test_the_environment_may_name_a_strategy_that_folds():
     assert json.loads(named.stdout)["strategy"] == "low_water"
 
 
-def test_explain_shows_what_was_folded_before_the_results():
+def test_explain_lists_folds_before_results():
     done = run("prune", OPENAI, "--safe-zone", "20k", "--strategy", "hybrid", "--explain")
     head, *lines = done.stdout.decode().splitlines()
     assert head.split() == ["messages", "request", "tokens", "why"]
@@ -309,7 +309,7 @@ def test_explain_shows_what_was_folded_before_the_results():
     assert "not needed: the safe zone is reached" in " ".join(legend)
 
 
-def test_the_strategies_that_fold_are_listed_with_their_parameters():
+def test_folding_strategies_are_listed_with_their_parameters():
     rows = {row["name"]: row for row in json.loads(run("strategies", "--json").stdout)}
     assert rows["keep_last"]["description"] == "Keep the last n messages and the system's; drop the others."
     settings = {"safe_zone_tokens": 51_200, "group_size": 4}
@@ -355,7 +355,7 @@ def server() -> Iterator[HTTPServer]:
 BY_MODEL = ("--summarizer", "openai", "--model", "gpt-4o-mini", "--strategy", "chat_summary(trigger=60, keep=20)")
 
 
-def test_a_model_writes_the_summary_if_it_is_asked_for(server: HTTPServer):
+def test_a_model_writes_the_summary_if_named(server: HTTPServer):
     url = f"http://127.0.0.1:{server.server_port}/v1"
     environ = {"OPENAI_API_KEY": "secret", "OPENAI_BASE_URL": url}
     done = run("prune", OPENAI, "--safe-zone", "1m", *BY_MODEL, environ=environ)
@@ -366,7 +366,7 @@ def test_a_model_writes_the_summary_if_it_is_asked_for(server: HTTPServer):
     assert "1 call of a model" in " ".join(done.stderr.decode().split())
 
 
-def test_a_model_that_cannot_be_reached_is_said_and_the_summary_is_made_without_it():
+def test_if_the_model_is_unreachable_a_note_says_so_and_the_digest_is_used():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and never listens
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
@@ -395,13 +395,13 @@ def test_a_model_that_cannot_be_reached_is_said_and_the_summary_is_made_without_
         (("--strategy", "hybrid(retain={'turns': -1})"), "turns is -1: give a number, 0 or more"),
     ],
 )
-def test_what_cannot_be_folded_with_is_said(arguments: tuple[str, ...], said: str):
+def test_invalid_folding_options_are_errors(arguments: tuple[str, ...], said: str):
     done = run("prune", OPENAI, *arguments, environ={"OPENAI_API_KEY": None})
     words = " ".join(done.stderr.decode().split())
     assert (done.returncode, done.stdout, said in words) == (2, b"", True), words
 
 
-def test_the_digest_needs_no_key():
+def test_the_digest_needs_no_api_key():
     done = run(
         "prune",
         OPENAI,
@@ -417,7 +417,7 @@ def test_the_digest_needs_no_key():
     assert done.stdout == run("prune", OPENAI, "--safe-zone", "20k", "--strategy", "hybrid").stdout
 
 
-def test_the_prices_are_those_of_the_model_that_the_session_names():
+def test_prices_are_those_of_the_model_in_the_session():
     known, unknown = (run("prune", path, "--strategy", "cache_aware", "--dry-run") for path in (CLAUDE, XML))
     said = "the prices are not known"
     assert (said in known.stderr.decode(), said in unknown.stderr.decode()) == (False, True)

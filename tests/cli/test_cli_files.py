@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import OPENAI, READERS, SENTENCE, XML, run
+from command_line import OPENAI, READERS, SENTENCE, XML, run, run_process
 from tables import each_row
 
-from autoprune.apps.cli import file_access
-from autoprune.apps.cli.file_access import refuse_agent_log, write_output
+from autoprune.apps.cli import input_output
+from autoprune.apps.cli.input_output import refuse_agent_log, write_output
 from autoprune.apps.sessions import load
 from autoprune.errors import SessionError
 
@@ -39,7 +39,7 @@ def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "arguments", [("prune", XML, "--safe-zone", "20k", "-o"), ("check", XML, "--repair")], ids=["prune", "check"]
 )
-def test_a_disk_that_is_full_leaves_the_old_file_whole(tmp_path: Path, arguments: tuple[str, ...]):
+def test_a_full_disk_leaves_the_old_file_whole(tmp_path: Path, arguments: tuple[str, ...]):
     out = old_file(tmp_path)
     done = python(SMALL + MAIN, *arguments, str(out))
     assert (done.returncode, f"{out} cannot be written: File too large" in done.stderr) == (3, True), done.stderr
@@ -56,7 +56,7 @@ os.fsync = fsync
 """
 
 
-def test_an_interrupt_while_it_writes_leaves_the_old_file_whole(tmp_path: Path):
+def test_an_interrupt_during_writing_leaves_the_old_file_whole(tmp_path: Path):
     out = old_file(tmp_path)
     command = [sys.executable, "-c", WAITING + MAIN, "prune", XML, "--safe-zone", "20k", "-o", str(out)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -82,7 +82,7 @@ def test_the_mode_of_a_file_is_kept_and_links_are_followed(tmp_path: Path, mode:
     assert (link.is_symlink(), again.is_symlink(), out.is_symlink()) == (True, True, False)
 
 
-def test_a_new_file_has_the_mode_that_others_get_and_a_link_to_nothing_makes_its_file(tmp_path: Path):
+def test_a_new_file_has_the_default_mode_and_a_dangling_link_creates_its_target(tmp_path: Path):
     (tmp_path / "link").symlink_to("new")
     write_output(str(tmp_path / "link"), "text")
     (tmp_path / "plain").write_text("text", encoding="utf-8")
@@ -98,22 +98,22 @@ def test_a_new_file_has_the_mode_that_others_get_and_a_link_to_nothing_makes_its
         ("x" * 300, "File name too long"),
     ],
 )
-def test_what_cannot_be_written_is_said(tmp_path: Path, name: str, why: str):
+def test_an_error_names_a_file_that_cannot_be_written(tmp_path: Path, name: str, why: str):
     out = old_file(tmp_path)
     with pytest.raises(SessionError, match=f"cannot be written: {why}"):
         write_output(str(tmp_path / name), "new")
     assert (out.read_text(encoding="utf-8"), list(tmp_path.iterdir())) == (OLD, [out])
 
 
-def test_a_file_that_is_read_only_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_read_only_file_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     out = old_file(tmp_path)
-    monkeypatch.setattr(file_access.os, "access", lambda path, mode: False)  # root may write everything
+    monkeypatch.setattr(input_output.os, "access", lambda path, mode: False)  # root may write everything
     with pytest.raises(SessionError, match="cannot be written: it is read-only"):
         write_output(str(out), "new")
     assert out.read_text(encoding="utf-8") == OLD
 
 
-def test_devices_and_pipes_are_written_as_they_are(tmp_path: Path):
+def test_devices_and_pipes_are_written_directly(tmp_path: Path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE, text=True) as reader:
@@ -125,7 +125,7 @@ def test_devices_and_pipes_are_written_as_they_are(tmp_path: Path):
         write_output("/dev/full", "text")
 
 
-def test_standard_output_by_its_name_is_written_to_wherever_it_goes(tmp_path: Path):
+def test_dev_stdout_is_appended_to_and_not_replaced(tmp_path: Path):
     out = old_file(tmp_path)
     with out.open("ab") as appended:
         command = [sys.executable, "-m", "autoprune", "prune", XML, "--safe-zone", "20k", "-o", "/dev/stdout"]
@@ -134,7 +134,7 @@ def test_standard_output_by_its_name_is_written_to_wherever_it_goes(tmp_path: Pa
     assert out.read_text(encoding="utf-8").endswith("more")
 
 
-def test_a_name_that_ends_in_gz_is_written_compressed_and_the_same_each_time(tmp_path: Path):
+def test_a_gz_file_is_compressed_to_the_same_bytes_each_time(tmp_path: Path):
     packed, out = tmp_path / "session.jsonl.gz", tmp_path / "out.json.gz"
     packed.write_bytes(gzip.compress(Path(OPENAI).read_bytes()))
     assert run("prune", str(packed), "--safe-zone", "20k", "-o", str(out)).returncode == 0
@@ -157,7 +157,7 @@ def test_a_session_in_utf_16_is_read_from_a_file_and_from_standard_input(tmp_pat
 
 
 @pytest.mark.parametrize("sample", ["claude-code.jsonl", "codex.jsonl", "gemini-cli.json", "openhands.jsonl"])
-def test_an_agents_own_log_is_not_written_over_unless_that_is_forced(tmp_path: Path, sample: str):
+def test_an_agents_log_is_overwritten_only_with_force(tmp_path: Path, sample: str):
     log = tmp_path / "log.json"
     data = (READERS / sample).read_bytes()
     agent = load(data.decode(), "s").agent
@@ -176,7 +176,7 @@ def test_an_agents_own_log_is_not_written_over_unless_that_is_forced(tmp_path: P
     assert run("prune", str(log), "-o", str(log)).returncode == 0
 
 
-def test_what_a_log_holds_besides_is_named(tmp_path: Path):
+def test_the_refusal_names_what_would_be_lost(tmp_path: Path):
     log = READERS / "claude-code.jsonl"
     with pytest.raises(
         SessionError, match=r"lines of sub-agents, left out: 2.* Write to another file, or give --force"
@@ -185,7 +185,7 @@ def test_what_a_log_holds_besides_is_named(tmp_path: Path):
 
 
 @each_row(("lines", "size"), [(1, ""), (2, " of 2 lines"), (3, " of 3 lines")])
-def test_how_many_lines_an_agents_log_has_is_said(tmp_path: Path, lines: int, size: str):
+def test_the_refusal_counts_the_lines_of_the_log(tmp_path: Path, lines: int, size: str):
     log = tmp_path / "log.jsonl"
     log.write_text("\n".join((READERS / "pi.jsonl").read_text(encoding="utf-8").splitlines()[:lines]), encoding="utf-8")
     with pytest.raises(SessionError, match=f"is a session file of pi{size}: pi cannot continue"):
@@ -193,7 +193,7 @@ def test_how_many_lines_an_agents_log_has_is_said(tmp_path: Path, lines: int, si
 
 
 @each_row("text", ["", "# Notes", OLD, '{"messages": []}', '{"role": "user", "content": "x"}\n{', "[1]"])
-def test_what_is_no_agents_log_is_written_over(tmp_path: Path, text: str):
+def test_other_files_are_overwritten(tmp_path: Path, text: str):
     out = tmp_path / "out.json"
     out.write_text(text, encoding="utf-8")
     refuse_agent_log(str(out), force=False)
@@ -206,7 +206,7 @@ def test_what_is_no_agents_log_is_written_over(tmp_path: Path, text: str):
 # Lines that are broken
 
 
-def test_a_broken_line_is_named_and_left_out_if_that_is_asked_for(tmp_path: Path):
+def test_a_broken_line_is_an_error_unless_it_is_skipped(tmp_path: Path):
     lines = Path(OPENAI).read_text(encoding="utf-8").splitlines()
     file = tmp_path / "s.jsonl"
     file.write_text("\n".join([*lines[:3], "oops", *lines[3:]]), encoding="utf-8")
@@ -218,14 +218,14 @@ def test_a_broken_line_is_named_and_left_out_if_that_is_asked_for(tmp_path: Path
     assert b"note: broken lines, left out: 4" in done.stderr
 
 
-def test_a_last_line_that_is_cut_off_is_left_out_with_a_note(tmp_path: Path):
+def test_an_incomplete_last_line_is_skipped_with_a_note(tmp_path: Path):
     file = tmp_path / "s.jsonl"
     file.write_bytes(Path(OPENAI).read_bytes()[:-20])
     done = run("check", str(file), "--json")
     assert (done.returncode, b"is cut off, left out" in done.stderr) == (0, True)
 
 
-def test_a_bad_byte_in_a_log_is_read_and_noted_and_the_log_is_not_written_over(tmp_path: Path):
+def test_a_bad_byte_in_a_log_is_noted_and_the_log_is_not_overwritten(tmp_path: Path):
     data = (READERS / "claude-code.jsonl").read_bytes()
     at = data.index(b'"role": "user", "content": "') + 30
     file, out = tmp_path / "s.jsonl", tmp_path / "out.json"
@@ -238,7 +238,7 @@ def test_a_bad_byte_in_a_log_is_read_and_noted_and_the_log_is_not_written_over(t
     assert file.read_bytes() == data[:at] + b"\xff" + data[at:]
 
 
-def test_a_bad_byte_outside_of_a_string_costs_its_line_if_that_is_asked_for(tmp_path: Path):
+def test_a_bad_byte_outside_of_a_string_is_an_error_unless_its_line_is_skipped(tmp_path: Path):
     lines = Path(OPENAI).read_bytes().splitlines()
     file = tmp_path / "s.jsonl"
     file.write_bytes(b"\n".join([*lines[:3], b'{"role": \xff}', *lines[3:]]))
@@ -247,6 +247,31 @@ def test_a_bad_byte_outside_of_a_string_costs_its_line_if_that_is_asked_for(tmp_
     assert b"line 4, column 10: Expecting value (not UTF-8: line 4, byte 10 (0xff)); --skip-broken" in refused.stderr
     done = run("prune", str(file), "--safe-zone", "20k", "--skip-broken")
     assert (done.returncode, done.stdout) == (0, run("prune", OPENAI, "--safe-zone", "20k").stdout)
+
+
+# Readers of installed packages
+
+READER = """
+from autoprune.apps.sessions import Conversation, Reader, fields
+
+READER = Reader("mine", lambda values: "mine" in fields(values[0]), lambda values: [Conversation(values[0]["mine"])])
+"""
+
+
+def test_an_installed_reader_is_found_by_its_name(tmp_path: Path):
+    (tmp_path / "my_agent.py").write_text(READER, encoding="utf-8")
+    info = tmp_path / "mine-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Name: mine\nVersion: 1.0\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text("[autoprune.readers]\nmine = my_agent:READER\n", encoding="utf-8")
+    file = tmp_path / "session.json"
+    file.write_text(json.dumps({"mine": [{"role": "user", "content": "Go."}]}), encoding="utf-8")
+    environ = {"PYTHONPATH": os.pathsep.join((str(tmp_path), *filter(None, (os.environ.get("PYTHONPATH"),))))}
+    done = run_process("prune", str(file), "--reader", "mine", environ=environ)
+    assert (done.returncode, json.loads(done.stdout)) == (0, [{"role": "user", "content": "Go."}]), done.stderr
+    assert b"note: mine session" in done.stderr
+    unknown = run_process("prune", str(file), "--reader", "mien", environ=environ)
+    assert (unknown.returncode, b"did you mean mine?" in unknown.stderr) == (2, True), unknown.stderr
 
 
 # Exit codes
@@ -264,9 +289,7 @@ def test_a_bad_byte_outside_of_a_string_costs_its_line_if_that_is_asked_for(tmp_
         (True, ("prune", "-h")),
     ],
 )
-def test_a_reader_that_has_gone_of_the_output_or_of_the_words_too_is_no_failure(
-    is_both: bool, arguments: tuple[str, ...]
-):
+def test_a_closed_pipe_exits_with_141_without_a_message(is_both: bool, arguments: tuple[str, ...]):
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, "-m", "autoprune", *arguments]
@@ -276,7 +299,7 @@ def test_a_reader_that_has_gone_of_the_output_or_of_the_words_too_is_no_failure(
     assert (done.returncode, done.stderr) == (141, None if is_both else b"")
 
 
-def test_a_full_device_is_a_file_that_cannot_be_written():
+def test_a_full_standard_output_is_an_error():
     with Path("/dev/full").open("wb") as full:
         command = [sys.executable, "-m", "autoprune", "prune", XML, "--safe-zone", "1m"]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
@@ -295,7 +318,7 @@ ORPHAN = [
 @pytest.mark.parametrize(
     ("messages", "code"), [(ORPHAN, 0), ([*ORPHAN, {"role": "stranger", "content": "x"}], 4)], ids=["mended", "not"]
 )
-def test_a_repair_is_a_success_where_nothing_is_broken_any_more(tmp_path: Path, messages: list[object], code: int):
+def test_a_repair_succeeds_if_no_rule_is_broken_afterwards(tmp_path: Path, messages: list[object], code: int):
     broken, fixed = tmp_path / "broken.json", tmp_path / "fixed.json"
     broken.write_text(json.dumps(messages), encoding="utf-8")
     done = run("check", str(broken), "--repair", str(fixed), "--provider", "openai")

@@ -16,7 +16,7 @@ from autoprune.conversation.placeholders import ID, content_id
 GIVEN = json.loads(Path(XML).read_text(encoding="utf-8"))
 
 
-def test_what_was_cleared_comes_back_by_its_id(tmp_path: Path):
+def test_cleared_content_is_recalled_by_its_id(tmp_path: Path):
     folder, out = str(tmp_path / "kept"), tmp_path / "out.json"
     assert run("prune", XML, "-s", "20k", "-o", str(out), "--archive", folder).returncode == 0
     ids = list(Directory(folder))
@@ -29,18 +29,18 @@ def test_what_was_cleared_comes_back_by_its_id(tmp_path: Path):
         assert any(text in str(message["content"]) for message in GIVEN)
 
 
-def test_what_is_not_written_is_not_kept(tmp_path: Path):
+def test_nothing_is_archived_if_no_conversation_is_written(tmp_path: Path):
     folder = tmp_path / "kept"
     assert run("prune", XML, "-s", "20k", "--archive", str(folder), "--explain").returncode == 0
     assert run("prune", XML, "-s", "20k", "--archive", str(folder), "--dry-run", "-o", "-").returncode == 0
     assert not folder.exists()
 
 
-def test_without_an_archive_the_placeholders_carry_no_id():
+def test_without_an_archive_placeholders_have_no_id():
     assert b"recall id" not in run("prune", XML, "-s", "20k", "-o", "-").stdout
 
 
-def test_what_cannot_be_recalled_says_what_to_do(tmp_path: Path):
+def test_recall_errors_say_what_to_do(tmp_path: Path):
     unknown = "0" * 16
     assert ID.fullmatch(unknown)
     done = run_text("recall", unknown, environ={"AUTOPRUNE_ARCHIVE": None})
@@ -79,7 +79,7 @@ BROKEN = ["a file", "in a file", "one of many"]
 
 
 @each_row("how", BROKEN)
-def test_where_the_archive_fails_no_file_is_overwritten_but_with_force(how: str, tmp_path: Path):
+def test_if_the_archive_fails_files_are_overwritten_only_with_force(how: str, tmp_path: Path):
     archive, session = broken(tmp_path / "archive", how), tmp_path / "session.json"
     session.write_bytes(Path(XML).read_bytes())
     command = ("prune", str(session), "-s", "20k", "-o", str(session), "--archive", archive)
@@ -97,7 +97,7 @@ def test_where_the_archive_fails_no_file_is_overwritten_but_with_force(how: str,
 
 
 @each_row("how", BROKEN)
-def test_where_the_archive_fails_a_new_file_and_standard_output_are_written_and_the_exit_code_tells(
+def test_if_the_archive_fails_new_files_and_standard_output_are_written_and_the_exit_code_is_3(
     how: str, tmp_path: Path
 ):
     archive, new = broken(tmp_path / "archive", how), tmp_path / "new.json"
@@ -109,7 +109,7 @@ def test_where_the_archive_fails_a_new_file_and_standard_output_are_written_and_
     assert new.read_bytes() == kept.stdout
 
 
-def test_a_dry_run_needs_no_archive_that_works(tmp_path: Path):
+def test_a_dry_run_does_not_use_the_archive(tmp_path: Path):
     archive = broken(tmp_path / "archive", "a file")
     assert run("prune", XML, "-s", "20k", "--dry-run", "--archive", archive).returncode == 0
     assert run("prune", XML, "-s", "20k", "--explain", "--archive", archive).returncode == 0
@@ -119,7 +119,7 @@ def test_a_dry_run_needs_no_archive_that_works(tmp_path: Path):
     "damage",
     [lambda data: b"\xff" + data[1:], lambda data: data[:40] + b"\xc3", lambda data: b"", lambda data: data[:-9]],
 )
-def test_a_damaged_file_in_the_archive_is_an_error_and_the_next_prune_mends_it(
+def test_a_damaged_archive_file_is_an_error_until_the_next_prune_repairs_it(
     damage: Callable[[bytes], bytes], tmp_path: Path
 ):
     folder = Directory(tmp_path / "kept")
@@ -140,6 +140,6 @@ def test_a_damaged_file_in_the_archive_is_an_error_and_the_next_prune_mends_it(
     assert recall(folder, id).encode() == whole
 
 
-def test_the_variable_is_no_misspelled_setting():
+def test_the_archive_variable_is_not_reported_as_an_unknown_setting():
     done = run_text("settings", environ={"AUTOPRUNE_ARCHIVE": "kept"})
     assert (done.returncode, done.stderr) == (0, "")

@@ -58,7 +58,7 @@ CALLS = [
 
 @each_row("width", [80, 100, 140])
 @each_row("strategy", [None, "low_water", "hybrid", "truncate", "keep_last"])
-def test_every_result_is_one_line_at_any_width(width: int, strategy: str | None):
+def test_each_result_is_one_line_at_any_width(width: int, strategy: str | None):
     lines = explained(conversation(*CALLS), strategy, width=width).rstrip("\n").split("\n")
     results = lines[next(at for at, line in enumerate(lines) if line.startswith("message ")) + 1 :]
     results = results[: results.index("")]
@@ -90,7 +90,7 @@ def test_reasons_are_wrapped_and_never_cut(session: str):
     assert "over zone, worth 3" in reasons(140)
 
 
-def test_equal_rows_in_a_row_are_one_line_with_their_number_and_their_sum():
+def test_consecutive_equal_rows_are_one_line_with_their_count_and_sum():
     lines = explained(conversation(*CALLS)).splitlines()
     (reads,) = (line for line in lines if "Read ×3" in line)
     (one,) = (line for line in lines if " read_file " in line)
@@ -99,7 +99,7 @@ def test_equal_rows_in_a_row_are_one_line_with_their_number_and_their_sum():
     assert f"{3 * tokens:,} → " in reads
 
 
-def test_reasons_are_short_and_the_legend_says_them_in_full():
+def test_reasons_are_short_and_the_legend_has_the_full_sentences():
     lines = explained(conversation(*CALLS)).splitlines()
     legend = dict(re.split(r"\s{2,}", line.rstrip()) for line in lines[lines.index("") + 1 :])
     assert legend == {
@@ -109,7 +109,7 @@ def test_reasons_are_short_and_the_legend_says_them_in_full():
     }
 
 
-def test_an_explanation_of_nothing_is_a_head():
+def test_an_explanation_without_results_is_a_header():
     assert explained([{"role": "user", "content": "hi"}]).split() == [
         "message",
         "turn",
@@ -121,7 +121,7 @@ def test_an_explanation_of_nothing_is_a_head():
 
 
 @pytest.mark.parametrize("session", [XML, OPENAI])
-def test_explain_obeys_the_columns_of_the_terminal(session: str):
+def test_explain_fits_the_terminal(session: str):
     done = run("prune", session, "--safe-zone", "20k", "--strategy", "hybrid", "--explain", environ=NARROW)
     lines = done.stdout.decode().splitlines()
     assert max(map(len, lines)) <= 80
@@ -147,7 +147,7 @@ def test_strategies_are_listed_as_a_user_types_them():
 
 
 @each_row("name", sorted(STRATEGIES))
-def test_a_strategy_typed_with_its_defaults_is_the_strategy(name: str):
+def test_a_strategy_with_its_printed_defaults_is_the_same_strategy(name: str):
     assert chosen(typed(name), {}) == chosen(name, {})
 
 
@@ -164,7 +164,7 @@ def test_a_strategy_typed_with_its_defaults_is_the_strategy(name: str):
         ("mine", "field", "field"),
     ],
 )
-def test_a_field_is_called_by_the_parameter_that_sets_it(name: str, field: str, said: str):
+def test_errors_name_the_parameter_that_sets_a_field(name: str, field: str, said: str):
     assert parameter(name, field) == said
 
 
@@ -185,7 +185,7 @@ def test_a_field_is_called_by_the_parameter_that_sets_it(name: str, field: str, 
         (("--safe-zome", "5k"), "No such option: --safe-zome"),
     ],
 )
-def test_a_wrong_option_is_said_as_it_is_typed(arguments: tuple[str, ...], said: str):
+def test_errors_name_options_as_they_are_typed(arguments: tuple[str, ...], said: str):
     done = run("prune", OPENAI, *arguments, environ=NARROW)
     assert (done.returncode, said in " ".join(done.stderr.decode().split())) == (2, True), done.stderr.decode()
     assert b"PruneArgs" not in done.stderr
@@ -200,7 +200,7 @@ def test_a_wrong_option_is_said_as_it_is_typed(arguments: tuple[str, ...], said:
         if option.param_type_name == "option" and not option.is_flag
     ],
 )
-def test_no_option_is_left_out_without_a_word_if_its_value_is_empty(command: str, option: str, tmp_path: Path):
+def test_an_empty_option_value_is_an_error(command: str, option: str, tmp_path: Path):
     arguments = [each for each in get_command(app).commands[command].params if each.param_type_name == "argument"]
     needed = ["claude" if command in ("run", "doctor") else XML for each in arguments if each.required]
     done = run(command, option, "", *needed, folder=tmp_path)
@@ -227,7 +227,7 @@ COMMANDS = sorted(get_command(app).commands)
 
 
 @each_row("command", [(), *((name,) for name in COMMANDS)])
-def test_help_is_short_to_ask_for_and_ends_with_examples(command: tuple[str, ...]):
+def test_help_fits_80_columns_and_ends_with_examples(command: tuple[str, ...]):
     short, long = (run(*command, flag, environ=NARROW) for flag in ("-h", "--help"))
     words = short.stdout.decode()
     assert (short.returncode, words) == (0, long.stdout.decode())
@@ -236,12 +236,12 @@ def test_help_is_short_to_ask_for_and_ends_with_examples(command: tuple[str, ...
     assert "\n    autoprune " in words[words.index("Examples:") :]
 
 
-def test_no_command_is_cut_in_the_list_of_all():
+def test_descriptions_in_the_list_of_commands_are_not_cut():
     lines = run("--help", environ=NARROW).stdout.decode().splitlines()
     listed = lines[lines.index("Commands:") + 1 :]
     assert sorted(line.split()[0] for line in listed[: len(COMMANDS)]) == COMMANDS
     assert "..." not in " ".join(listed)
 
 
-def test_the_safe_zone_is_short_to_give():
+def test_safe_zone_has_a_short_option():
     assert run("prune", XML, "-s", "20k").stdout == run("prune", XML, "--safe-zone", "20k").stdout

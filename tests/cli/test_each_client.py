@@ -64,9 +64,7 @@ def contents(home: Path) -> dict[str, tuple[str, int, int]]:
 
 
 @pytest.mark.parametrize("client", [client.name for client in CLIENTS])
-def test_no_file_of_a_user_is_changed_and_no_copy_of_one_stays(
-    client: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_user_files_are_not_changed_and_no_copy_is_left(client: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     home, variables = living(tmp_path, client)
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
@@ -105,7 +103,7 @@ def test_no_file_of_a_user_is_changed_and_no_copy_of_one_stays(
         full("mini", "OPENAI_BASE_URL=http://127.0.0.1:PORT/v1 OPENAI_API_BASE=http://127.0.0.1:PORT/v1 mini -t 'Say "),
     ],
 )
-def test_the_doctor_leads_each_of_the_others_to_the_proxy(client: str, set: str, tmp_path: Path):
+def test_doctor_routes_each_other_client_to_the_proxy(client: str, set: str, tmp_path: Path):
     home, variables = living(tmp_path, client)
     with serving(always(answer())) as upstream:
         done = run_text("doctor", "--upstream", upstream.url, client, environ=variables, folder=home / "project")

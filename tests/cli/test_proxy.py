@@ -36,7 +36,7 @@ def program(*args: str) -> Iterator["subprocess.Popen[str]"]:
             known.kill()
 
 
-def test_it_says_where_it_is_prunes_with_cache_aware_and_ends_with_ctrl_c():
+def test_proxy_prints_its_address_prunes_with_cache_aware_and_stops_on_ctrl_c():
     options = (*OPTIONS, "--safe-zone", "30k")
     with serving(always(answer())) as upstream, program(*options, "--upstream", upstream.url) as known:
         assert known.stdout
@@ -54,7 +54,7 @@ def test_it_says_where_it_is_prunes_with_cache_aware_and_ends_with_ctrl_c():
     assert "in 1 session." in run_text("savings").stdout
 
 
-def test_it_ends_as_a_service_is_stopped_and_keeps_its_ledgers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_sigterm_stops_the_proxy_and_its_ledgers_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with serving(always(answer())) as upstream, program(*OPTIONS, "--upstream", f"{upstream.url}/v1") as known:
         assert known.stdout
@@ -67,7 +67,7 @@ def test_it_ends_as_a_service_is_stopped_and_keeps_its_ledgers(tmp_path: Path, m
 
 
 @pytest.mark.full
-def test_it_ends_in_silence_while_answers_are_under_way():
+def test_proxy_stops_without_messages_while_answers_are_streaming():
     def play(connection: Connection) -> None:
         connection.request()
         connection.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
@@ -101,7 +101,7 @@ def test_it_ends_in_silence_while_answers_are_under_way():
         (("--host", "192.0.2.1", "--token", "t", "--port", "0"), "cannot listen on 192.0.2.1:0"),
     ],
 )
-def test_what_cannot_be_used_is_said_in_a_line(args: tuple[str, ...], said: str) -> None:
+def test_an_invalid_option_is_one_line(args: tuple[str, ...], said: str) -> None:
     with program(*args) as known:
         _, errors = known.communicate(timeout=20)
     assert known.returncode == 2
@@ -109,7 +109,7 @@ def test_what_cannot_be_used_is_said_in_a_line(args: tuple[str, ...], said: str)
     assert errors.count("\n") == 1
 
 
-def test_base_addresses_that_the_user_has_set_are_what_it_passes_requests_on_to(monkeypatch: pytest.MonkeyPatch):
+def test_requests_are_forwarded_to_base_addresses_in_variables(monkeypatch: pytest.MonkeyPatch):
     with serving(always(answer())) as upstream:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{upstream.url}/gateway/v2")
         monkeypatch.setenv("ANTHROPIC_BASE_URL", f"{upstream.url}/claude")
@@ -122,7 +122,7 @@ def test_base_addresses_that_the_user_has_set_are_what_it_passes_requests_on_to(
     assert lines == ["POST /gateway/v2/chat/completions HTTP/1.1", "POST /claude/v1/messages HTTP/1.1"]
 
 
-def test_its_own_address_is_not_where_it_passes_requests_on_to():
+def test_the_proxys_own_address_is_not_an_upstream():
     assert base_addresses({"ANTHROPIC_BASE_URL": "http://localhost:8484", "OPENAI_BASE_URL": ""}, 8484) == {}
     assert base_addresses({"ANTHROPIC_BASE_URL": "http://localhost:8485"}, 8484) == {
         "anthropic": "http://localhost:8485"

@@ -19,7 +19,7 @@ from autoprune.apps.cli.launching import redact, redact_arguments
         (("--max-tokens", "5"), ("--max-tokens", "5")),
     ],
 )
-def test_arguments_are_shown_without_secrets(arguments: tuple[str, ...], shown: tuple[str, ...]):
+def test_arguments_are_redacted(arguments: tuple[str, ...], shown: tuple[str, ...]):
     assert (*redact_arguments(arguments),) == shown
 
 
@@ -35,5 +35,5 @@ def test_arguments_are_shown_without_secrets(arguments: tuple[str, ...], shown: 
         ("MAX_PROMPT_TOKENS=900000", "MAX_PROMPT_TOKENS=900000"),
     ],
 )
-def test_a_text_is_shown_without_secrets(text: str, shown: str):
+def test_texts_are_redacted(text: str, shown: str):
     assert redact(text) == shown

@@ -99,7 +99,7 @@ def test_a_second_table_has_the_worst_bill_shell_edits_and_protected_content(fou
     assert [line.split() for line in bare if line.startswith("none")] == [["none", "1.00", "0", *"––––"]]
 
 
-def test_the_sessions_own_shape_comes_first(found: list[SessionFigures]):
+def test_an_overview_of_the_sessions_comes_first(found: list[SessionFigures]):
     drawn = lines(overview_table(overview(found)))
     assert drawn[0] == "replayed      2 of 2 files: plain messages 2"
     assert drawn[1].startswith("size          56 requests; 24k tokens, the median session 12k,")
@@ -108,14 +108,14 @@ def test_the_sessions_own_shape_comes_first(found: list[SessionFigures]):
     ]
 
 
-def test_skipped_files_stand_under_their_reasons():
+def test_skipped_files_are_listed_by_reason():
     reasons = {"a\x1b[2J.json": "it is bad", **{f"{number}.json": "it is empty" for number in range(12)}}
     drawn = lines(skipped_table(reasons))
     assert drawn[:3] == ["skipped 1 file: it is bad", "  a·[2J.json", "skipped 12 files: it is empty"]
     assert drawn[-1] == "  and 2 more; --json names all"
 
 
-def test_a_run_goes_on_from_its_output(tmp_path: Path):
+def test_a_run_continues_from_its_output(tmp_path: Path):
     paths = write_sessions(tmp_path, "one", "two", "three")
     output = str(tmp_path / "figures.jsonl")
     asked: list[str] = []
@@ -138,7 +138,7 @@ def test_a_run_goes_on_from_its_output(tmp_path: Path):
     assert asked == [*paths, paths[0]]  # other arguments: replayed again
 
 
-def test_an_interrupted_run_leaves_whole_lines_and_says_how_to_go_on(
+def test_an_interrupted_run_leaves_whole_lines_and_says_how_to_continue(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     paths = write_sessions(tmp_path, "one", "two")
@@ -160,7 +160,7 @@ def test_an_interrupted_run_leaves_whole_lines_and_says_how_to_go_on(
     "data",
     [b'{"role": "user", "content": "Hello"}\n', b'[{"role": "user"}]', b"\x00", b'{"arguments": "0", "path"}\n{"a'],
 )
-def test_what_is_no_output_of_a_replay_is_not_written_to(tmp_path: Path, data: bytes):
+def test_a_file_that_is_not_a_replays_output_is_not_changed(tmp_path: Path, data: bytes):
     output = tmp_path / "session.jsonl"
     output.write_bytes(data)
     with pytest.raises(SessionError, match="write to another file"), open_results(str(output), "0"):
@@ -168,17 +168,17 @@ def test_what_is_no_output_of_a_replay_is_not_written_to(tmp_path: Path, data: b
     assert output.read_bytes() == data
 
 
-def test_of_requests_only_those_of_the_dearest_sessions_are_kept(found: list[SessionFigures]):
+def test_curves_are_kept_for_the_most_expensive_sessions_only(found: list[SessionFigures]):
     kept = {}
     for most in (0, 1, 2):
         collected = Collected(most)
         for each in found:
-            collected.add(each)
+            collected.add_session(each)
         kept[most] = sum(len(each.figures[0].prompts) > 1 for each in collected.sessions)
     assert kept == {0: 0, 1: 1, 2: 2}
 
 
-def test_a_folder_with_all_kinds_of_files_is_replay_all(tmp_path: Path):
+def test_a_folder_with_all_kinds_of_files_is_replayed(tmp_path: Path):
     paths = write_sessions(tmp_path, "one", "two")
     (tmp_path / "empty.jsonl").touch()
     (tmp_path / "foreign.json").write_text('{"name": "autoprune"}', encoding="utf-8")
@@ -191,14 +191,14 @@ def test_a_folder_with_all_kinds_of_files_is_replay_all(tmp_path: Path):
 
 
 @pytest.mark.full
-def test_two_runs_print_the_same_but_for_times(tmp_path: Path):
+def test_two_runs_differ_only_in_times(tmp_path: Path):
     write_sessions(tmp_path, "one", "two", "three")
     runs = (run("replay", str(tmp_path), *OPTIONS[:-1], jobs, "--json") for jobs in ("1", "2"))
     first, second = (timeless({**json.loads(done.stdout), "command": ""}) for done in runs)
     assert json.dumps(first) == json.dumps(second)
 
 
-def test_what_was_found_at_home_is_said_first(tmp_path: Path):
+def test_the_agents_found_in_the_home_folder_are_printed_first(tmp_path: Path):
     folder = tmp_path / ".claude" / "projects" / "here"
     folder.mkdir(parents=True)
     write_sessions(folder, "one")
@@ -229,7 +229,7 @@ def test_the_exit_code_says_who_must_act(arguments: tuple[str, ...], code: int, 
 
 
 @each_row("command", ["replay", "tune"])
-def test_a_reader_of_ones_own_reads_in_every_process(tmp_path: Path, command: str):
+def test_a_custom_reader_works_in_every_process(tmp_path: Path, command: str):
     mine = tmp_path / "mine.py"
     mine.write_text(READER, encoding="utf-8")
     (path,) = write_sessions(tmp_path, "one")
@@ -242,7 +242,7 @@ def test_a_reader_of_ones_own_reads_in_every_process(tmp_path: Path, command: st
 
 
 @pytest.mark.full
-def test_ctrl_c_ends_the_processes_and_the_next_run_goes_on(tmp_path: Path):
+def test_ctrl_c_ends_the_processes_and_the_next_run_continues(tmp_path: Path):
     mine = tmp_path / "slow.py"
     mine.write_text(SLOW, encoding="utf-8")
     paths = write_sessions(tmp_path, "one", "two", "three", "four")
@@ -296,7 +296,7 @@ def test_ray_gives_what_processes_give(tmp_path: Path):
         ((), 2, ["give session files, folders or globs, or --here"]),
     ],
 )
-def test_where_nothing_can_be_replayed_standard_error_says_what_was_looked_for_and_where(
+def test_if_nothing_can_be_replayed_an_error_says_what_was_looked_for_and_where(
     command: str, paths: tuple[str, ...], code: int, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     for folder in ("home", "empty", "none here", "others"):
@@ -311,7 +311,7 @@ def test_where_nothing_can_be_replayed_standard_error_says_what_was_looked_for_a
     assert [each for each in words if each not in done.stderr.decode()] == []
 
 
-def test_an_empty_folder_beside_sessions_is_noted(tmp_path: Path):
+def test_a_note_names_an_empty_folder_among_others(tmp_path: Path):
     (session,) = write_sessions(tmp_path, "a")
     (tmp_path / "empty").mkdir()
     done = run("replay", session, str(tmp_path / "empty"), *OPTIONS)
@@ -319,13 +319,13 @@ def test_an_empty_folder_beside_sessions_is_noted(tmp_path: Path):
     assert f"in {tmp_path / 'empty'}\n".encode() in done.stderr
 
 
-def test_processes_are_as_many_as_are_asked_for_on_every_system(monkeypatch: pytest.MonkeyPatch):
+def test_jobs_sets_the_number_of_processes_on_every_system(monkeypatch: pytest.MonkeyPatch):
     assert (Processes(3).jobs, Processes().jobs) == (3, cores())
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     assert (Processes(3).jobs, Processes().jobs) == (3, os.cpu_count())
 
 
-def test_a_life_of_the_cache_may_be_given_and_is_checked(tmp_path: Path):
+def test_cache_life_is_validated(tmp_path: Path):
     write_sessions(tmp_path, "one")
     done = run("replay", str(tmp_path), *OPTIONS, "--cache-life", "1h")
     assert b"1 h given 1" in done.stdout

@@ -83,7 +83,7 @@ def test_files_that_an_assistant_compares_are_in_view_together(kind: str, tmp_pa
     assert (len(provider.requests), provider.refusals) == (4, [])
 
 
-def test_what_would_be_set_is_printed_and_nothing_is_started(tmp_path: Path):
+def test_print_shows_the_command_and_starts_nothing(tmp_path: Path):
     done = run_text("run", "--print", "claude", "-p", "Fix it.", environ=having(tmp_path, PATH=""))
     assert done.stdout.splitlines() == [
         "ANTHROPIC_BASE_URL=http://127.0.0.1:PORT claude -p 'Fix it.'",
@@ -91,7 +91,7 @@ def test_what_would_be_set_is_printed_and_nothing_is_started(tmp_path: Path):
     ]
 
 
-def test_what_is_printed_is_what_a_shell_would_start(tmp_path: Path):
+def test_the_printed_command_is_valid_in_a_shell(tmp_path: Path):
     asked = ["-p", "Fix the key handling, it's `here`: $HOME", "--max-tokens", "5"]
     user = having(tmp_path, HTTP_PROXY="http://127.0.0.1:9", NO_PROXY=None)
     line = run_text("run", "--print", "claude", *asked, environ=user).stdout.splitlines()[0]
@@ -104,7 +104,7 @@ def test_what_is_printed_is_what_a_shell_would_start(tmp_path: Path):
 @pytest.mark.parametrize(
     "line", ["run claude --upstream http://x", "run claude -p Hi --safe-zone=5k", "doctor claude --wait 9"]
 )
-def test_an_option_of_its_own_behind_the_client_is_refused(line: str, tmp_path: Path):
+def test_an_own_option_after_the_client_is_refused(line: str, tmp_path: Path):
     done = run_text(*line.split(), environ=having(tmp_path, PATH=""))
     command, name = line.split()[0], re.findall("--[a-z-]+", line)[0]
     assert done.returncode == 2
@@ -115,7 +115,7 @@ def test_an_option_of_its_own_behind_the_client_is_refused(line: str, tmp_path: 
 @pytest.mark.parametrize(
     "line", ["-- claude --upstream x", "claude -- --upstream x", "claude --print", "codex exec -s read-only"]
 )
-def test_an_option_is_the_clients_where_that_is_said_or_it_has_one_like_it(line: str, tmp_path: Path):
+def test_options_after_a_double_dash_and_shared_options_belong_to_the_client(line: str, tmp_path: Path):
     printed = run_text("run", "--print", *line.split(), environ=having(tmp_path)).stdout
     assert printed.partition("\n")[0].endswith(line.removeprefix("-- ").partition(" ")[2])
 
@@ -131,7 +131,7 @@ def test_keys_are_not_printed(tmp_path: Path):
     assert "sk-1" not in printed
 
 
-def test_a_program_that_is_not_installed_is_said_with_its_installation(tmp_path: Path):
+def test_if_a_program_is_not_installed_an_error_says_how_to_install_it(tmp_path: Path):
     for command in ("run", "doctor"):
         done = run_text(command, "claude", environ=having(tmp_path, PATH=str(tmp_path)))
         words = "autoprune: claude is not installed: npm install -g @anthropic-ai/claude-code\n"
@@ -139,13 +139,13 @@ def test_a_program_that_is_not_installed_is_said_with_its_installation(tmp_path:
 
 
 @pytest.mark.parametrize("command", ["run", "doctor"])
-def test_a_program_that_cannot_be_started_is_said(command: str, tmp_path: Path):
+def test_a_program_that_cannot_be_started_is_an_error(command: str, tmp_path: Path):
     done = run_text(command, "claude", environ=having(tmp_path, PATH=install(tmp_path, "#!/no/such/interpreter")))
     assert done.returncode == 2
     assert f"{tmp_path / 'claude'} cannot be started; is it fully installed?" in done.stderr
 
 
-def test_a_client_that_cannot_be_led_is_refused_before_anything_is_started(tmp_path: Path):
+def test_a_client_that_cannot_be_routed_is_refused_before_anything_is_started(tmp_path: Path):
     done = run_text("run", "claude", environ=having(tmp_path, PATH=install(tmp_path), CLAUDE_CODE_USE_BEDROCK="1"))
     assert done.returncode == 2
     assert "would bypass the proxy, because CLAUDE_CODE_USE_BEDROCK is set" in done.stderr
@@ -163,7 +163,7 @@ def test_a_run_without_a_request_is_an_error_that_says_why(tmp_path: Path):
     assert (asked.returncode, asked.stderr) == (0, "")
 
 
-def test_a_run_whose_assistant_asks_its_provider_elsewhere_fails_and_says_so(tmp_path: Path):
+def test_a_run_fails_if_the_assistant_sends_its_requests_to_another_address(tmp_path: Path):
     with serving(always(answer(b'{"content": []}'))) as elsewhere:
         asks = f"import urllib.request; urllib.request.urlopen('{elsewhere.url}/v1/messages', b'{{}}').close()"
         user = having(tmp_path, PATH=install(tmp_path, f"#!{sys.executable}\n{asks}\n"))
@@ -172,7 +172,7 @@ def test_a_run_whose_assistant_asks_its_provider_elsewhere_fails_and_says_so(tmp
     assert "so nothing was pruned: Claude Code sent its requests to another address, or sent none" in done.stderr
 
 
-def test_a_run_whose_conversation_went_elsewhere_says_so_though_its_other_requests_came_through(tmp_path: Path):
+def test_a_run_fails_if_only_other_requests_came_through_the_proxy(tmp_path: Path):
     lists = "import os, urllib.request; urllib.request.urlopen(os.environ['ANTHROPIC_BASE_URL'] + '/v1/models').close()"
     path = install(tmp_path, f"#!{sys.executable}\n{lists}\n")
     with serving(always(answer())) as upstream:
@@ -182,7 +182,7 @@ def test_a_run_whose_conversation_went_elsewhere_says_so_though_its_other_reques
     assert "sent its requests to another address" in done.stderr
 
 
-def test_a_provider_that_does_not_answer_is_said(tmp_path: Path):
+def test_a_run_fails_if_the_provider_does_not_answer(tmp_path: Path):
     user = having(tmp_path, PATH=install(tmp_path), ANTHROPIC_BASE_URL="http://127.0.0.1:9")
     done = run_text("run", "claude", "--ask", environ=user)
     assert done.returncode == 1
@@ -191,15 +191,13 @@ def test_a_provider_that_does_not_answer_is_said(tmp_path: Path):
     )
 
 
-def test_another_proxy_is_not_asked_for_this_machine(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+def test_http_proxies_are_bypassed_for_this_machine(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
     path = install(tmp_path, f"#!{sys.executable}\nimport os; print(os.environ['NO_PROXY'])")
     run_text("run", "claude", environ=having(tmp_path, PATH=path, HTTP_PROXY="http://127.0.0.1:9", NO_PROXY="lab"))
     assert capfd.readouterr().out == "lab,127.0.0.1\n"
 
 
-def test_an_assistant_has_the_terminal_and_ctrl_c_to_itself_and_its_exit_code_counts(
-    tmp_path: Path, provider: Provider
-):
+def test_an_assistant_has_the_terminal_handles_ctrl_c_and_sets_the_exit_code(tmp_path: Path, provider: Provider):
     path = install(tmp_path)
     environ = {**os.environ, "PATH": path, "HOME": str(tmp_path), "ANTHROPIC_BASE_URL": provider.url, "FAKE_EXIT": "7"}
     command = [sys.executable, "-c", ON_ITS_TERMINAL, "run", "--safe-zone", "5k", "claude", "--ask", "--pause"]
@@ -222,7 +220,7 @@ def test_an_assistant_has_the_terminal_and_ctrl_c_to_itself_and_its_exit_code_co
 
 
 @pytest.mark.full
-def test_an_end_that_is_asked_of_it_is_handed_on_to_the_assistant(tmp_path: Path):
+def test_sigterm_is_forwarded_to_the_assistant(tmp_path: Path):
     environ = {**os.environ, "PATH": install(tmp_path, WAITS), "HOME": str(tmp_path)}
     command = [sys.executable, "-m", "autoprune", "run", "claude", str(tmp_path / "ready")]
     with subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, start_new_session=True) as process:
@@ -235,14 +233,14 @@ def test_an_end_that_is_asked_of_it_is_handed_on_to_the_assistant(tmp_path: Path
     assert b"Claude Code ended with 143 before its first request, or sent its requests to another address" in said
 
 
-def test_where_nothing_is_said_the_prefix_changes_as_seldom_as_with_cache_aware(tmp_path: Path):
+def test_the_default_strategy_is_cache_aware(tmp_path: Path):
     with serving(always(answer())) as upstream:
         user = having(tmp_path, PATH=install(tmp_path, REPLAYS), ANTHROPIC_BASE_URL=upstream.url)
         assert run_text("run", "--safe-zone", "30k", "claude", environ=user).returncode == 0
     assert (len(upstream.requests), prefix_changes(upstream)) == (42, 3)
 
 
-def test_the_doctor_says_whether_requests_arrive_and_asks_nobody(tmp_path: Path, provider: Provider):
+def test_doctor_reports_requests_and_sends_none_to_the_provider(tmp_path: Path, provider: Provider):
     user = having(tmp_path, PATH=install(tmp_path), ANTHROPIC_BASE_URL=provider.url)
     done = run_text("doctor", "claude", "--ask", environ=user)
     assert done.returncode == 0
@@ -252,7 +250,7 @@ def test_the_doctor_says_whether_requests_arrive_and_asks_nobody(tmp_path: Path,
     assert provider.requests == []
 
 
-def test_the_doctor_says_where_nothing_arrives(tmp_path: Path):
+def test_doctor_reports_that_no_request_arrives(tmp_path: Path):
     user = having(tmp_path, PATH=install(tmp_path), ANTHROPIC_BASE_URL="http://127.0.0.1:9")
     done = run_text("doctor", "claude", environ=user)
     assert done.returncode == 1
@@ -279,7 +277,7 @@ BUSY = answer(b'{"error": {"message": "Overloaded:\\nthe model is busy"}}', "503
         (wait_in_silence, ("--wait", "1"), "does not answer", "it did not answer within 1 seconds"),
     ],
 )
-def test_the_doctor_says_why_the_provider_does_not_answer(
+def test_doctor_says_why_the_provider_does_not_answer(
     play: Callable[[Connection], None], options: tuple[str, ...], head: str, why: str, tmp_path: Path
 ):
     with serving(play) as upstream:
@@ -289,20 +287,20 @@ def test_the_doctor_says_why_the_provider_does_not_answer(
     assert done.returncode == 1
 
 
-def test_the_doctor_finds_a_version_on_standard_error_and_says_which_signal_ended_a_program(tmp_path: Path):
+def test_doctor_reads_a_version_from_standard_error_and_reports_a_signal(tmp_path: Path):
     program = "#!/bin/sh\n[ $1 = --version ] && echo 1.2.3 >&2 && exit\nkill -9 $$\n"
     done = run_text("doctor", "claude", environ=having(tmp_path, PATH=install(tmp_path, program)))
     assert f"{tmp_path / 'claude'}, 1.2.3 (tried with " in done.stdout
     assert "none arrived before it ended with 137" in done.stdout
 
 
-def test_the_doctor_asks_no_provider_where_several_may_be_meant(tmp_path: Path):
+def test_doctor_tests_no_upstream_if_there_may_be_several(tmp_path: Path):
     program = install(tmp_path, "#!/bin/sh\necho 1.2.3\n", name="opencode")
     done = run_text("doctor", "opencode", environ=having(tmp_path, PATH=program))
     assert "upstream      not tested: it depends on the model; name one after the assistant\n" in done.stdout
 
 
-def test_of_conversations_of_one_request_the_largest_is_the_one():
+def test_if_all_conversations_have_one_request_the_largest_is_shown():
     def session(before: int) -> Session:
         points = [Point(1, 0.0, before, before, 0, 0.1)]
         return Session("", "", "/v1/messages", 0.0, requests=1, points=points)
@@ -313,14 +311,14 @@ def test_of_conversations_of_one_request_the_largest_is_the_one():
     ]
 
 
-def test_the_life_of_a_cache_is_said_where_it_is_not_as_usual():
+def test_an_unusual_cache_lifetime_is_printed():
     known = Session("", "", "/v1/messages", 0.0, requests=1, points=[Point(1, 0.0, 9, 9, 0, 0.1)])
     known.life_from, known.ledger = "as its answers say", Ledger(cache_life=3_600)
     (line,) = summarize_traffic(SimpleNamespace(sessions=(known,)))
     assert line.endswith("safe zone 0, its cache lives 1 h, as its answers say")
 
 
-def test_of_several_conversations_the_longest_has_its_ledger_and_the_others_a_line():
+def test_the_longest_conversation_has_its_ledger_and_each_other_one_a_line():
     def session(name: str, requests: int, *, cleared: bool = True) -> Session:
         known = Session(name, "", "/v1/messages", 0.0, requests=requests)
         known.points.append(Point(requests, 0.0, 9_000, 4_000, 3, 0.1))

@@ -57,10 +57,10 @@ def kept(state: Path) -> Ledgers:
     return Ledgers(state / "autoprune" / "ledgers")
 
 
-def test_what_went_through_a_proxy_is_summed_up(state: Path, kept: Ledgers):
+def test_conversations_of_a_proxy_are_summed_up(state: Path, kept: Ledgers):
     with proxied() as proxy:
         drive(proxy, recorded()[:60], "opencode/1.18.33 (linux)")
-        kept.write(proxy.sessions)
+        kept.write_changed(proxy.sessions)
     (known,) = proxy.sessions
     done = savings(state)
     assert (done.returncode, done.stderr) == (0, "")
@@ -72,8 +72,8 @@ def test_what_went_through_a_proxy_is_summed_up(state: Path, kept: Ledgers):
     assert f"pruning has saved {total.net:,.0f} input tokens" in done.stdout
 
 
-def test_a_file_is_private_and_holds_no_word_of_the_conversation(kept: Ledgers):
-    kept.write([session(f"name-{SECRET}")])
+def test_a_ledger_file_is_private_and_contains_no_text(kept: Ledgers):
+    kept.write_changed([session(f"name-{SECRET}")])
     (path,) = kept.folder.iterdir()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(kept.folder.stat().st_mode) == stat.S_IMODE(kept.folder.parent.stat().st_mode) == 0o700
@@ -82,19 +82,19 @@ def test_a_file_is_private_and_holds_no_word_of_the_conversation(kept: Ledgers):
     assert not any(word in path.name + path.read_text() for word in (SECRET, "word", "name-"))
 
 
-def test_what_has_not_gone_on_is_not_written_again(kept: Ledgers):
+def test_unchanged_ledgers_are_not_written_again(kept: Ledgers):
     known = session("one")
-    kept.write([known])
+    kept.write_changed([known])
     (path,) = kept.folder.iterdir()
     path.unlink()
-    kept.write([known])
+    kept.write_changed([known])
     assert list(kept.folder.iterdir()) == []
     known.requests += 1
-    kept.write([known])
+    kept.write_changed([known])
     assert list(kept.folder.iterdir()) == [path]
 
 
-def test_ledgers_are_kept_while_a_proxy_runs_and_at_its_end(
+def test_ledgers_are_written_while_a_proxy_runs_and_at_its_end(
     state: Path, kept: Ledgers, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("XDG_STATE_HOME", str(state))
@@ -107,7 +107,7 @@ def test_ledgers_are_kept_while_a_proxy_runs_and_at_its_end(
     assert len(read_ledgers(kept.folder)[0]) == 2
 
 
-def test_what_cannot_be_kept_is_said_at_the_end(
+def test_write_errors_are_printed_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     (tmp_path / "file").write_text("no folder")
@@ -119,8 +119,8 @@ def test_what_cannot_be_kept_is_said_at_the_end(
     assert line.startswith("note: the ledger ")
 
 
-def test_savings_are_told_by_client_and_model_with_a_total(state: Path, kept: Ledgers):
-    kept.write([session("one"), session("two"), session("three", client="pi/1", model="other", price=None)])
+def test_savings_are_listed_by_client_and_model_with_a_total(state: Path, kept: Ledgers):
+    kept.write_changed([session("one"), session("two"), session("three", client="pi/1", model="other", price=None)])
     net = session("one").ledger.total.net
     found = json.loads(savings(state, "--json").stdout)
     rows = {(row["client"], row["model"]): row for row in found["by_client_and_model"]}
@@ -137,10 +137,10 @@ def test_savings_are_told_by_client_and_model_with_a_total(state: Path, kept: Le
     )
 
 
-def test_caches_that_live_otherwise_than_usual_and_cold_requests_are_told(state: Path, kept: Ledgers):
+def test_unusual_cache_lifetimes_and_cold_requests_are_listed(state: Path, kept: Ledgers):
     long, short = session("long", pause=3_601.0, life=3_600), session("short")
     long.life_from = "as its answers say"
-    kept.write([long, short])
+    kept.write_changed([long, short])
     found, shown = json.loads(savings(state, "--json").stdout), " ".join(savings(state).stdout.split())
     assert found["cache_lives"] == [{"life": 3_600, "from": "as its answers say", "sessions": 1}]
     assert "The cache lives 1 h in 1 session, as its answers say." in shown
@@ -151,8 +151,8 @@ def test_caches_that_live_otherwise_than_usual_and_cold_requests_are_told(state:
     )
 
 
-def test_a_file_of_an_older_version_is_read(kept: Ledgers):
-    kept.write([session("one")])
+def test_a_ledger_of_an_older_version_is_read(kept: Ledgers):
+    kept.write_changed([session("one")])
     (path,) = kept.folder.iterdir()
     record = json.loads(path.read_text())
     del record["life_from"], record["ledger"]["prices"]["life"]
@@ -166,15 +166,15 @@ def test_a_file_of_an_older_version_is_read(kept: Ledgers):
 
 def test_a_ledger_is_written_again_when_its_last_request_was_refused(kept: Ledgers):
     known = session("one")
-    kept.write([known])
+    kept.write_changed([known])
     known.refused, known.ledger = 1, Ledger()
-    kept.write([known])
+    kept.write_changed([known])
     (account,), _ = read_ledgers(kept.folder)
     assert account.ledger.requests == 0
 
 
-def test_since_leaves_out_what_has_not_gone_on_since_then(state: Path, kept: Ledgers):
-    kept.write([session("one")])
+def test_since_counts_only_conversations_active_since_then(state: Path, kept: Ledgers):
+    kept.write_changed([session("one")])
     assert json.loads(savings(state, "--json", "--since", "2026-11-20").stdout)["total"]["sessions"] == 1
     assert json.loads(savings(state, "--json", "--since", "2026-11-21").stdout)["total"]["sessions"] == 0
     assert "There are no ledgers since 2026-11-21" in savings(state, "--since", "2026-11-21").stdout
@@ -198,7 +198,7 @@ def test_since_leaves_out_what_has_not_gone_on_since_then(state: Path, kept: Led
     ],
 )
 def test_a_file_that_cannot_be_read_is_named_and_left_out(state: Path, kept: Ledgers, text: str):
-    kept.write([session("one")])
+    kept.write_changed([session("one")])
     (kept.folder / "broken.json").write_text(text)
     done = savings(state)
     assert done.returncode == 0
@@ -207,7 +207,7 @@ def test_a_file_that_cannot_be_read_is_named_and_left_out(state: Path, kept: Led
 
 
 def test_an_entry_that_holds_no_numbers_makes_the_file_unreadable(kept: Ledgers):
-    kept.write([session("one")])
+    kept.write_changed([session("one")])
     (path,) = kept.folder.iterdir()
     record = json.loads(path.read_text())
     record["ledger"]["entries"][0]["saved"] = "much"
@@ -216,19 +216,19 @@ def test_an_entry_that_holds_no_numbers_makes_the_file_unreadable(kept: Ledgers)
     assert (accounts, [each.path for each in unread]) == ([], [path])
 
 
-def test_without_ledgers_it_says_who_writes_them(state: Path):
+def test_without_ledgers_savings_says_what_writes_them(state: Path):
     done = savings(state)
     assert done.returncode == 0
     assert done.stdout.startswith("There are no ledgers in ")
 
 
-def test_a_folder_that_cannot_be_written_is_an_error_in_words(tmp_path: Path):
+def test_a_folder_that_cannot_be_written_is_a_session_error(tmp_path: Path):
     (tmp_path / "file").write_text("no folder")
     with pytest.raises(SessionError, match=r"the ledger .* cannot be written: "):
-        Ledgers(tmp_path / "file" / "ledgers").write([session("one")])
+        Ledgers(tmp_path / "file" / "ledgers").write_changed([session("one")])
 
 
-def test_ledgers_stand_in_the_home_folder_where_nothing_else_is_said(monkeypatch: pytest.MonkeyPatch):
+def test_ledgers_are_in_the_home_folder_by_default(monkeypatch: pytest.MonkeyPatch):
     for given in ("", "relative/path"):
         monkeypatch.setenv("XDG_STATE_HOME", given)
         assert ledger_folder() == Path.home() / ".local" / "state" / "autoprune" / "ledgers"

@@ -54,9 +54,7 @@ PRINTING = [
 @pytest.mark.full
 @pytest.mark.parametrize("closed", ["2>&-", "<&- >&-"])
 @each_row(("arguments", "code"), PRINTING)
-def test_words_for_a_closed_stream_are_lost_and_nothing_else(
-    arguments: tuple[str, ...], code: int, closed: str, tmp_path: Path
-):
+def test_only_output_to_a_closed_stream_is_lost(arguments: tuple[str, ...], code: int, closed: str, tmp_path: Path):
     returned, out, err = run(*arguments, closed=closed, folder=tmp_path)
     assert returned == code
     assert out == b"" or ">&-" not in closed.replace("2>&-", "")
@@ -64,7 +62,7 @@ def test_words_for_a_closed_stream_are_lost_and_nothing_else(
 
 
 @each_row("closed", [">&-", ">&- 2>&-", "<&- >&- 2>&-"])
-def test_files_are_written_though_standard_output_is_closed(closed: str, tmp_path: Path):
+def test_files_are_written_even_if_standard_output_is_closed(closed: str, tmp_path: Path):
     assert run("prune", XML, "-s", "20k", "-o", "out.json", closed=closed, folder=tmp_path)[0] == 0
     assert load((tmp_path / "out.json").read_text(encoding="utf-8"), "out.json").messages
     assert run("check", XML, "--repair", "mended.json", closed=closed, folder=tmp_path)[0] == 0
@@ -89,7 +87,7 @@ def test_a_result_for_a_closed_standard_output_is_an_error(arguments: tuple[str,
     assert err.decode().endswith("autoprune: standard output is closed, so the result cannot be written there\n")
 
 
-def test_files_are_written_before_somebody_has_read_enough(tmp_path: Path):
+def test_files_are_written_before_anything_is_printed(tmp_path: Path):
     code, out, _ = run("replay", XML, *REPLAY, "--html", "page.html", closed="| true", folder=tmp_path)
     assert (code, out) == (0, b"")
     assert "<html" in (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -98,7 +96,7 @@ def test_files_are_written_before_somebody_has_read_enough(tmp_path: Path):
 @pytest.mark.full
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
 @each_row(("arguments", "code"), PRINTING)
-def test_characters_that_an_encoding_lacks_become_plain_ones(
+def test_characters_that_an_encoding_lacks_become_ascii(
     arguments: tuple[str, ...], code: int, encoding: str, tmp_path: Path
 ):
     returned, out, err = run(*arguments, encoding=encoding, folder=tmp_path)
@@ -110,7 +108,7 @@ def test_characters_that_an_encoding_lacks_become_plain_ones(
 @each_row(
     ("encoding", "arrow", "dots"), [("ascii", "->", "..."), ("cp1252", "->", "…"), ("utf-8", "→", "…"), ("", "→", "…")]
 )
-def test_an_arrow_is_drawn_plainly_where_it_must_be(encoding: str, arrow: str, dots: str, tmp_path: Path):
+def test_an_arrow_becomes_ascii_only_if_the_encoding_lacks_it(encoding: str, arrow: str, dots: str, tmp_path: Path):
     session = tmp_path / "session.json"
     session.write_text(json.dumps(ARROWS), encoding="utf-8")
     _, out, err = run("prune", str(session), "--dry-run", encoding=encoding)

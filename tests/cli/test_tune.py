@@ -13,7 +13,7 @@ SESSIONS = str(Path(__file__).parents[2] / "fixtures" / "sessions")
 GRID = ("--strategy", "low_water @ 20k", "--strategy", "low_water(target=0.5) @ 30k", "--jobs", "1")
 
 
-def test_it_shows_the_frontier_what_is_recommended_and_code_to_paste():
+def test_tune_prints_the_frontier_a_recommendation_and_code():
     done = run_text("tune", SESSIONS, *GRID, "--floor", "0", "--prices", "no-cache")
     assert done.returncode == 0
     assert "2 settings on 2 sessions" in done.stdout
@@ -41,7 +41,7 @@ def prunes(printed: str) -> Report:
         "window",
     ],
 )
-def test_the_printed_code_runs_on_a_narrow_terminal_too(strategy: str):
+def test_the_printed_code_runs_even_from_a_narrow_terminal(strategy: str):
     options = ("--strategy", strategy, "--model", "gpt-5.5", "--floor", "0", "--prices", "no-cache", "--jobs", "1")
     done = run_text("tune", SESSIONS, *options, environ={"COLUMNS": "40"})
     assert done.returncode == 0
@@ -56,13 +56,13 @@ def test_json_holds_the_rows_and_the_snippet():
     assert found["snippet"]
 
 
-def test_what_knows_the_future_cannot_be_chosen():
+def test_a_clairvoyant_cannot_be_tuned():
     done = run_text("tune", SESSIONS, "--strategy", "clairvoyant")
     assert done.returncode == 2
     assert "cannot be used in practice" in done.stderr
 
 
-def test_files_that_cannot_be_read_are_named(tmp_path: Path):
+def test_unreadable_files_are_named(tmp_path: Path):
     (tmp_path / "broken.json").write_text("{", encoding="utf-8")
     done = run_text("tune", str(tmp_path), *GRID)
     assert done.returncode == 3

@@ -34,7 +34,7 @@ def prefix() -> Path:
     [BOUND, UNBOUND, CODEX, GEMINI_CLI, OPENCODE_RUN],
     ids=["claude bound", "claude", "codex", "gemini", "opencode"],
 )
-def test_an_assistant_does_its_work_within_the_safe_zone(assistant: Assistant, prefix: Path, tmp_path: Path):
+def test_an_assistant_finishes_its_task_within_the_safe_zone(assistant: Assistant, prefix: Path, tmp_path: Path):
     with serve(assistants.script(assistant)) as provider:
         provider.play.is_aside = assistants.is_aside
         options = ("--upstream", provider.url, "--safe-zone", str(assistants.SAFE_ZONE))

@@ -10,7 +10,7 @@ from rich.text import Text
 
 import autoprune.apps.cli.options as options
 from autoprune.apps.cli.console import RULE_BROKEN, session_notes, show, show_json
-from autoprune.apps.cli.file_access import load_readers, read_session, refuse_agent_log, write_output
+from autoprune.apps.cli.input_output import load_readers, read_session, refuse_agent_log, write_output
 from autoprune.providers import Problem, Provider, Repair, problems, repair
 from autoprune.pruners.report.drawing import printable, table_of
 from autoprune.strategies.scaffold import value_in_file
@@ -18,7 +18,7 @@ from autoprune.strategies.scaffold import value_in_file
 EXAMPLES = options.examples("check session.jsonl", "check pruned.json --provider anthropic --repair mended.json")
 
 
-def check(
+def check_session(
     session: options.SessionFile,
     provider: Annotated[
         str | None,

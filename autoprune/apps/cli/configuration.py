@@ -13,7 +13,7 @@ from rich.text import Text
 
 import autoprune.apps.cli.options as options
 from autoprune.apps.cli.console import show, show_json
-from autoprune.apps.cli.file_access import write_output
+from autoprune.apps.cli.input_output import write_output
 from autoprune.errors import SessionError, did_you_mean
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner

@@ -49,7 +49,7 @@ CHECK_ADDRESS = "Check that the address is right and answers `curl` on this mach
 ASK_PROVIDER = "The provider itself returns this error: try again later, or ask its operator."
 
 
-def doctor(
+def examine(
     client: ClientName,
     arguments: Arguments = None,
     upstream: Upstream = None,

@@ -21,7 +21,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from autoprune.apps.cli.file_access import replace_private
+from autoprune.apps.cli.input_output import replace_private
 from autoprune.economics import Ledger
 from autoprune.errors import SessionError
 
@@ -71,7 +71,7 @@ class Ledgers:
         self._suffix = token_hex(4)
         self._written: dict[Path, tuple[int, int]] = {}  # requests and refusals at the last write
 
-    def write(self, sessions: Iterable["Session"]) -> None:
+    def write_changed(self, sessions: Iterable["Session"]) -> None:
         """Write the ledgers that have changed since the last call. Raises SessionError if a file cannot be written."""
         for session in sessions:
             path = self.folder / _file_name(session, self._suffix)
@@ -97,12 +97,12 @@ def keep_ledgers(sessions: Callable[[], Iterable["Session"]], every: float = INT
     """
     ledgers, is_over = Ledgers(), threading.Event()
 
-    def write() -> None:
+    def write_regularly() -> None:
         while not is_over.wait(every):
             with suppress(SessionError):
-                ledgers.write(sessions())
+                ledgers.write_changed(sessions())
 
-    thread = threading.Thread(target=write, name="autoprune-ledgers", daemon=True)
+    thread = threading.Thread(target=write_regularly, name="autoprune-ledgers", daemon=True)
     thread.start()
     try:
         yield
@@ -110,7 +110,7 @@ def keep_ledgers(sessions: Callable[[], Iterable["Session"]], every: float = INT
         is_over.set()
         thread.join()
         try:
-            ledgers.write(sessions())
+            ledgers.write_changed(sessions())
         except SessionError as error:
             print(f"note: {error}", file=sys.stderr)
 

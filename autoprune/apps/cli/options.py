@@ -78,7 +78,7 @@ Window = Annotated[
 ]
 Overhead = Annotated[
     int | None,
-    typer.Option(metavar="TOKENS", min=0, help="Tokens sent besides the messages: system prompt, tool schemas."),
+    typer.Option(metavar="TOKENS", min=0, help="Tokens sent in addition to the messages: system prompt, tool schemas."),
 ]
 Format = Annotated[
     str | None,

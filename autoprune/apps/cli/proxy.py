@@ -56,7 +56,7 @@ Strategy = Annotated[
 ]
 
 
-def proxy(
+def run_proxy(
     upstream: Upstream = None,
     safe_zone: SafeZone = None,
     strategy: Strategy = "cache_aware",

@@ -9,11 +9,10 @@ from loguru import logger
 
 import autoprune.apps.cli.options as options
 from autoprune.apps.cli.console import OVER_SAFE_ZONE, count_with_progress, session_notes, show, show_json
-from autoprune.apps.cli.file_access import load_readers, read_session, refuse_agent_log, write_output
+from autoprune.apps.cli.input_output import load_readers, read_session, refuse_agent_log, write_output
 from autoprune.apps.cli.startup import check_output
 from autoprune.apps.sessions import Session
-from autoprune.conversation.archive import Directory
-from autoprune.conversation.archive import recall as recall_text
+from autoprune.conversation.archive import Directory, recall
 from autoprune.conversation.placeholders import parted
 from autoprune.economics import prices
 from autoprune.errors import ArchiveError, SessionError, SettingsError
@@ -38,7 +37,7 @@ RECALL_EXAMPLES = options.examples(
 RETRY = "repair the archive, name another, or give --force"
 
 
-def prune(
+def prune_session(
     session: options.SessionFile,
     safe_zone: options.SafeZone = None,
     strategy: options.StrategyName = None,
@@ -164,7 +163,7 @@ def _print_report(report: Report, *, explain: bool, as_json: bool, is_output_tak
     show(summary(report), to_stderr=True)
 
 
-def stats(
+def compare_sessions(
     before: Annotated[str, typer.Argument(metavar="BEFORE", help="A session file, or - for standard input.")],
     after: Annotated[str, typer.Argument(metavar="AFTER", help="The same session, pruned.")],
     conversation: options.ConversationNumber = 1,
@@ -189,7 +188,7 @@ def stats(
         show(statistics(figures))
 
 
-def recall(
+def recall_content(
     id: Annotated[str, typer.Argument(metavar="ID", help="The id after 'recall id' in a placeholder.")],
     archive: options.Archive = None,
 ) -> None:
@@ -199,7 +198,7 @@ def recall(
     if not os.path.isdir(archive):
         raise ArchiveError(f"there is no folder {archive}: give the --archive with which the session was pruned")
     try:
-        text = recall_text(Directory(archive), id)
+        text = recall(Directory(archive), id)
     except OSError as error:
         file = error.filename or archive
         raise ArchiveError(f"the content cleared under {id} cannot be read from {file}: {error.strerror}") from error

@@ -15,7 +15,7 @@ from rich.text import Text
 import autoprune.apps.cli.options as options
 import autoprune.apps.cli.replaying as replaying
 from autoprune.apps.cli.console import show, show_json
-from autoprune.apps.cli.file_access import write_output
+from autoprune.apps.cli.input_output import write_output
 from autoprune.apps.cli.replaying import count_noun
 from autoprune.apps.replay import BUILT_IN, FED_BACK, FULL, Interval, Policy, ReplayArgs, SessionFigures, atoms
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
@@ -53,7 +53,7 @@ breaks    requests at which the prompt cache broke"""
 Ranking = dict[Prices, list[Standing]]
 
 
-def replay(
+def replay_sessions(
     paths: replaying.Paths = None,
     strategy: Annotated[
         list[str] | None,

@@ -16,7 +16,7 @@ from rich.text import Text
 import autoprune.apps.cli.options as options
 from autoprune import __version__
 from autoprune.apps.cli.console import Terminal, show
-from autoprune.apps.cli.file_access import load_readers
+from autoprune.apps.cli.input_output import load_readers
 from autoprune.apps.replay import ReplayArgs, SessionFigures
 from autoprune.apps.replay.corpus import Engine, details_of_files, key, replay_files, why_skipped, without_curves
 from autoprune.apps.replay.detail import SessionDetail, most_expensive
@@ -136,7 +136,7 @@ class Collected:
         self._most = most
         self._with_curves: list[tuple[float, str]] = []  # a heap: the cheapest first
 
-    def add(self, found: SessionFigures) -> None:
+    def add_session(self, found: SessionFigures) -> None:
         """Add the figures of a session."""
         self._found[found.path] = found
         heapq.heappush(self._with_curves, (_unpruned_bill(found), found.path))
@@ -170,8 +170,8 @@ def replay_all(
             replayed = replay_files(files, args, known=digests, engine=engine)
             for path, figures in _with_progress(replayed, "replaying", len(files)):
                 if known and figures:
-                    known.append(figures)
-                found.add(figures or _known_figures(known, path))
+                    known.write(figures)
+                found.add_session(figures or _known_figures(known, path))
         except KeyboardInterrupt:
             print(f"autoprune: {_interruption_note(found, files, output)}", file=sys.stderr)
             raise
@@ -195,7 +195,7 @@ def _with_progress(items: Iterable[T], description: str, total: int) -> Iterator
 
 def _known_figures(known: "Results | None", path: str) -> SessionFigures:
     assert known  # replay_files gives no figures only for files whose digest is known
-    return known.read(path)
+    return known.figures(path)
 
 
 def _interruption_note(found: Collected, files: Sequence[str], output: str | None) -> str:
@@ -242,12 +242,12 @@ class Results:
                 self.digests[found.path], self._offsets[found.path] = found.digest, self._end
             self._end += len(line)
 
-    def read(self, path: str) -> SessionFigures:
+    def figures(self, path: str) -> SessionFigures:
         """Read the figures of a file whose digest is known."""
         self._file.seek(self._offsets[path])
         return self._parse(self._file.readline())
 
-    def append(self, found: SessionFigures) -> None:
+    def write(self, found: SessionFigures) -> None:
         """Write a line. Raises SessionError if it cannot be written."""
         line = f"{dump({ARGUMENTS: self._arguments, **found.as_json()})}\n".encode()
         try:

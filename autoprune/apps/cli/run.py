@@ -28,7 +28,7 @@ EXAMPLES = options.examples("run claude", "run --safe-zone 60k codex exec 'Fix t
 NO_REQUEST = frozenset(("--version", "-v", "-V", "--help", "-h"))  # first arguments that make a client ask no model
 
 
-def run(
+def run_assistant(
     client: ClientName,
     arguments: Arguments = None,
     upstream: Upstream = None,

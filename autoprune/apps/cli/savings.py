@@ -44,7 +44,7 @@ class Saving:
     cold: float
 
 
-def savings(
+def sum_up_savings(
     since: Annotated[
         datetime | None,
         typer.Option(metavar="DATE", formats=[DAY], help="Only conversations active since this date (YYYY-MM-DD)."),
@@ -94,7 +94,7 @@ def _sum_up(accounts: Sequence[Account], client: str, model: str) -> Saving:
 def _as_json(accounts: Sequence[Account], unread: Sequence[Unread]) -> dict[str, Any]:
     total = asdict(_sum_up(accounts, "", ""))
     return {
-        "since": _start(accounts).isoformat(timespec="seconds") if accounts else None,
+        "since": _earliest(accounts).isoformat(timespec="seconds") if accounts else None,
         "total": {name: value for name, value in total.items() if name not in ("client", "model")},
         "by_client_and_model": [asdict(each) for each in group_savings(accounts)],
         "cache_lives": [
@@ -104,7 +104,7 @@ def _as_json(accounts: Sequence[Account], unread: Sequence[Unread]) -> dict[str,
     }
 
 
-def _start(accounts: Iterable[Account]) -> datetime:
+def _earliest(accounts: Iterable[Account]) -> datetime:
     return datetime.fromtimestamp(min(each.started for each in accounts))
 
 
@@ -123,7 +123,7 @@ def _table(accounts: Sequence[Account], since: datetime | None) -> RenderableTyp
         table.add_row(*map(Text, _cells(row)))
     total = _sum_up(accounts, TOTAL, "")
     table.add_row(*(Text(cell, style="bold") for cell in _cells(total)))
-    conclusion = " ".join((_conclusion(total, _start(accounts)), *_cold_share(total)))
+    conclusion = " ".join((_conclusion(total, _earliest(accounts)), *_cold_share(total)))
     caches: list[RenderableType] = [Text(line) for line in _cache_lines(accounts)]
     notes = ["", *caches] if caches else []
     return Group(table, "", Text(LEGEND, style="dim"), *notes, "", Text(conclusion, style="bold"))
