@@ -1,17 +1,17 @@
-"""What each part of `cache_aware` brings on recorded sessions: it is replayed without them, one at a time.
+"""What each part of `cache_aware` contributes: recorded sessions are replayed without it.
 
     python benchmarks/ablations.py FOLDER [FOLDER …]            the bill and the evidence of each variant
     python benchmarks/ablations.py FOLDER --prices deepseek     at other prices
     python benchmarks/ablations.py FOLDER --by-size             short, medium and long sessions apart
 
-Bills are shares of the unpruned one, evidence is in %. The safe zone is out of reach, so that what is measured are the
-strategy's own decisions; the variants of `target` have the safe zones of `autoprune replay`.
+Bills are shares of the unpruned one, evidence is in %. The safe zone is out of reach, so that only the strategy's own
+decisions are measured; the variants of `target` have the safe zones of `autoprune replay`.
 
-Then, for each agent, what would have been chosen on all other agents' sessions, the cheapest variant of `threshold`
-and `patience` that kept 97 % of code and edits there, and what it comes to on the agent's own.
+A second table is a cross-validation over agents: for each agent, the cheapest variant of `threshold` and `patience`
+that kept 97 % of code and edits on the sessions of all other agents, and its figures on the agent's own sessions.
 
 `--by-size` prints the frontier instead: for sessions of each size (the longest prompt, in the provider's tokens), the
-unchanged rule, a more careful and a more aggressive one, beside the rule before it waited for results to be used.
+unchanged rule, a more careful and a more aggressive one, and the rule before it waited for results to be used.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from typing import TypeAlias
 from unittest.mock import patch
 
 from autoprune.apps.replay.corpus import replay_files
-from autoprune.apps.replay.figures import OWN, Figures
+from autoprune.apps.replay.episode_figures import OWN, Figures
 from autoprune.apps.replay.rows import Row, summarize
 from autoprune.apps.replay.session import ReplayArgs
 from autoprune.economics import LISTS
@@ -195,7 +195,7 @@ def heading(*first: str) -> str:
 
 def renamed(each: Replayed) -> Replayed:
     """Return figures under one name for all variants, so that they are summed."""
-    return each if each.figures.strategy == "none" else replace(each, figures=each.figures.called("held out"))
+    return each if each.figures.strategy == "none" else replace(each, figures=each.figures.rename("held out"))
 
 
 if __name__ == "__main__":

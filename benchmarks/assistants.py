@@ -5,10 +5,10 @@
 
 It runs the session twice before the strict provider of the tests: directly, and through the proxy. The files that it
 reads are notes made up for it, sources of the package `openai`, or a mix of sources, import logs, CSV, JSON and prose
-that come with installed packages. A bill is in tokens
-at the price of a fresh one: a token of the prefix that a prompt shares with the one before is read for 0.1, another is
-written for 1.25. Time is what pruning takes of each request; the start is from the command to the first moment at which
-the proxy listens; memory is the most that the process of `autoprune run` had.
+that come with installed packages. A bill is in tokens at the price of an uncached one: a token of the prefix shared
+with the previous prompt costs 0.1, any other 1.25. Time is
+the time that pruning takes for each request; start is the time until the proxy listens; memory is the peak of the
+process of `autoprune run`.
 """
 
 import argparse

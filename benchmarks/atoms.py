@@ -2,10 +2,10 @@
 
     python benchmarks/atoms.py FOLDER [FOLDER …]
 
-The table has, for each kind and for each sort of fact: how many atoms count, in all and in 100 requests, and how many
-in 100 requests do not, and why (docs/replay.md says what the words mean). The last column is chance: each atom that
-counts is looked for in results of other sessions, drawn at random, of as many tokens as `cache_aware` leaves in the
-prompts of its session on average. Such an atom would look retained in a prompt from which its source was cleared.
+The table has, for each kind of atom and of fact: how many atoms count, in total and per 100 requests, and how many per
+100 requests do not, and why (docs/replay.md defines the words). The last column is chance: each atom that counts is
+searched in random results of other sessions, with as many tokens as `cache_aware` leaves in the prompts of its session
+on average. An atom that is found there would look retained although its source was cleared.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.play import play
 from autoprune.apps.replay.policies import Policy
 from autoprune.apps.replay.session import ReplayArgs, episodes
-from autoprune.apps.replay.values import UNSPACED
+from autoprune.apps.replay.stated_values import UNSPACED
 from autoprune.apps.replay.visible import Texts
 from autoprune.economics import LISTS
 from autoprune.errors import AutopruneError

@@ -1,4 +1,4 @@
-"""What it takes to replay many sessions: made-up ones, of the sizes that recorded ones have.
+"""Time and memory of a replay of many sessions, generated with the sizes of recorded ones.
 
 python benchmarks/corpus.py                     1,000 sessions: time, memory, and what 100,000 would cost
 python benchmarks/corpus.py --sessions 50       fewer of them
@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from autoprune.apps.replay.engines import cores
 from autoprune.apps.replay.session import ReplayArgs, episodes, replay_episode
 
 SEED = 11
@@ -98,10 +99,10 @@ def corpus(count: int) -> None:
         written = os.path.getsize(f"{folder}/figures.out")
     print(done.stdout.partition("\n\n")[0])
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cores = len(os.sched_getaffinity(0))
+    used_cores = cores()
     busy = used.ru_utime + used.ru_stime
     print(f"{count:,} sessions, {size / 1e6:,.0f} MB, strategies none and {STRATEGY}")
-    print(f"{seconds:,.0f} s on {cores} cores, {busy:,.0f} s of processor time: {busy / count:.2f} s a session")
+    print(f"{seconds:,.0f} s on {used_cores} cores, {busy:,.0f} s of processor time: {busy / count:.2f} s a session")
     print(f"largest process: {used.ru_maxrss / 1024:,.0f} MB; figures: {written / count / 1024:.1f} KB a session")
     hours, space = busy / count * 100_000 / 3600, written / count / 1e4
     print(f"100,000 sessions: {hours:,.0f} hours of one core, {hours / 32:,.1f} of 32; {space:.1f} GB of figures")
@@ -126,7 +127,7 @@ def large() -> None:
 
 
 def main() -> None:
-    """Run what is asked for."""
+    """Run the command line."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--sessions", type=int, default=1_000)
     options.add_argument("--large", action="store_true")

@@ -5,10 +5,10 @@ python benchmarks/digests.py PATH… --folds 4    the same, folded in four steps
 python benchmarks/digests.py PATH… --pruned     as a prune with a safe zone of a tenth of the tokens leaves it
 python benchmarks/digests.py PATH… --missing    what is missing as well
 
-Four figures: edited files that are named, requests of the user's that are kept (word for word; or marked as
-shortened, with 200 characters of them and the sentence that asks), errors among the last five that are told, and
-commands that are called "ok" though their last result says that they failed. What a session holds is read from its
-messages here, by rules of this script's own, and not by those of the digest.
+Four figures: edited files that the digest names; the user's requests that it keeps (word for word, or marked as
+shortened with 200 characters and the sentence that asks); errors among the last five that it mentions; and commands
+that it calls "ok" although their last result says that they failed. The script reads the sessions by its own rules,
+not by those of the digest.
 """
 
 import argparse

@@ -1,9 +1,9 @@
-"""What results would save if they were shortened before they are first sent, where that loses nothing.
+"""What shortening results before they are first sent would save, in cases in which it loses nothing.
 
     python benchmarks/first_sent.py FOLDER [FOLDER …]
 
-Such a change breaks no cache. Bills are shares of the unpruned one at Anthropic's prices: a token that goes is neither
-written once nor read at each later request. Beside them stands the share of results that are changed.
+Such a change breaks no cache. Bills are shares of the unpruned one at Anthropic's prices: a removed token is not
+written, and not read at later requests. The table also has the share of results that change.
 """
 
 import argparse

@@ -1,12 +1,12 @@
-"""What pruning does to the prompts of each framework, beside what the framework itself offers.
+"""Pruning compared with each framework's own way to shorten prompts.
 
     python benchmarks/integrations.py                       those that are installed
     python benchmarks/integrations.py langchain strands     two of them
 
-Each runs the same loop against the strict provider of the tests: 40 files of 7 to 10 kB are read, with a safe zone of
-20,480 tokens. Printed are the requests and what was refused of them, how often a prompt did not begin with the whole
-one before it, the tokens of the largest and the last prompt, and the bill: at Anthropic's prices for what is read from
-the cache and written to it, as a share of the unpruned one, or "–" where the loop did not come to its end.
+Each framework runs the same loop against the strict provider of the tests: it reads 40 files of 7 to 10 kB, with a safe
+zone of 20,480 tokens. The table has the requests, how many were refused, how many prompts did not extend the previous
+one, the tokens of the largest and the last prompt, and the bill at Anthropic's prices for cache reads and writes, as a
+share of the unpruned one; "–" if the loop did not finish.
 """
 
 import argparse

@@ -1,9 +1,9 @@
-"""How near a replay's bill comes to the real one: simulated beside recorded, over sessions with recorded usage.
+"""How close a replay's bill is to the real one, over sessions with recorded usage.
 
     python benchmarks/invoices.py ~/.claude/projects logs/*.jsonl
 
-Each session is replayed without pruning. Compared are the share of its prompts that was read from the cache, and its
-cost in dollars: what the log states, or what its recorded tokens come to at the model's prices.
+Each session is replayed without pruning. The script compares the share of its prompts that was read from the cache, and
+its cost in dollars: the cost in the log, or the cost of the recorded tokens at the model's prices.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from statistics import median
 
 from autoprune.apps.replay import ReplayArgs
 from autoprune.apps.replay.episode import Episode, recorded_cost
-from autoprune.apps.replay.figures import OWN, bill
+from autoprune.apps.replay.episode_figures import OWN, bill
 from autoprune.apps.replay.play import Prompt, Run
 from autoprune.apps.replay.session import episodes
 from autoprune.apps.sessions import Recording, Request, places

@@ -1,12 +1,12 @@
-"""Whether the tests find faults: small ones are put into the package, one at a time, and the tests must fail.
+"""Mutation testing: put small faults into the package, one at a time, and check that a test fails.
 
     python benchmarks/mutations.py --count 60 --seed 10
 
-draws 60 faults, runs the quick profile against each in a copy of the checkout, and lists those that no test has seen.
-A run without a fault shows first which tests execute which lines and how long they take: against a fault run those
-that execute its line, the fastest first, or its module where the line runs at import. `--full` records the full
-profile, and runs it on what has survived. Tests that fail without any fault are left out. What is known stands in the
-`--log`, from which a run that was interrupted goes on, and in a file of coverage's beside it.
+draws 60 faults, runs the quick profile against each in a copy of the checkout, and lists the faults that survive.
+First, a run without faults records which tests execute which lines, and how long they take. Against a fault, the tests
+that execute its line are run, the fastest first; if the line runs at import, those of its module. `--full` also runs
+the full profile against the survivors. Tests that fail without a fault are skipped. The `--log` and a coverage file
+beside it hold the results, so an interrupted run can be continued.
 """
 
 import argparse
@@ -231,11 +231,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=10)
-    parser.add_argument("--full", action="store_true", help="run the full profile on what has survived")
+    parser.add_argument("--full", action="store_true", help="run the full profile on the survivors")
     parser.add_argument("--workers", default="auto", help="processes of pytest for the run without a fault")
     parser.add_argument("--timeout", type=float, default=3_600, help="seconds for a run with a fault")
     parser.add_argument("--log", type=Path, default=Path(tempfile.gettempdir()) / "mutations.jsonl")
-    parser.add_argument("--list", action="store_true", help="print the faults that are drawn, and run nothing")
+    parser.add_argument("--list", action="store_true", help="print the faults, and run nothing")
     options = parser.parse_args()
     chosen = drawn(options.count, options.seed)
     if options.list:

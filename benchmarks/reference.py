@@ -1,4 +1,4 @@
-"""tiktoken itself as the stick to measure by, without a network: its vocabulary comes out of the splintr-rs wheel."""
+"""tiktoken as the reference, without a network: its vocabulary comes from the splintr-rs wheel."""
 
 from functools import cache
 

@@ -24,7 +24,7 @@ from autoprune.apps.cli.replaying import Collected, open_results, replay_all, sk
 from autoprune.apps.replay import ReplayArgs, SessionFigures
 from autoprune.apps.replay.corpus import Task, one_by_one, replay_files
 from autoprune.apps.replay.engines import Processes, cores
-from autoprune.apps.replay.figures import OWN
+from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.session import overview
 from autoprune.apps.replay.verdict import standings
 from autoprune.errors import SessionError

@@ -15,7 +15,7 @@ from autoprune import AgenticConversationPruner
 from autoprune.apps.replay.atoms import Atom, Kind
 from autoprune.apps.replay.clairvoyant import Clairvoyant, place
 from autoprune.apps.replay.episode import Episode
-from autoprune.apps.replay.figures import bill
+from autoprune.apps.replay.episode_figures import bill
 from autoprune.apps.replay.play import Run, play
 from autoprune.apps.replay.policies import NoPruning
 from autoprune.economics import LISTS, Prices

@@ -105,7 +105,7 @@ def test_processes_give_what_one_gives(tmp_path: Path):
     alone = [timeless(each.as_json()) for _, each in replay_files(paths, ARGS)]
     many = dict(replay_files(paths, ARGS, engine=Processes(2)))
     assert [timeless(many[path].as_json()) for path in paths] == alone
-    assert [SessionFigures.of_json(json.loads(json.dumps(many[path].as_json()))) for path in paths] == [
+    assert [SessionFigures.from_json(json.loads(json.dumps(many[path].as_json()))) for path in paths] == [
         many[path] for path in paths
     ]
 

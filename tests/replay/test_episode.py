@@ -112,7 +112,8 @@ def behind_a_compaction(*requests: int) -> Episode:
 def test_answers_that_a_compaction_kept_are_no_requests():
     known = behind_a_compaction(7, 9, 11, 13)
     assert (known.requests, known.answers) == ((7, 9, 11, 13), (5, 5, 5, 7))
-    assert (known.walked, [known.since(number) for number in range(8)]) == ((3, 4, 5, 6), [0, 0, 0, 0, 1, 2, 3, 4])
+    assert known.walk_numbers == (3, 4, 5, 6)
+    assert [known.first_request_from(number) for number in range(8)] == [0, 0, 0, 0, 1, 2, 3, 4]
     (need,) = known.evidence.needs
     assert need == Need(3, need.atom, (0, 3), 3)
 
@@ -120,7 +121,7 @@ def test_answers_that_a_compaction_kept_are_no_requests():
 def test_an_answer_that_was_written_behind_a_kept_one_is_asked_for_where_it_begins():
     messages = [USER, {"role": "assistant", "content": "Kept."}, *MESSAGES[1:]]
     known = episode(Recording(messages, tuple(map(Request, (2, 4, 6))), None, False), "small", in_words)
-    assert (known.requests, known.answers, known.walked) == ((2, 4, 6), (5, 5, 4), (0, 1, 2))
+    assert (known.requests, known.answers, known.walk_numbers) == ((2, 4, 6), (5, 5, 4), (0, 1, 2))
 
 
 def test_where_answers_were_kept_the_clairvoyant_loses_nothing_and_is_told_of_by_the_same_requests():

@@ -10,7 +10,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, SettingsError
 from autoprune.apps.replay import Figures, Interval, Kept, Policy, ReplayArgs, SessionFigures, replay_session, summarize
-from autoprune.apps.replay.figures import Bill, figures
+from autoprune.apps.replay.episode_figures import Bill, figures
 from autoprune.apps.replay.play import play
 from autoprune.apps.replay.policies import NoPruning
 from autoprune.apps.replay.rows import interval
@@ -32,7 +32,7 @@ def test_figures_are_the_same_after_a_round_trip_through_json():
         some(ObservationMasking(1), "window"),
         replace(some(NoPruning(), "none"), violations=("promise 1", "promise 2")),
     ):
-        assert Figures.of_json(json.loads(json.dumps(found.as_json()))) == found
+        assert Figures.from_json(json.loads(json.dumps(found.as_json()))) == found
 
 
 def test_what_an_older_version_wrote_can_be_read():
@@ -44,7 +44,7 @@ def test_what_an_older_version_wrote_can_be_read():
     evidence = known["figures"][0]["evidence"]
     evidence["all"] = evidence.pop("code")
     del evidence["shell edits"], evidence["facts"]
-    (found,) = SessionFigures.of_json(known).figures
+    (found,) = SessionFigures.from_json(known).figures
     left = {name: each for name, each in row.evidence.items() if name not in ("shell edits", "facts")}
     assert found == replace(row, session="runs#1/a.json", protected={}, evidence=left)
     (known_row,) = summarize([found], "anthropic")
@@ -55,7 +55,7 @@ def test_protected_content_was_called_facts_before():
     row = some(NoPruning(), "none")
     known = json.loads(json.dumps(row.as_json()))
     known["facts"] = known.pop("protected")
-    assert Figures.of_json(known) == row
+    assert Figures.from_json(known) == row
 
 
 def test_protected_content_has_shares_in_a_row_where_there_was_any():
@@ -155,7 +155,7 @@ def test_the_figures_of_a_session_are_the_same_at_every_run_and_after_a_round_tr
     assert first == second
     assert first.error == ""
     assert len(first.figures) == (len(args.strategies) - 2) * 2 + 2
-    assert SessionFigures.of_json(json.loads(json.dumps(first.as_json()))) == first
+    assert SessionFigures.from_json(json.loads(json.dumps(first.as_json()))) == first
     styles: dict[str, list[Figures]] = {}
     for each in first.figures:
         styles.setdefault(each.strategy, []).append(replace(each, style=""))

@@ -9,8 +9,8 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner
 from autoprune.apps.replay.atoms import GROUPS, Group, Kind
+from autoprune.apps.replay.episode_figures import figures
 from autoprune.apps.replay.evidence import Need
-from autoprune.apps.replay.figures import figures
 from autoprune.apps.replay.play import play
 from autoprune.strategies import CacheAware, ObservationMasking
 from autoprune.tokens import exact

@@ -8,7 +8,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner
 from autoprune.apps.replay.episode import Episode, episode, recorded_cost, sources
-from autoprune.apps.replay.figures import OWN, bill
+from autoprune.apps.replay.episode_figures import OWN, bill
 from autoprune.apps.replay.play import play
 from autoprune.apps.replay.policies import NoPruning
 from autoprune.apps.sessions import Recording, Request, Usage

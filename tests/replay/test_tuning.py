@@ -11,7 +11,7 @@ import pytest
 from tables import each_row
 
 from autoprune import Report
-from autoprune.apps.replay.figures import Bill, Figures, Kept
+from autoprune.apps.replay.episode_figures import Bill, Figures, Kept
 from autoprune.apps.replay.policies import Policy
 from autoprune.apps.replay.rows import summarize
 from autoprune.apps.replay.tuning import GRID, choice, frontier, snippet, tune

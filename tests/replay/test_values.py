@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from profiles import examples
 from tables import each_row
 
-from autoprune.apps.replay.values import all_readings, squeeze, values_in
+from autoprune.apps.replay.stated_values import all_readings, squeeze, values_in
 
 MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October"),

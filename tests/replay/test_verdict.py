@@ -7,7 +7,7 @@ from tables import each_row
 
 from autoprune.apps.replay import Figures, Kept
 from autoprune.apps.replay.atoms import Group
-from autoprune.apps.replay.figures import Bill
+from autoprune.apps.replay.episode_figures import Bill
 from autoprune.apps.replay.rows import FEW_ATOMS, Interval, interval
 from autoprune.apps.replay.verdict import Standing, advice, standings
 

@@ -18,11 +18,11 @@ from autoprune.apps.cli.console import show, show_json
 from autoprune.apps.cli.input_output import write_output
 from autoprune.apps.cli.replaying import count_noun
 from autoprune.apps.replay import BUILT_IN, FED_BACK, FULL, Interval, Policy, ReplayArgs, SessionFigures, atoms
+from autoprune.apps.replay.episode_figures import OWN, Bill
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
-from autoprune.apps.replay.figures import OWN, Bill
 from autoprune.apps.replay.page import page
 from autoprune.apps.replay.session import Overview, overview
-from autoprune.apps.replay.verdict import BANDS, NONE, Standing, advice, called, standings
+from autoprune.apps.replay.verdict import BANDS, NONE, Standing, advice, standings, strategy_label
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError
 from autoprune.pruners.report.drawing import printable
@@ -281,7 +281,7 @@ def details_table(ranking: Sequence[Standing]) -> RenderableType:
     for name in ("worst", "breaks", atoms.Group.SHELL_EDITS, *PROTECTED_NAMES.values()):
         table.add_column(name, justify="right", max_width=SHARE_WIDTH)
     for each in ranking:
-        strategy = Text(printable(called(each.row)), style="dim" if each.is_clairvoyant else "")
+        strategy = Text(printable(strategy_label(each.row)), style="dim" if each.is_clairvoyant else "")
         shares = (each.row.protected.get(kind) for kind in PROTECTED_NAMES)
         cells = (_share_cell(known, 1) if known else "–" for known in shares)
         shell_edits = _share_cell(each.row.shell_edits, each.row.needed[atoms.Group.SHELL_EDITS])
@@ -311,7 +311,7 @@ def _verdict_cells(each: Standing) -> tuple[Text | str, ...]:
     tie = "≈" if each.is_tied else ""
     bill = f"{tie}{row.bill.value:.3f} {_interval(row.bill, '.2f', 1):9}"
     return (
-        Text(printable(called(row))),
+        Text(printable(strategy_label(row))),
         Text(bill, style=style),
         f"{each.rereads.value:.3f}",
         *(_share_cell(row.evidence[group], row.needed[group]) for group in MAIN_GROUPS),
@@ -331,4 +331,4 @@ def _share_cell(known: Interval, needed: int) -> str:
 
 def _violation_lines(each: Standing) -> Iterator[str]:
     if each.row.violations:
-        yield f"{called(each.row)} broke a promise {count_noun(each.row.violations, 'time')}; --json says where"
+        yield f"{strategy_label(each.row)} broke a promise {count_noun(each.row.violations, 'time')}; --json says where"

@@ -22,7 +22,7 @@ from autoprune.apps.replay.corpus import Engine, details_of_files, key, replay_f
 from autoprune.apps.replay.detail import SessionDetail, most_expensive
 from autoprune.apps.replay.engines import Processes, on_ray
 from autoprune.apps.replay.episode import UNKNOWN_HEAD
-from autoprune.apps.replay.figures import OWN
+from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.policies import AT
 from autoprune.apps.replay.session import Overview
 from autoprune.apps.replay.verdict import NONE
@@ -267,7 +267,7 @@ class Results:
         try:
             record = json.loads(line)
             del record[ARGUMENTS]
-            return SessionFigures.of_json(record)
+            return SessionFigures.from_json(record)
         except (ValueError, LookupError, TypeError) as error:
             raise SessionError(f"{self._name} holds a line that cannot be read: write to another file") from error
 

@@ -214,7 +214,7 @@ def clairvoyant(episode: Episode, prices: Prices, threshold: float = 1.0, *, pas
     needed: dict[Place, list[tuple[int, Atom]]] = {}
     results = episode.transcript.results
     for need in episode.evidence.needs:
-        needed.setdefault(place(results[need.sources[-1]]), []).append((episode.walked[need.request], need.atom))
+        needed.setdefault(place(results[need.sources[-1]]), []).append((episode.walk_numbers[need.request], need.atom))
     return Clairvoyant(needed, prices, threshold, passages=passages)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from autoprune.apps.replay.detail import SessionDetail, session_details
-from autoprune.apps.replay.figures import Figures
+from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.session import ReplayArgs, SessionFigures, replay_session
 from autoprune.errors import AutopruneError
 from autoprune.strategies.scaffold import is_in_file

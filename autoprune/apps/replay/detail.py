@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from autoprune.apps.replay.episode import Episode
-from autoprune.apps.replay.figures import Figures, figures
+from autoprune.apps.replay.episode_figures import Figures, figures
 from autoprune.apps.replay.play import Run, play, pruner_arguments
 from autoprune.apps.replay.policies import Policy
 from autoprune.apps.replay.session import FULL, ReplayArgs, deciding_prices, episodes
@@ -95,7 +95,7 @@ class SessionDetail:
         return asdict(self)
 
     @classmethod
-    def of_json(cls, known: Mapping[str, Any]) -> "SessionDetail":
+    def from_json(cls, known: Mapping[str, Any]) -> "SessionDetail":
         """Read what `as_json` wrote."""
         results = tuple(Held(**{**each, "needed": _as_pairs(each["needed"])}) for each in known["results"])
         lists = {name: tuple(known[name]) for name in ("unpruned", "cold")}
@@ -163,7 +163,7 @@ def _held_results(known: Episode, texts: bool) -> Iterator[Held]:
         text, left_out = head_and_tail(result.text) if texts else ("", 0)
         shown = (target if texts else public_target)(result.call)[:LONGEST_TARGET]
         failed = bool(result.is_error)
-        request, sent = known.since(result.request), known.since(result.sent)
+        request, sent = known.first_request_from(result.request), known.first_request_from(result.sent)
         yield Held(result.tool, shown, result.tokens, request, sent, failed, when, text, left_out)
 
 
@@ -202,9 +202,9 @@ def _clearings(known: Episode, plan: Plan) -> Iterator[Cleared]:
     edits = {_place(part): edit for part, edit in plan.results.items()}
     for number, result in enumerate(known.transcript.results):
         if edit := edits.get(_place(result)):
-            yield Cleared(number, known.since(edit.request), sentence(edit.reason), edit.saved)
+            yield Cleared(number, known.first_request_from(edit.request), sentence(edit.reason), edit.saved)
         elif fold := plan.gone.get(result.location.message):
-            yield Cleared(number, known.since(fold.request), sentence(fold.reason), result.tokens)
+            yield Cleared(number, known.first_request_from(fold.request), sentence(fold.reason), result.tokens)
 
 
 def _place(result: ToolResult) -> object:

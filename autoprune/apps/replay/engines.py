@@ -51,11 +51,11 @@ class _Worker(Generic[T]):
         theirs.close()
         self._task: Task | None = None
 
-    def begin(self, task: Task) -> None:
+    def start_task(self, task: Task) -> None:
         self._task = task
         self.pipe.send(task)
 
-    def end(self) -> tuple[Task, T | Failed]:
+    def outcome_of(self) -> tuple[Task, T | Failed]:
         assert self._task
         try:
             return self._task, self.pipe.recv()
@@ -86,13 +86,13 @@ def _run(do: Callable[[Task], T], tasks: list[Task], jobs: int) -> Iterator[tupl
         while True:
             while len(busy) < jobs and (task := next(waiting, None)):
                 worker = idle.pop() if idle else _Worker(do)
-                worker.begin(task)
+                worker.start_task(task)
                 busy.append(worker)
             if not busy:
                 return
             ready = wait([worker.pipe for worker in busy])
             for worker in [each for each in busy if each.pipe in ready]:
-                done = worker.end()
+                done = worker.outcome_of()
                 busy.remove(worker)
                 if worker.is_alive:
                     idle.append(worker)
@@ -123,13 +123,13 @@ def on_ray(do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Tas
     task fails and the others continue. Raises SettingsError if the extra `autoprune[ray]` is not installed.
     """
     ray = _connect()
-    begin = ray.remote(num_cpus=1, max_retries=0)(attempt).remote
+    start_task = ray.remote(num_cpus=1, max_retries=0)(attempt).remote
     waiting = iter(tasks)
     running: dict[Any, Task] = {}
     try:
         while True:
             room = max(1, WAITING * int(ray.cluster_resources().get("CPU", 1))) - len(running)
-            running.update((begin(do, task), task) for task in islice(waiting, max(0, room)))
+            running.update((start_task(do, task), task) for task in islice(waiting, max(0, room)))
             if not running:
                 return
             for done in ray.wait(list(running))[0]:

@@ -21,7 +21,7 @@ from itertools import accumulate, pairwise
 from statistics import median
 from typing import Any
 
-from autoprune.apps.replay.evidence import Evidence, Protected, evidence, protected
+from autoprune.apps.replay.evidence import Evidence, Protected, evidence, protected_content
 from autoprune.apps.sessions import Recording, Request, Usage
 from autoprune.conversation.transcript import Speaker, Transcript
 from autoprune.economics import DEFAULT, Prices, prices
@@ -195,13 +195,13 @@ class Episode:
         return f"{self.session}#{self.number}" if self.number else self.session
 
     @cached_property
-    def walked(self) -> tuple[int, ...]:
+    def walk_numbers(self) -> tuple[int, ...]:
         """The number of each request in a walk, which takes every message of the model for an answer."""
         return tuple(bisect_right(self.transcript.requests, start) - 1 for start in self.requests)
 
-    def since(self, walked: int) -> int:
-        """Return the first recorded request at or after request number `walked` of a walk."""
-        return bisect_left(self.walked, walked)
+    def first_request_from(self, walk_numbers: int) -> int:
+        """Return the first recorded request at or after request number `walk_numbers` of a walk."""
+        return bisect_left(self.walk_numbers, walk_numbers)
 
     @cached_property
     def unpruned(self) -> tuple[int, ...]:
@@ -223,12 +223,12 @@ class Episode:
     @cached_property
     def evidence(self) -> Evidence:
         """What the recorded actions needed."""
-        return evidence(self.transcript, self.requests, self.walked)
+        return evidence(self.transcript, self.requests, self.walk_numbers)
 
     @cached_property
     def protected(self) -> tuple[tuple[Protected, ...], ...]:
         """What is protected at each request."""
-        return protected(self.transcript, self.requests, self.walked)
+        return protected_content(self.transcript, self.requests, self.walk_numbers)
 
     def is_cold(self, request: int, life: float | None = None) -> bool:
         """Return whether a request finds nothing of its prompt cached.

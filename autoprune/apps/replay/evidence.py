@@ -57,17 +57,18 @@ class Evidence:
         return sum(need.atom.kind in GROUPS[group] for need in self.needs)
 
 
-def evidence(transcript: Transcript, requests: Sequence[int], walked: Sequence[int]) -> Evidence:
+def evidence(transcript: Transcript, requests: Sequence[int], walk_numbers: Sequence[int]) -> Evidence:
     """Return what the actions in a conversation rested on.
 
-    `requests` are the messages before which its requests stand, `walked` the numbers that results know these by.
+    `requests` are the indexes of the messages before which the requests are sent, `walk_numbers` the numbers of these
+    requests in a walk, which are those of results.
     """
     results, spoken = Texts(), Texts()
     needs: list[Need] = []
     free, unsupported, common = Counter[Kind](), Counter[Kind](), Counter[Kind]()
     at = 0
     stops = (*requests, len(transcript.entries))
-    for request, (start, number) in enumerate(zip(requests, walked, strict=True)):
+    for request, (start, number) in enumerate(zip(requests, walk_numbers, strict=True)):
         for message in range(at, start):
             for result in transcript.entries[message].results:
                 results.append(result.text)
@@ -141,18 +142,18 @@ class Protected:
     forms: tuple[tuple[str, ...], ...]
 
 
-def protected(
-    transcript: Transcript, requests: Sequence[int], walked: Sequence[int]
+def protected_content(
+    transcript: Transcript, requests: Sequence[int], walk_numbers: Sequence[int]
 ) -> tuple[tuple[Protected, ...], ...]:
     """Return what is protected at each request of a conversation, the user's words first.
 
-    `requests` are the indexes of the messages before which the requests are sent, `walked` the numbers of the requests
-    in a walk, by which calls name them.
+    `requests` are the indexes of the messages before which the requests are sent, `walk_numbers` the numbers of these
+    requests in a walk, which are those of calls.
     """
     reader = _Reader(transcript)
     found: list[tuple[Protected, ...]] = []
     at = 0
-    for start, number in zip(requests, walked, strict=True):
+    for start, number in zip(requests, walk_numbers, strict=True):
         for message in range(at, start):
             reader.read(message)
         found.append(tuple(reader.current(number)))

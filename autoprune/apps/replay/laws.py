@@ -57,7 +57,7 @@ class Laws:
             broken += self._prompt(given, sent, again().conversation)
         self.violations += (f"promise {promise}, request {request}: {what}" for promise, what in broken)
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """Check that the recorded messages are unchanged."""
         if fingerprint(self._messages) != self._before:
             self.violations.append("promise 1: the recorded messages were changed")

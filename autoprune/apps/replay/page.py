@@ -16,11 +16,11 @@ from autoprune.apps.frontend import Markup, asset, bundle, clean, collapsible, c
 from autoprune.apps.replay.atoms import Group
 from autoprune.apps.replay.corpus import why_skipped
 from autoprune.apps.replay.detail import SessionDetail
+from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
-from autoprune.apps.replay.figures import Figures
 from autoprune.apps.replay.rows import Interval, Row
 from autoprune.apps.replay.session import Overview, SessionFigures, overview
-from autoprune.apps.replay.verdict import Standing, called, standings
+from autoprune.apps.replay.verdict import Standing, standings, strategy_label
 from autoprune.economics import LISTS
 
 MOST_ROWS = 200  # of a table or a list; others are counted
@@ -88,7 +88,7 @@ class Ranked:
     @property
     def name(self) -> str:
         """Its name, with its style if it has another one than full history."""
-        return called(self.row)
+        return strategy_label(self.row)
 
     @property
     def kind(self) -> str:

@@ -176,7 +176,7 @@ def play(
         laws.check(request, given, messages, partial(once_more, messages), is_new=is_new)
         seen.look(request, messages)
         before, read = messages, start
-    laws.close()
+    laws.finish()
     return seen.run(prompts, laws.violations)
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from autoprune.apps.replay.atoms import Group
+from autoprune.apps.replay.episode_figures import Figures, Kept
 from autoprune.apps.replay.evidence import ProtectedKind
-from autoprune.apps.replay.figures import Figures, Kept
 
 SAMPLES = 1_000
 GROUPS = 1_000

@@ -12,11 +12,11 @@ from typing import Any
 
 from autoprune.apps.replay.atoms import GROUPS, Group
 from autoprune.apps.replay.episode import UNKNOWN_HEAD, Episode, episode, longest, sources
-from autoprune.apps.replay.figures import OWN, Figures, figures
+from autoprune.apps.replay.episode_figures import OWN, Figures, figures
 from autoprune.apps.replay.play import play
 from autoprune.apps.replay.policies import BUILT_IN, Policy
 from autoprune.apps.sessions import Reader, Recording, decode, find_reader, recordings
-from autoprune.economics import HOUR, Prices
+from autoprune.economics import Prices, lifetime
 from autoprune.errors import AutopruneError
 from autoprune.facts.calls import paths
 from autoprune.strategies.scaffold import value_in_file
@@ -93,10 +93,10 @@ class SessionFigures:
         return asdict(self)
 
     @classmethod
-    def of_json(cls, known: Mapping[str, Any]) -> "SessionFigures":
+    def from_json(cls, known: Mapping[str, Any]) -> "SessionFigures":
         """Read what `as_json` wrote, also in older versions, whose figures did not name their session."""
         shapes = {name: Shape(**{**each, "models": tuple(each["models"])}) for name, each in known["shapes"].items()}
-        found = tuple(Figures.of_json({"session": known["path"], **each}) for each in known["figures"])
+        found = tuple(Figures.from_json({"session": known["path"], **each}) for each in known["figures"])
         return cls(**{**known, "shapes": shapes, "figures": found, "notes": tuple(known["notes"])})
 
 
@@ -258,12 +258,6 @@ def overview(found: Iterable[SessionFigures]) -> Overview:
         recorded=recorded,
         simulated=simulated,
     )
-
-
-def lifetime(seconds: float) -> str:
-    """Return a cache's life as text: 5 min, 1 h, 90 s."""
-    hours, minutes = seconds / HOUR, seconds / 60
-    return f"{hours:g} h" if hours >= 1 else f"{minutes:g} min" if minutes >= 1 else f"{seconds:g} s"
 
 
 def _cache_shares(sessions: Iterable[SessionFigures]) -> tuple[int, float | None, float | None]:

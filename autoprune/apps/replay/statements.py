@@ -28,7 +28,7 @@ from autoprune.apps.replay.atoms import (
     quoted_errors,
 )
 from autoprune.apps.replay.shell_edits import parse_script
-from autoprune.apps.replay.values import KANA, LEAST_RUN, THAI, UNSPACED, normalize, squeeze, values_in
+from autoprune.apps.replay.stated_values import KANA, LEAST_RUN, THAI, UNSPACED, normalize, squeeze, values_in
 from autoprune.conversation.transcript import ToolCall
 from autoprune.facts.calls import COMMAND_ID_NAMES, COMMAND_NAMES, arguments, command, paths
 from autoprune.facts.plain_text import IDENTIFIER as CODE_NAME

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from autoprune.apps.replay.figures import OWN, Figures
+from autoprune.apps.replay.episode_figures import OWN, Figures
 from autoprune.apps.replay.policies import NoPruning, Policy
 from autoprune.apps.replay.rows import SEED, Interval, Row, summarize
 from autoprune.economics import DEFAULT
@@ -98,7 +98,7 @@ def _held_out(
         own = set(dealt[fold::folds])
         pick = choice([each for each in found if each.session not in own], prices, floor)
         picks[pick] += 1
-        chosen += (each.called(HELD_OUT) for each in found if each.session in own and each.strategy == pick)
+        chosen += (each.rename(HELD_OUT) for each in found if each.session in own and each.strategy == pick)
         chosen += (each for each in found if each.session in own and each.strategy == "none")
     return chosen, picks
 

@@ -7,7 +7,7 @@ are sorted into bands by the lowest group of their evidence, and within a band b
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from autoprune.apps.replay.figures import Figures
+from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.policies import Policy
 from autoprune.apps.replay.rows import Interval, Row, interval, summarize, sums_by_session, worth_of
 from autoprune.apps.replay.session import FULL
@@ -112,12 +112,12 @@ def advice(placed: Sequence[Standing]) -> str:
         closest = min(mine, key=lambda each: (not each.keeps_enough, each.rereads.value))
         return f"Do not prune: nothing is cheaper and keeps what is needed. {_shortcoming_text(closest)}{few}"
     best = min(fine, key=lambda each: each.rereads.value)
-    usual = next((each for each in fine if called(each.row) == RUN), best)
-    what = f"{called(usual.row)}, as `autoprune run` does" if called(usual.row) == RUN else called(usual.row)
+    usual = next((each for each in fine if strategy_label(each.row) == RUN), best)
+    what = strategy_label(usual.row) + (", as `autoprune run` does" if strategy_label(usual.row) == RUN else "")
     costs = f"re-reads included, it costs {_bill_text(usual)} of the unpruned bill"
     cheaper = ""
     if best.rereads.value < usual.rereads.value - LITTLE:
-        cheaper = f" {called(best.row)} costs {_bill_text(best)} and keeps {_evidence_text(best)}."
+        cheaper = f" {strategy_label(best.row)} costs {_bill_text(best)} and keeps {_evidence_text(best)}."
     return f"Use {what}: {costs}, and keeps in view {_evidence_text(usual)}.{_cold_text(usual)}{cheaper}{few}"
 
 
@@ -128,7 +128,7 @@ def _cold_text(each: Standing) -> str:
     return f" {each.row.cold:.0%} of the saving comes from cuts at requests that found the cache cold anyway."
 
 
-def called(row: Row) -> str:
+def strategy_label(row: Row) -> str:
     """The name of a row's strategy, with its style if it is not the usual one."""
     return row.strategy if row.style == FULL else f"{row.strategy} ({row.style})"
 
@@ -140,7 +140,7 @@ def _bill_text(each: Standing) -> str:
 
 def _shortcoming_text(each: Standing) -> str:
     """Say why a strategy is not advised."""
-    name, costs = called(each.row), f"{_bill_text(each)} of the unpruned bill, re-reads included"
+    name, costs = strategy_label(each.row), f"{_bill_text(each)} of the unpruned bill, re-reads included"
     kept = _evidence_text(each)
     if not each.is_cheaper:
         return f"The closest, {name}, costs {costs}, and keeps {kept}."

@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from autoprune.apps.replay.atoms import STATED, Atom, Kind
-from autoprune.apps.replay.values import LEAST_RUN, TOKEN, UNSPACED, all_readings, normalize, squeeze
+from autoprune.apps.replay.stated_values import LEAST_RUN, TOKEN, UNSPACED, all_readings, normalize, squeeze
 from autoprune.facts.plain_text import LEAST_IDENTIFIER as LEAST_NAME
 
 LINE_NUMBER = re.compile(r"^[ \t]*\d+(?:→|\t|:|\s*\|)", re.MULTILINE)

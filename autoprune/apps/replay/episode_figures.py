@@ -139,7 +139,7 @@ class Figures:
     slowest: float = 0.0
     protected: Mapping[str, Kept] = field(default_factory=dict)
 
-    def called(self, strategy: str) -> "Figures":
+    def rename(self, strategy: str) -> "Figures":
         """Return the same figures under another name."""
         return replace(self, strategy=strategy)
 
@@ -148,7 +148,7 @@ class Figures:
         return asdict(self)
 
     @classmethod
-    def of_json(cls, known: Mapping[str, Any]) -> "Figures":
+    def from_json(cls, known: Mapping[str, Any]) -> "Figures":
         """Read what `as_json` wrote. Older versions called code `all`, and protected content `facts`."""
         bills = {name: Bill(**each) for name, each in known["bills"].items()}
         evidence = {
