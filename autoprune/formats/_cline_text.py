@@ -19,8 +19,10 @@ from autoprune.formats.parsing import Parser
 KIND = "cline"
 MARK = "] Result:"
 NAME = re.compile(r"\[([A-Za-z][A-Za-z0-9_-]*)(?=[\] ])")
-# A command or a question may have several lines, and its heading with it.
+# A command or a question may have several lines, and its heading with it. Cline writes `for '…'`, Roo Code also
+# `switch_mode to '…'` and `new_task in … mode: '…'`.
 LONG = re.compile(r"\[([A-Za-z][A-Za-z0-9_-]*) (?:for '|to '|in [^\n]{1,99} mode: ')")
+# Both agents append the state of the editor to a user's message. It is new in each message, and no part of a result.
 ENVIRONMENT, ENVIRONMENT_END = "\n<environment_details>", "</environment_details>"
 FEEDBACK = "\nThe user provided the following feedback:\n<feedback>"
 # The tools that the user answers, and the beginning of a user's answer to any other tool.
@@ -52,6 +54,7 @@ def find(text: str, path: Path, parser: Parser) -> list[Found]:
     """Return the results in a user's text. A text that is only a heading announces the payload in the next block."""
     standing = parser.standing
     found = extents(text, standing)
+    # The next block is read by `find_below`; it does not say itself that it is a result.
     heading = None if found else _only_heading(text)
     if heading and standing.refusal(heading.tool) is None and (below := _next_block(path)):
         parser.heading = (below, heading.tool)

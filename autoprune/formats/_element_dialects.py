@@ -67,6 +67,7 @@ def _read_response(text: str, span: Span, parser: Parser) -> Iterator[Found]:
     name = known.get("name", NO_MEMBER).value
     call = parser.open_calls.answered_in_text(name) if isinstance(name, str) else parser.open_calls.next_in_text()
     tool = name if isinstance(name, str) else call.name if call else UNKNOWN
+    # Hermes wraps results in JSON, Qwen does not; an object without "content" is the raw output of a tool.
     if "content" in known:
         _, start, stop = known["content"]
         cut = after_letters(text, span.begin + 1)
@@ -172,6 +173,7 @@ def _split_block(text: str, span: Span) -> list[Block]:
 def _read_result(text: str, match: re.Match[str], limit: int) -> Block:
     """Return the result that ends at `limit`. Its payload is what it printed, or all of it but the tool's name."""
     cut, body = after_letters(text, match.start("tag")), match["body"]
+    # The last end tag counts: the output may itself print one.
     stop = text.rfind(f"</{body}>", match.end(), limit) if body else limit
     is_closed = stop >= 0
     start = match.end() if is_closed else match.start("body") - 1

@@ -95,6 +95,7 @@ def _read_answer(content: list[object], path: Path, parser: Parser) -> Entry:
     calls: list[ToolCall] = []
     thinking: list[Thought] = []
     blocks = [fields_of(item) for item in content]
+    # Thinking that is alone in its message cannot be removed: the API refuses an empty message.
     is_alone = all(_block_type(block) in THINKING for block in blocks)
     for index, block in enumerate(blocks):
         place, kind = (*path, index), _block_type(block)
@@ -111,6 +112,7 @@ def _read_answer(content: list[object], path: Path, parser: Parser) -> Entry:
 
 def _read_prompt(who: Speaker, content: list[object], path: Path, parser: Parser) -> Entry:
     """Return the entry of the user's message. Each result counts as a message, and everything else as one more."""
+    # A message that holds only results has no frame: each of its results brings one.
     weight = 0 if who is Speaker.TOOL else MESSAGE_TOKENS
     results: list[ToolResult] = []
     for index, item in enumerate(content):

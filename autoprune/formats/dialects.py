@@ -166,6 +166,7 @@ def read_raw(name: str, text: str, span: Span, call: ToolCall | None, tool: str 
     return Found(after_letters(text, span.begin + 1), start, stop, tool, call, is_plain=is_plain)
 
 
+# One registry for the process, as for codecs: placeholders are escaped far from the parser, for every dialect at once.
 _registered: tuple[Dialect, ...] = ()
 
 
@@ -214,6 +215,7 @@ def escape(text: str) -> str:
     No dialect reads the text then as the end of the result that it is put into, or as the beginning of another one.
     """
     tag, headings = _breakable(_registered)
+    # A space after "<" keeps the text readable, and no dialect takes the rest for a tag.
     text = tag.sub("< ", text)
     for heading in headings:
         text = text.replace(heading, f"{heading[:1]} {heading[1:]}")
@@ -230,6 +232,7 @@ def _breakable(dialects: tuple[Dialect, ...]) -> tuple[re.Pattern[str], tuple[st
 
 def with_escape(found: Found) -> Found:
     """Return a result into whose place a text is put escaped."""
+    # `put` escapes, and not its callers, so that no way to insert a text can forget it.
     return found._replace(put=ESCAPED if found.put is as_text else partial(_put_escaped, found.put))
 
 

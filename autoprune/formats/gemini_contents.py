@@ -171,6 +171,7 @@ def _read_response(held: Mapping[str, object], path: Path, who: Speaker, parser:
 
 def _find_call(held: Mapping[str, object], parser: Parser) -> ToolCall | None:
     """Return the call that a response answers: by id if both have one, else the first open call of the same name."""
+    # Ids are optional in this API: a call without one was registered under its name.
     call_id, name = held.get("id"), held.get("name")
     if call_id:
         return parser.answered(call_id) or parser.answered(name)

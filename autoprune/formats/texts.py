@@ -62,6 +62,7 @@ def user_text(text: str, path: Path, parser: Parser) -> tuple[tuple[ToolResult, 
         return (), parser.count(text)
     chosen = _choose_dialect(possible, text, parser)
     found = chosen.find(text, path, parser) if chosen else ()
+    # If a dialect was read, lookalikes of others are inside its payloads or beside them, which is not worth a note.
     for dialect in [chosen] if chosen and found else possible:
         if why := dialect.explain(text, parser):
             parser.miss(dialect.look, f"is no result: {why}")
@@ -95,6 +96,7 @@ def model_content(content: object, path: Path, parser: Parser) -> list[ToolCall]
 
 def calls(text: object, path: Path, parser: Parser) -> Sequence[ToolCall]:
     """Return the calls in a text of the model's, of the dialect whose call begins first."""
+    # Without a tag there is neither a call nor an opening tag that `standing` could look for.
     if not isinstance(text, str) or "<" not in text:
         return ()
     found = _first_calls(text, path, parser)

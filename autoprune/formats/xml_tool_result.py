@@ -45,7 +45,8 @@ MARK = "<tool_result"
 WORD = "tool_result"
 LONGEST_TAG = 1_024  # characters; longer start tags are not cached
 UNQUOTED = """[^<>"']*"""
-QUOTED = r"""(?:"[^"\n]{0,512}"|'[^'\n]{0,512}')"""  # may hold ">"
+# Bounded, so that an unclosed quotation mark in front of a large payload costs little. May hold ">".
+QUOTED = r"""(?:"[^"\n]{0,512}"|'[^'\n]{0,512}')"""
 HEAD = re.compile(rf"<tool_result(?=[\s>/]|\Z){UNQUOTED}(?:{QUOTED}{UNQUOTED})*")  # a start tag without its end
 END_TAG = re.compile(r"</tool_result\s*>")
 ATTRIBUTE = re.compile(r"""([^\s=<>"'/]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
@@ -105,12 +106,14 @@ def attributes(tag: str) -> Mapping[str, str]:
     """Return the attributes of a start tag, closed or not, as lxml reads them, or by a pattern if it cannot."""
     from lxml import etree
 
+    # A tool may print any start tag: no entities, no files, no network. A pull parser needs no end tag.
     parser = etree.XMLPullParser(("start",), resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
     try:
         parser.feed(tag.rstrip("/>") + ">")
         events: Any = parser.read_events()
         return dict(next(events)[1].attrib)
     except (etree.XMLSyntaxError, ValueError, StopIteration):
+        # Reversed, so that the first of two attributes of one name counts.
         return {match[1]: match[2] or match[3] or "" for match in reversed(list(ATTRIBUTE.finditer(tag)))}
 
 

@@ -90,6 +90,7 @@ class FrameworkPruner:
 
     def __init__(self, written_in: FrameworkFormat, pruning: Pruning, strategy: str | Strategy | None) -> None:
         """Store the arguments; settings are checked at the first prune."""
+        # A copy, since the caller may use the pruner elsewhere, without this format.
         pruner = copy(pruner_of(pruning))
         pruner.formats = (written_in, *pruner.formats)
         pruner.default = pruner.strategies.get(DEFAULT_STRATEGY, pruner.default)
@@ -115,6 +116,7 @@ class FrameworkPruner:
         """Return a result with unsent data restored. Messages that were not pruned are the caller's objects."""
         if result.conversation is stripped:
             return replace(result, conversation=messages)
+        # By identity: messages that pruning did not change are the stripped objects themselves.
         own = {id(one): message for one, message in zip(stripped, messages, strict=True)}
         pruned = (own.get(id(one)) or self._written_in.restore_unsent(one, messages) for one in result.conversation)
         return replace(result, conversation=[*pruned])

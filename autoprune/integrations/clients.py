@@ -80,7 +80,9 @@ def _prune_options(
     sent = prune_body(pruner, strategy, body, options.url, headers)
     if sent.body is body:
         return options
+    # Only new or changed headers: the client merges its defaults into the request itself.
     said = {name: value for name, value in sent.headers.items() if headers.get(name) != value}
+    # A copy, since the client prepares the original options again for each retry.
     edited = copy.copy(options)
     edited.json_data, edited.extra_json = sent.body, None
     if said:

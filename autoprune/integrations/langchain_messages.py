@@ -114,6 +114,7 @@ def _read_answer(message: Mapping[str, object], content: object, at: int, weight
     """Return the entry of the model's message."""
     calls, spent = _read_calls(message, at, parser)
     blocks = content if isinstance(content, list) else [] if content is None else [content]
+    # Models that write blocks repeat their calls in the content; these were counted in `tool_calls`.
     repeated = CALL_BLOCKS if calls else frozenset[str]()
     weight += spent + sum(_block_tokens(block, parser) for block in blocks if _kind(block) not in repeated)
     said = texts.model_content(content, (at, "content"), parser) if content else []

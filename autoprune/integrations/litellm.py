@@ -63,6 +63,7 @@ def prunes(function: Callable[P, R], pruning: Pruning, *, strategy: str | Strate
 
     @wraps(function)
     def call_pruned(*arguments: P.args, **keywords: P.kwargs) -> R:
+        # LiteLLM's functions accept their arguments by position too.
         named = signature.bind(*arguments, **keywords).arguments
         more = named.pop("kwargs", {})
         request = {**named, **more}

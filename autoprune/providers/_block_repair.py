@@ -262,6 +262,7 @@ def _settle_empty_messages(drafts: Sequence[Draft], shape: Shape, log: Log, *, a
         said_nothing = not log.problems_at(one.at, *LEFT_EMPTY) and not (one.role == shape.model and after is None)
         is_filled = opens or between or said_nothing
         kept += [one.replace_blocks([(NEW, shape.text_block(EMPTY))])] if is_filled else []
+        # Removing an empty message could put two of one role side by side, or leave the first message to the model.
         what = f"wrote {EMPTY!r} in the empty message" if is_filled else "removed the empty message"
         for problem in log.problems_at(one.at, "empty_content") or log.problems_at(one.at)[:1]:
             log.add(problem, what)

@@ -103,6 +103,7 @@ def accepted(
         return (f"nothing was validated: no rules are known for the format {unknown!r}",)
     found = problems(pruned, provider)
     if found:
+        # Checking the original too tells the caller whether to repair the input or to report a bug of the pruner.
         had = "they were in it before it was pruned; see repair()" if problems(given, provider) else "pruning made them"
         listed_problems = "; ".join(map(str, found[:5])) + ("; …" if len(found) > 5 else "")
         raise RuleError(f"the provider would refuse the conversation: {listed_problems} ({had})", found)

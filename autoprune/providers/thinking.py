@@ -29,6 +29,7 @@ def policy(wanted: str | None, model: str | None) -> ThinkingPolicy:
     Raises SettingsError for an unknown policy.
     """
     if wanted is None:
+        # Providers spell a model's name differently, with a prefix or dots: "anthropic/claude-opus-5.5".
         binds = model is not None and any(name in model.replace(".", "-") for name in BINDING_MODELS)
         return ThinkingPolicy.DROP_BLOCK if binds else ThinkingPolicy.REPORT
     try:
