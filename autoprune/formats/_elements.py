@@ -106,7 +106,7 @@ def explain_miss(text: str, found: Sequence[Tag], closed: list[Span], refused: s
         if not tag.is_quoted and not is_within(closed, tag.begin):
             return "it is never closed"
         if not tag.is_quoted:
-            return refused if is_within(outside, tag.begin) else "it stands in a fenced block"
+            return refused if is_within(outside, tag.begin) else "it is in a fenced block"
         if tag.begin < last_end:
             return wants
     return None

@@ -47,6 +47,21 @@ from autoprune.formats._elements import (
 from autoprune.formats._parts import UNKNOWN, Found, after_letters
 from autoprune.formats.parsing import Parser
 
+__all__ = [
+    "Dialect",
+    "Example",
+    "Found",
+    "Span",
+    "all_dialects",
+    "dialect_of",
+    "element_dialect",
+    "escape",
+    "read_raw",
+    "register",
+    "unregister",
+    "with_escape",
+]
+
 PAYLOAD = "@"  # stands for the payload in an example
 ELEMENT = re.compile(r"<([A-Za-z][\w-]*)[^<>]*>")
 

@@ -165,7 +165,7 @@ def explain(text: str, parser: Parser) -> str | None:
     if refused is None and _whole(text):
         return None
     known = [*_tags(text)]
-    why = explain_miss(text, known, pair_outermost(known), refused, wants="white space must stand before it")
+    why = explain_miss(text, known, pair_outermost(known), refused, wants="white space must precede it")
     return why or _nameless(text, [] if refused else spans(text))
 
 
