@@ -173,7 +173,7 @@ def _read_raw(name: str, text: str, span: Span, parser: Parser) -> list[Found]:
 
 
 def read_raw(name: str, text: str, span: Span, call: ToolCall | None, tool: str = "") -> Found:
-    """Return all of an element `<name>` as one result, of a `tool`, or else of the tool that the `call` names."""
+    """Read all of an element `<name>` as one result, of a `tool`, or else of the tool that the `call` names."""
     start, stop = trim_line_breaks(text, span.start, span.stop)
     # Cut in the middle, a payload that holds another element of the name might be read as that one.
     is_plain = name not in text[start:stop]
@@ -246,7 +246,7 @@ def _breakable(dialects: tuple[Dialect, ...]) -> tuple[re.Pattern[str], tuple[st
 
 
 def with_escape(found: Found) -> Found:
-    """Return a result into whose place a text is put escaped."""
+    """Escape the texts that are put in place of a result."""
     # `put` escapes, and not its callers, so that no way to insert a text can forget it.
     return found._replace(put=ESCAPED if found.put is as_text else partial(_put_escaped, found.put))
 

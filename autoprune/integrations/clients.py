@@ -67,7 +67,7 @@ def _attach_to_copies(
 def _prune_options(
     pruner: AnyPruner, strategy: str | Strategy | None, defaults: Mapping[str, str], options: Any
 ) -> Any:
-    """Return the options of a request with its conversation pruned; unchanged if nothing was pruned.
+    """Prune the conversation in the options of a request; unchanged if nothing was pruned.
 
     `defaults` are the headers that the client sends with every request.
     """
@@ -91,7 +91,7 @@ def _prune_options(
 
 
 def _body(options: Any) -> Mapping[str, Any]:
-    """Return the body that a request will have: its own fields and those that the caller added."""
+    """The body that a request will have: its own fields and those that the caller added."""
     given = options.json_data
     if not isinstance(given, Mapping):
         return {}

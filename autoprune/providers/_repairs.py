@@ -127,11 +127,11 @@ class Log:
             self._found.setdefault(int(problem.path[0]), []).append(problem)
 
     def problems_at(self, at: int, *rules: str) -> list[Problem]:
-        """Return the problems of message number `at`; only those that break one of `rules`, if given."""
+        """The problems of message number `at`; only those that break one of `rules`, if given."""
         return [problem for problem in self._found.get(at, ()) if not rules or problem.rule in rules]
 
     def nearest_problem(self, at: int) -> Problem:
-        """Return the first problem of the last message up to `at` that has one; of the first message, if none has."""
+        """Find the first problem of the last message up to `at` that has one; of the first message, if none has."""
         return self._found[max((one for one in self._found if one <= at), default=min(self._found))][0]
 
     def add(self, problem: Problem, what: str) -> None:
@@ -347,7 +347,7 @@ def results_by_message(
 
 
 def find_unanswered(events: Iterable[Event], found: Mapping[Place, Place]) -> list[Place]:
-    """Return the open calls that no result answers."""
+    """Find the open calls that no result answers."""
     answered = set(found.values())
     calls = (event for event in events if event.is_call and event.is_open and event.keys)
     return [event.place for event in calls if event.place not in answered]
