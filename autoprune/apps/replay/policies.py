@@ -13,7 +13,7 @@ from autoprune.economics import Prices
 from autoprune.errors import SettingsError, did_you_mean
 from autoprune.pruners.by_name import chosen, pruner_for
 from autoprune.settings import PruneArgs, budget_tokens
-from autoprune.strategies.catalog import STRATEGIES, configured, is_named
+from autoprune.strategies.catalog import STRATEGIES, is_named, make_strategy
 from autoprune.strategies.clearing import ObservationMasking
 
 REFERENCES: Mapping[str, Callable[..., Any]] = {
@@ -92,7 +92,7 @@ class Policy:
     def strategy(self) -> Any:
         """Return the strategy. Raises SettingsError if there is none of that name, and for a clairvoyant."""
         if is_named(self.name, REFERENCES):
-            return configured(self.name, REFERENCES)
+            return make_strategy(self.name, REFERENCES)
         try:
             return chosen(self.name, os.environ)
         except SettingsError as error:
