@@ -141,7 +141,7 @@ def test_levels_report_dropped_sections():
     )
     failing = Levels(broken, fanout=2)(Brief((), previous, 2_000, words))
     assert isinstance(failing, Written)
-    assert failing.notes == ("sections of the summary could not be made one (TimeoutError: no answer)",)
+    assert failing.notes == ("sections of the summary could not be merged (TimeoutError: no answer)",)
 
 
 # Levels without a model
