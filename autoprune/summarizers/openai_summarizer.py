@@ -173,7 +173,7 @@ class OpenAISummarizer(Copied):
     def with_instructions(self, instructions: str, alone: bool = False) -> "OpenAISummarizer":
         """Return one that follows instructions, then its own ones unless `alone`.
 
-        One in the free style has its instructions already, and stays as it is.
+        One in the free style already has its instructions and stays unchanged.
         """
         if not alone and self.style == FREE:
             return self
