@@ -1,4 +1,4 @@
-"""What the command line reads and writes: nothing of the user's is lost, whatever goes wrong."""
+"""Reading and writing files: no content of the user is lost if something goes wrong."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""`autoprune replay`: what it shows, what it keeps, and what it does with files that cannot be replayed."""
+"""`autoprune replay`: its tables, its output file, and files that cannot be replayed."""
 
 import io
 import json
