@@ -64,7 +64,7 @@ def test_recall_errors_say_what_to_do(tmp_path: Path):
 
 
 def broken(folder: Path, how: str) -> str:
-    """An archive that fails: a file, a folder inside a file, or a folder in which a folder has the name of one id's file."""
+    """An archive that fails: a file, a folder inside a file, or a folder with the name of one id's file."""
     if how == "one of many":
         folder.mkdir()
         cleared = run("prune", XML, "-s", "20k", "-o", os.devnull, "--archive", str(folder / "whole"))

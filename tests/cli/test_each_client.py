@@ -52,7 +52,7 @@ def living(folder: Path, client: str) -> tuple[Path, dict[str, str | None]]:
 
 
 def contents(home: Path) -> dict[str, tuple[str, int, int]]:
-    """The digest, mode and modification time of each file in a home folder, and the mode of each folder, without ledgers."""
+    """The digest, mode and modification time of each file in a home, and the mode of each folder, without ledgers."""
     own = home / ".local" / "state" / "autoprune" / "ledgers"
     return {
         str(path): (sha256(path.read_bytes()).hexdigest(), path.stat().st_mode, path.stat().st_mtime_ns)

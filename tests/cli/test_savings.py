@@ -35,7 +35,7 @@ def session(
     pause: float = 0.0,
     life: float = 300,
 ) -> Session:
-    """A conversation in which pruning lost money: long messages after the cleared results were written to the cache again."""
+    """A conversation in which pruning lost money: long messages after cleared results were cached again."""
     ledger = Ledger(Prices(1.25, 0.1, 5, input_price=price, life=life))
     pruner = AgenticConversationPruner("2k")
     for at in range(3, len(CONVERSATION) + 1, 2):

@@ -20,7 +20,7 @@ REPLAY = ("--strategy", "low_water", "--safe-zone", "20k", "--jobs", "1")
 
 
 def run(*arguments: str, closed: str = "", encoding: str = "", folder: Path | str = ".") -> tuple[int, bytes, bytes]:
-    """Run the command. Returns the exit code and both outputs; `closed` closes streams in shell syntax, such as `>&-`."""
+    """Run the command. Returns exit code and outputs; `closed` closes streams in shell syntax, such as `>&-`."""
     environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     environ |= {"PYTHONIOENCODING": encoding} if encoding else {}
     command = ["sh", "-c", f'"$@" {closed}', "sh", *AUTOPRUNE, *arguments]
